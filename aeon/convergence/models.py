@@ -1,0 +1,79 @@
+"""What convergence assessment says, and the thresholds it is held against."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from aeon.values import Value
+
+ArtefactPair = Literal["plan_steps", "steps_answer", "plan_answer", "memory_answer"]
+IssueKind = Literal["contradiction", "omission", "hallucination", "other"]
+
+
+class ConvergenceThresholds(Value):
+    """The least each score must reach, each in [0, 1] (FR-022)."""
+
+    completeness: float = Field(default=0.95, ge=0, le=1)
+    coherence: float = Field(default=0.90, ge=0, le=1)
+    consistency: float = Field(default=0.90, ge=0, le=1)
+
+
+class PairStatus(Value):
+    """Whether two artefacts agree, and in words why."""
+
+    status: Literal["consistent", "inconsistent", "not_applicable"]
+    explanation: str = ""
+
+
+class ConvergenceScores(Value):
+    """The model's scores, each in [0, 1], and the agreement of each pair of artefacts (FR-025).
+
+    None where nothing was assessed.
+    """
+
+    completeness_score: float | None = Field(default=None, ge=0, le=1)
+    coherence_score: float | None = Field(default=None, ge=0, le=1)
+    consistency_score: float | None = Field(default=None, ge=0, le=1)
+    consistency_status: dict[str, PairStatus] = Field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        """The score of that name, as `scores["completeness_score"]`."""
+        return getattr(self, name)
+
+
+class CriterionResult(Value):
+    """A custom criterion: met or not, and why, in the model's words."""
+
+    name: str
+    met: bool
+    reason: str = ""
+
+
+class ConvergenceAssessment(Value):
+    """Whether the task is done (FR-017 to FR-025, FR-068).
+
+    The scores, criteria, issues and explanation are the model's; `converged` and `reason_codes` follow from them and the
+    configured thresholds. `blocking_issues` are the `detected_issues` that stand in the way of convergence.
+    """
+
+    converged: bool
+    reason_codes: tuple[str, ...] = Field(min_length=1)
+    scores: ConvergenceScores = Field(default_factory=ConvergenceScores)
+    explanation: str = ""
+    detected_issues: tuple[str, ...] = ()
+    blocking_issues: tuple[str, ...] = ()
+    criteria: tuple[CriterionResult, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _blocking_issues_are_detected(self) -> ConvergenceAssessment:
+        if not set(self.blocking_issues) <= set(self.detected_issues):
+            raise ValueError("every blocking issue must be among detected_issues")
+        return self
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether a model assessed anything; False for a pass whose evaluation was unavailable."""
+        return self.scores.completeness_score is not None

@@ -1,0 +1,165 @@
+"""Every error Aeon raises, one tree.
+
+AeonError
+├── ConfigError                 what the person gave cannot be used: exit 2, before any model call
+│   ├── TaskTextError           the task text is empty or not valid Unicode
+│   ├── PromptError             a template is missing, broken, or names a variable that its call does not have
+│   └── SchemaFileError         a schema file is missing or is not a schema
+├── LLMError                    a model call failed
+│   ├── ProviderError           the provider did not answer
+│   │   ├── ConnectionFailed      retryable: not reachable, connection reset, timed out
+│   │   ├── ServerFailed          retryable: 408, 409, 5xx
+│   │   ├── RateLimited           retryable: 429, may carry `retry_after`
+│   │   ├── AuthenticationFailed  401, 403
+│   │   ├── RequestRefused        any other 4xx
+│   │   └── NotAnAPI              the server answered something that is no chat completion
+│   └── AnswerError             the provider answered, and there is no answer in it; never repaired
+│       ├── Truncated             finish_reason "length"
+│       ├── Refused               the model declined
+│       ├── Filtered              the provider's content filter
+│       └── EmptyAnswer           no text at all
+├── ValidationError             an answer did not match its schema, and two repairs did not help
+├── PlanError                   a plan cannot be made, or a refinement cannot be applied
+├── LimitReached                a cap of `limits.*` was reached
+├── StopRequested               the run was asked to stop (Ctrl-C)
+└── ArtefactError               a result could not be written
+
+Each says whether trying again can help (`retryable`), what a person can do (`hint`), and which tokens were already
+paid for (`usage`).
+"""
+
+from __future__ import annotations
+
+from aeon.llm.interface import Usage
+
+
+class AeonError(Exception):
+    """Base of all. `hint` is a sentence a person can act on; `usage` is what had been spent when it was raised."""
+
+    retryable = False
+
+    def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.usage = usage or Usage()
+
+
+class ConfigError(AeonError):
+    """Configuration or usage that cannot be used."""
+
+
+class TaskTextError(ConfigError):
+    """The task text is empty or not valid Unicode."""
+
+
+class PromptError(ConfigError):
+    """A prompt template is missing or broken; the message names its file and line."""
+
+
+class SchemaFileError(ConfigError):
+    """A schema file is missing or is not a JSON Schema; the message names its file and line or pointer."""
+
+
+class LLMError(AeonError):
+    """A model call failed."""
+
+
+class ProviderError(LLMError):
+    """The provider did not answer. `status` is the HTTP status, None when there was none."""
+
+    def __init__(self, message: str, *, status: int | None = None, hint: str = "", usage: Usage | None = None) -> None:
+        super().__init__(message, hint=hint, usage=usage)
+        self.status = status
+
+
+class ConnectionFailed(ProviderError):
+    """The server could not be reached, hung up, or was too slow."""
+
+    retryable = True
+
+
+class ServerFailed(ProviderError):
+    """The server failed (408, 409, 5xx)."""
+
+    retryable = True
+
+
+class RateLimited(ProviderError):
+    """Too many requests (429). `retry_after` is in seconds, None when the server did not say."""
+
+    retryable = True
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        status: int | None = 429,
+        hint: str = "",
+        usage: Usage | None = None,
+    ) -> None:
+        super().__init__(message, status=status, hint=hint, usage=usage)
+        self.retry_after = retry_after
+
+
+class AuthenticationFailed(ProviderError):
+    """The key was not accepted (401, 403)."""
+
+
+class RequestRefused(ProviderError):
+    """The server refused the request itself (another 4xx)."""
+
+
+class NotAnAPI(ProviderError):
+    """The server answered something that is no chat completion."""
+
+
+class AnswerError(LLMError):
+    """The provider answered and there is no answer in it. Never sent to repair."""
+
+
+class Truncated(AnswerError):
+    """The answer was cut off at the token limit."""
+
+
+class Refused(AnswerError):
+    """The model declined to answer."""
+
+
+class Filtered(AnswerError):
+    """The provider's content filter withheld the answer."""
+
+
+class EmptyAnswer(AnswerError):
+    """The answer held no text."""
+
+
+class ValidationError(AeonError):
+    """An answer did not match its schema after every repair attempt. `errors` says where and why."""
+
+    def __init__(
+        self, message: str, *, errors: tuple[str, ...] = (), hint: str = "", usage: Usage | None = None
+    ) -> None:
+        super().__init__(message, hint=hint, usage=usage)
+        self.errors = errors
+
+
+class PlanError(AeonError):
+    """A plan cannot be made or a refinement cannot be applied."""
+
+
+class LimitReached(AeonError):
+    """A cap was reached. `limit` is its name in `limits.*`, and the run's termination reason."""
+
+    def __init__(self, limit: str, message: str, *, hint: str = "", usage: Usage | None = None) -> None:
+        super().__init__(message, hint=hint, usage=usage)
+        self.limit = limit
+
+
+class StopRequested(AeonError):
+    """The run was asked to stop."""
+
+
+class ArtefactError(AeonError):
+    """A result could not be written."""

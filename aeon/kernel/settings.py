@@ -1,0 +1,43 @@
+"""What configures the kernel."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from aeon.validation.models import Severity
+from aeon.values import Value
+
+
+class ExecutionSettings(Value):
+    """`execution`: how steps run. `max_parallel` steps at once; a plan has at most `max_steps`; when a limit or Ctrl-C ends a
+    run, running work gets `grace_seconds`."""
+
+    max_parallel: int = Field(default=8, ge=1, le=512)
+    max_steps: int = Field(default=100, ge=1)
+    grace_seconds: float = Field(default=10.0, ge=0)
+
+
+class RefinementSettings(Value):
+    """`refinement`: how often and how far a plan may be changed (FR-003, FR-065, FR-066, FR-083).
+
+    `reject_severity` is the severity at which an issue found in a changed step refuses the change.
+    """
+
+    when: Literal["triggered", "always"] = "triggered"
+    max_attempts_per_fragment: int = Field(default=3, ge=1)
+    max_attempts_total: int = Field(default=10, ge=0)
+    max_nesting_depth: int = Field(default=5, ge=0, le=5)
+    reject_severity: Severity = "CRITICAL"
+
+
+class LimitSettings(Value):
+    """`limits`: the global resource caps; None is no cap. Seconds of wall time, tokens and calls of one run, cost in the
+    currency of the price table."""
+
+    max_seconds: float | None = Field(default=None, gt=0)
+    max_tokens: int | None = Field(default=None, gt=0)
+    max_cost: float | None = Field(default=None, gt=0)
+    max_llm_calls: int | None = Field(default=None, gt=0)
+    max_passes: int | None = Field(default=20, gt=0)

@@ -1,0 +1,254 @@
+"""The state of a run and its history. Values only: no decision is made here."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
+from aeon.convergence.models import ConvergenceAssessment, PairStatus
+from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction, RefusedAction, StepChange
+from aeon.supervisor.models import SupervisorAssessment
+from aeon.validation.models import SemanticValidationReport
+from aeon.values import Value
+
+Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
+ExpirationPoint = Literal["phase_boundary", "mid_phase"]
+TerminationReason = Literal[
+    "converged",
+    "ttl_expired",
+    "stalled",
+    "max_seconds",
+    "max_tokens",
+    "max_cost",
+    "max_llm_calls",
+    "max_passes",
+    "interrupted",
+    "failed",
+]
+AdvisoryKind = Literal[
+    "manual_intervention",
+    "refused_action",
+    "conflict",
+    "profile_fallback",
+    "evaluation_unavailable",
+    "refinement_unavailable",
+    "refinement_limit",
+    "subplan_unavailable",
+    "unknown_tool",
+    "memory_failure",
+]
+
+
+class StepResult(Value):
+    """What executing a step gave: the output, how clear the worker was, and what it handed on (FR-091)."""
+
+    step_id: str
+    step_output: str | None = None
+    clarity_state: str | None = None
+    clarity_reason: str | None = None
+    handoff: str | None = None
+    tool_result: dict[str, Any] | None = None
+    error: str | None = None
+
+
+class Advisory(Value):
+    """Something a person should know; it stops nothing (FR-065, FR-079)."""
+
+    kind: AdvisoryKind
+    message: str
+    pass_number: int
+    step_id: str | None = None
+
+
+class PhaseRecord(Value):
+    """One phase of a pass: when, and whether it was done. Times are ISO 8601, UTC."""
+
+    phase: Phase
+    start_time: str
+    end_time: str | None = None
+    outcome: Literal["done", "skipped", "unavailable", "abandoned"] = "done"
+
+
+class ProfileTransition(Value):
+    """A change of the task's profile between passes, and why (FR-NEW-002)."""
+
+    pass_number: int
+    from_version: int
+    to_version: int
+    reason: str
+    before: TaskProfile
+    after: TaskProfile
+    ttl_before: int
+    ttl_after: int
+
+
+class EvaluationResults(Value):
+    """What evaluating a pass gave; None where it was not reached or not available."""
+
+    validation_report: SemanticValidationReport | None = None
+    convergence: ConvergenceAssessment | None = None
+
+
+class RefinementRecord(Value):
+    """One refinement of a pass: what was proposed, refused and applied (FR-073).
+
+    `triggers` are the reasons it was called for; `fragment_report` is the validation of the changed steps.
+    """
+
+    triggers: tuple[str, ...] = ()
+    accepted: tuple[RefinementAction, ...] = ()
+    refused: tuple[RefusedAction, ...] = ()
+    changes: tuple[StepChange, ...] = ()
+    questions: tuple[FollowUpQuestion, ...] = ()
+    fragment_report: SemanticValidationReport | None = None
+    supervisor: SupervisorAssessment | None = None
+
+
+class Timing(Value):
+    """Start and end in ISO 8601, UTC; the duration in seconds, measured with a monotonic clock."""
+
+    start_time: str
+    end_time: str
+    duration_seconds: float = Field(ge=0)
+
+
+class ExecutionPass(Value):
+    """One pass of the loop (FR-071 to FR-078): pass 0 plans, the others execute.
+
+    `plan_state` is the plan at the start of the pass, `steps` those of the plan at its end, with status and output;
+    `phase` the last phase entered, `phases` each with its times; `answer` the text that convergence assessed.
+    """
+
+    pass_number: int = Field(ge=0)
+    phase: Phase
+    phases: tuple[PhaseRecord, ...]
+    plan_state: Plan | None
+    steps: tuple[PlanStep, ...] = ()
+    execution_results: dict[str, StepResult] = Field(default_factory=dict)
+    evaluation_results: EvaluationResults = Field(default_factory=EvaluationResults)
+    refinement: RefinementRecord | None = None
+    refinement_changes: tuple[RefinementAction, ...] = ()
+    clarity_states: dict[str, str] = Field(default_factory=dict)
+    taskprofile: TaskProfile
+    adaptive_depth: AdaptiveDepthConfiguration
+    ttl_remaining: int = Field(ge=0)
+    ttl_used: int = Field(default=0, ge=0)
+    answer: str = ""
+    complete: bool = False
+    timing_information: Timing
+
+
+class TTLExpiredMetadata(Value):
+    """The last assessment when the TTL ended; the scores are None if nothing was ever assessed (FR-062)."""
+
+    completeness_score: float | None = None
+    coherence_score: float | None = None
+    consistency_score: float | None = None
+    consistency_status: dict[str, PairStatus] = Field(default_factory=dict)
+    detected_issues: tuple[str, ...] = ()
+    reason_codes: tuple[str, ...] = ()
+    pass_number: int
+
+
+class TTLExpirationResponse(Value):
+    """What a run gives back when its TTL ends before convergence (FR-062, FR-064)."""
+
+    converged: Literal[False] = False
+    result_type: Literal["ttl_expired"] = "ttl_expired"
+    latest_pass_result: dict[str, Any] | None = None
+    partial_result: dict[str, Any] | None = None
+    expiration_point: ExpirationPoint
+    ttl_expired_metadata: TTLExpiredMetadata
+    termination_reason: Literal["ttl_expired"] = "ttl_expired"
+
+
+class BestPass(Value):
+    """The pass that came closest to convergence."""
+
+    pass_number: int
+    completeness_score: float
+    coherence_score: float
+    consistency_score: float
+    answer: str
+
+
+class Statistics(Value):
+    """Totals over the passes, and the patterns worth tuning for (FR-076)."""
+
+    total_passes: int
+    total_refinements: int
+    convergence_achieved: bool
+    total_time_seconds: float
+    fragments_refined: dict[str, int] = Field(default_factory=dict)
+    convergence_blockers: dict[str, int] = Field(default_factory=dict)
+    issues_by_type: dict[str, int] = Field(default_factory=dict)
+    scores_by_pass: dict[int, dict[str, float | None]] = Field(default_factory=dict)
+    depth_adjustments: tuple[str, ...] = ()
+
+
+class FinalResult(Value):
+    """How a run ended, inside its history."""
+
+    converged: bool
+    result_type: TerminationReason
+    output: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class ExecutionHistory(Value):
+    """Everything a run did, pass by pass (FR-071 to FR-076, FR-095)."""
+
+    execution_id: str
+    task_input: str
+    configuration: dict[str, Any]
+    passes: tuple[ExecutionPass, ...]
+    profile_transitions: tuple[ProfileTransition, ...] = ()
+    final_convergence: ConvergenceAssessment | None = None
+    final_output: str = ""
+    final_result: FinalResult
+    overall_statistics: Statistics
+
+
+class RunState(Value):
+    """A run as it stands; may be asked for at any time, from any thread (Sprint 1, US2-3)."""
+
+    pass_number: int = 0
+    phase: str = "PROFILE"
+    plan: Plan | None = None
+    profile: TaskProfile | None = None
+    depth: AdaptiveDepthConfiguration | None = None
+    results: dict[str, StepResult] = Field(default_factory=dict)
+    passes: tuple[ExecutionPass, ...] = ()
+    assessment: ConvergenceAssessment | None = None
+    advisories: tuple[Advisory, ...] = ()
+    refused: tuple[RefusedAction, ...] = ()
+    transitions: tuple[ProfileTransition, ...] = ()
+    manual_intervention: tuple[str, ...] = ()
+    attempts: dict[str, int] = Field(default_factory=dict)
+    refinements: int = 0
+    unavailable_evaluations: int = 0
+    ttl_allocated: int = 0
+    ttl_used: int = 0
+
+
+class RunError(Value):
+    """Why a run failed: the error's class, its message, and what a person can do."""
+
+    type: str
+    message: str
+    hint: str = ""
+
+
+class Outcome(Value):
+    """What the kernel gives back."""
+
+    answer: str
+    converged: bool
+    termination_reason: TerminationReason
+    history: ExecutionHistory
+    state: RunState
+    best_pass: BestPass | None = None
+    ttl_expiration: TTLExpirationResponse | None = None
+    error: RunError | None = None

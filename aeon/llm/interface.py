@@ -1,0 +1,117 @@
+"""What passes between Aeon and a language model. A leaf: values and one protocol, no behaviour of a vendor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Protocol, runtime_checkable
+
+CallName = Literal[
+    "task_profile",
+    "plan",
+    "semantic_validation",
+    "refinement",
+    "subplan",
+    "step",
+    "tool_arguments",
+    "convergence",
+    "repair",
+]
+Role = Literal["planner", "worker", "grader", "repairer"]
+ReasoningMode = Literal["shallow", "balanced", "deep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and requests of one or more calls. `cached_tokens` is a part of `input_tokens`, `reasoning_tokens` of `output_tokens`."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    requests: int = 0
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Usage)))
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """How a call is to be generated. None leaves the choice to the provider's own settings."""
+
+    model: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    effort: str | None = None
+
+    def over(self, base: Parameters) -> Parameters:
+        """These parameters, with `base` filling what is None here."""
+        mine = {f.name: getattr(self, f.name) for f in fields(Parameters)}
+        return replace(base, **{name: value for name, value in mine.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Where in a run a structured call is made; numbered by the kernel when the call is dispatched.
+
+    `cycle` is the TTL cycle it is charged to (0: the free profile call), `sequence` the event number of the dispatch,
+    `mode` the reasoning mode in force, `attempt` 0 for the call itself and 1, 2 for its repairs.
+    """
+
+    pass_number: int = 0
+    phase: str = ""
+    cycle: int = 0
+    sequence: int = 0
+    step_id: str | None = None
+    mode: ReasoningMode | None = None
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LLMRequest:
+    """One structured request. `call` is the name on the wire (`response_format.json_schema.name`)."""
+
+    call: CallName
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any]
+    role: Role = "planner"
+    strict: bool = True
+    parameters: Parameters = field(default_factory=Parameters)
+    site: CallSite = field(default_factory=CallSite)
+
+
+@dataclass(frozen=True, slots=True)
+class LLMResponse:
+    """A model's answer: its text, what it cost, and who gave it. `synthetic` says that no model was called."""
+
+    text: str
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    response_id: str | None = None
+    finish_reason: str = "stop"
+    synthetic: bool = False
+
+
+@runtime_checkable
+class LLMAdapter(Protocol):
+    """Anything that answers an `LLMRequest`.
+
+    `complete` blocks until the answer is there, may be called from many threads at once, and raises `aeon.errors.LLMError`.
+    """
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request."""
+        ...

@@ -1,0 +1,138 @@
+"""What configures the model side: provider, roles, reasoning modes, prompts and schemas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from aeon.llm.interface import Parameters, ReasoningMode, Role
+from aeon.values import Value
+
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+
+
+class GenerationSettings(Value):
+    """`roles.*` and `reasoning.*`: what overrides the provider's own model and parameters; None leaves them alone."""
+
+    model: str | None = None
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int | None = Field(default=None, ge=1)
+    effort: Effort | None = None
+
+    @property
+    def parameters(self) -> Parameters:
+        """As generation parameters."""
+        return Parameters(self.model, self.temperature, self.max_tokens, self.effort)
+
+
+class RoleSettings(Value):
+    """`roles`: who a call is made as. The judge need not be the worker."""
+
+    planner: GenerationSettings = GenerationSettings()
+    worker: GenerationSettings = GenerationSettings()
+    grader: GenerationSettings = GenerationSettings()
+    repairer: GenerationSettings = GenerationSettings()
+
+
+class ReasoningSettings(Value):
+    """`reasoning`: what each reasoning mode sets (FR-030). A role's own setting wins over the mode's."""
+
+    shallow: GenerationSettings = GenerationSettings()
+    balanced: GenerationSettings = GenerationSettings()
+    deep: GenerationSettings = GenerationSettings()
+
+
+def parameters_for(
+    roles: RoleSettings, reasoning: ReasoningSettings, role: Role, mode: ReasoningMode | None
+) -> Parameters:
+    """What a call of this role in this mode overrides: the role's settings over the mode's."""
+    of_mode: GenerationSettings = getattr(reasoning, mode) if mode else GenerationSettings()
+    of_role: GenerationSettings = getattr(roles, role)
+    return of_role.parameters.over(of_mode.parameters)
+
+
+class RetrySettings(Value):
+    """Retrying a failed request: exponential backoff in seconds, with jitter (research decision 8)."""
+
+    attempts: int = Field(default=3, ge=1, le=10)
+    initial_seconds: float = Field(default=1.0, ge=0)
+    factor: float = Field(default=2.0, ge=1)
+    max_seconds: float = Field(default=60.0, gt=0)
+    jitter_seconds: float = Field(default=0.5, ge=0)
+
+
+class Price(Value):
+    """Money per million tokens, in one currency of the person's choice."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+    cached: float | None = Field(default=None, ge=0)
+
+
+class AutoProvider(Value):
+    """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider."""
+
+    kind: Literal["auto"] = "auto"
+
+
+class SimulatedProvider(Value):
+    """`provider=simulated`: no model at all; schema-valid, deterministic answers for trying configuration and prompts.
+
+    `scenario` is a YAML file that scripts answers, failures and latency per call; without one, answers are made up from
+    `seed`. `latency_seconds` delays every answer.
+    """
+
+    kind: Literal["simulated"] = "simulated"
+    model: str = "simulated"
+    seed: int = Field(default=0, ge=0)
+    scenario: Path | None = None
+    latency_seconds: float = Field(default=0.0, ge=0)
+    retry: RetrySettings = RetrySettings()
+    prices: dict[str, Price] = Field(default_factory=dict)
+
+
+class OpenAIProvider(Value):
+    """`provider=openai`: any server that speaks OpenAI's chat completions with strict json_schema.
+
+    The key and any header that is a secret are named by environment variable, never held here. `timeout_seconds` is for
+    one attempt. `extra_headers_env` maps a header to the variable that holds its value; `extra_body` goes into every request.
+    """
+
+    kind: Literal["openai"] = "openai"
+    model: str = "gpt-5-mini"
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    require_key: bool = True
+    timeout_seconds: float = Field(default=600.0, gt=0)
+    temperature: float | None = Field(default=None, ge=0, le=2)
+    max_tokens: int | None = Field(default=None, ge=1)
+    effort: Effort | None = None
+    max_tokens_parameter: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    extra_headers_env: dict[str, str] = Field(default_factory=dict)
+    extra_body: dict[str, Any] = Field(default_factory=dict)
+    max_connections: int = Field(default=64, ge=1)
+    retry: RetrySettings = RetrySettings()
+    prices: dict[str, Price] = Field(default_factory=dict)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The provider's own generation parameters."""
+        return Parameters(self.model, self.temperature, self.max_tokens, self.effort)
+
+
+ProviderSettings = Annotated[AutoProvider | SimulatedProvider | OpenAIProvider, Field(discriminator="kind")]
+
+
+class PromptSettings(Value):
+    """`prompts`: which prompt set, and a folder of prompt sets that is looked in before the packaged one."""
+
+    set: str = "default"
+    dir: Path | None = None
+
+
+class SchemaSettings(Value):
+    """`schemas`: a folder of schema files that is looked in before the packaged one."""
+
+    dir: Path | None = None

@@ -1,0 +1,122 @@
+"""What a run gives back, and what `result.json` holds."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from aeon.convergence.models import ConvergenceScores
+from aeon.kernel.state import (
+    Advisory,
+    BestPass,
+    ExecutionHistory,
+    RunError,
+    TerminationReason,
+    TTLExpirationResponse,
+)
+from aeon.plan.models import FollowUpQuestion, RefusedAction
+from aeon.supervisor.models import RepairRecord
+from aeon.values import Value
+
+SIMULATED_LINE = "[SIMULATED: no model was called]"
+
+
+class TokenUsage(Value):
+    """Tokens and requests; `cost` in the currency of the configured prices, None when a model has no price."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    total_tokens: int = 0
+    cost: float | None = None
+
+
+class UsageReport(Value):
+    """Usage of a run: in all, by call name, by role, by model and by pass. Repairs are counted under `repair`."""
+
+    total: TokenUsage = TokenUsage()
+    by_call: dict[str, TokenUsage] = Field(default_factory=dict)
+    by_role: dict[str, TokenUsage] = Field(default_factory=dict)
+    by_model: dict[str, TokenUsage] = Field(default_factory=dict)
+    by_pass: dict[int, TokenUsage] = Field(default_factory=dict)
+
+
+class TTLReport(Value):
+    """The budget in LLM cycles: what was allocated, what was used."""
+
+    allocated: int
+    used: int
+    remaining: int
+
+
+class Timings(Value):
+    """When a run began and ended (ISO 8601, UTC), and its seconds in all, by call name and by phase."""
+
+    start_time: str
+    end_time: str
+    total_seconds: float
+    seconds_by_call: dict[str, float] = Field(default_factory=dict)
+    seconds_by_phase: dict[str, float] = Field(default_factory=dict)
+
+
+class ProviderReport(Value):
+    """Who answered: the provider's kind, its address if it has one, and the models that answered, by role."""
+
+    kind: str
+    base_url: str | None = None
+    models: dict[str, list[str]] = Field(default_factory=dict)
+
+
+class Hashes(Value):
+    """SHA-256, hex, of what went into a run."""
+
+    task: str
+    inputs: dict[str, str]
+    prompts: str
+    schemas: str
+    configuration: str
+
+
+class RunResult(Value):
+    """What a run gives back. `history` is written to `history.json`, everything else to `result.json`.
+
+    `answer` is the outputs of the complete steps that no complete step depends on, in plan order; with `answer.schema`,
+    JSON of that schema. `scores` are those of the last assessment, None when there was none.
+    """
+
+    format: Literal["aeon.result/1"] = "aeon.result/1"
+    run_id: str
+    synthetic: bool
+    task: str
+    answer: str
+    converged: bool
+    termination_reason: TerminationReason
+    error: RunError | None = None
+    scores: ConvergenceScores | None = None
+    reason_codes: tuple[str, ...] = ()
+    explanation: str = ""
+    best_pass: BestPass | None = None
+    passes: int = 0
+    ttl: TTLReport
+    ttl_expiration: TTLExpirationResponse | None = None
+    usage: UsageReport
+    repairs: tuple[RepairRecord, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
+    follow_up_questions: tuple[FollowUpQuestion, ...] = ()
+    refused_actions: tuple[RefusedAction, ...] = ()
+    timings: Timings
+    versions: dict[str, str]
+    provider: ProviderReport
+    hashes: Hashes
+    configuration: dict[str, Any] = Field(default_factory=dict)
+    history: ExecutionHistory
+
+    @property
+    def exit_status(self) -> int:
+        """0 converged, 1 failed, 3 finished without convergence, 130 interrupted."""
+        if self.converged:
+            return 0
+        return {"failed": 1, "interrupted": 130}.get(self.termination_reason, 3)
