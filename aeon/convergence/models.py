@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -77,3 +78,14 @@ class ConvergenceAssessment(Value):
     def evaluated(self) -> bool:
         """Whether a model assessed anything; False for a pass whose evaluation was unavailable."""
         return self.scores.completeness_score is not None
+
+
+class ConvergenceSettings(ConvergenceThresholds):
+    """`convergence`: the thresholds, and criteria of one's own: a name to plain words that the model judges met or not.
+
+    `criteria_file` is a YAML or JSON file of more criteria; validated settings hold its entries in `criteria`. A name
+    becomes the reason code of a criterion that is not met.
+    """
+
+    criteria: dict[str, str] = Field(default_factory=dict)
+    criteria_file: Path | None = None

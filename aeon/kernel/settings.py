@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from aeon.validation.models import Severity
 from aeon.values import Value
@@ -41,3 +42,22 @@ class LimitSettings(Value):
     max_cost: float | None = Field(default=None, gt=0)
     max_llm_calls: int | None = Field(default=None, gt=0)
     max_passes: int | None = Field(default=20, gt=0)
+
+
+class ModeSettings(Value):
+    """`mode`: which loop runs; `adaptive` is the adaptive engine of Phases A to D."""
+
+    kind: Literal["adaptive"] = "adaptive"
+
+
+class AnswerSettings(Value):
+    """`answer`: with a schema, the answer is JSON that satisfies it.
+
+    `schema_file` is written `answer.schema` in configuration; `json_schema` is what that file holds, filled in when the
+    settings are validated.
+    """
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    schema_file: Path | None = Field(default=None, alias="schema")
+    json_schema: dict[str, Any] | None = None

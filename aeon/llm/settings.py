@@ -71,12 +71,6 @@ class Price(Value):
     cached: float | None = Field(default=None, ge=0)
 
 
-class AutoProvider(Value):
-    """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider."""
-
-    kind: Literal["auto"] = "auto"
-
-
 class SimulatedProvider(Value):
     """`provider=simulated`: no model at all; schema-valid, deterministic answers for trying configuration and prompts.
 
@@ -93,15 +87,15 @@ class SimulatedProvider(Value):
     prices: dict[str, Price] = Field(default_factory=dict)
 
 
-class OpenAIProvider(Value):
-    """`provider=openai`: any server that speaks OpenAI's chat completions with strict json_schema.
+class EndpointSettings(Value):
+    """An OpenAI-compatible endpoint: any server that speaks chat completions with strict json_schema.
 
     The key and any header that is a secret are named by environment variable, never held here. `timeout_seconds` is for
-    one attempt. `extra_headers_env` maps a header to the variable that holds its value; `extra_body` goes into every request.
+    one attempt. `extra_headers_env` maps a header to the variable that holds its value; `extra_body` goes into every
+    request.
     """
 
-    kind: Literal["openai"] = "openai"
-    model: str = "gpt-5-mini"
+    model: str = Field(default="gpt-5-mini", min_length=1)
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     require_key: bool = True
@@ -120,6 +114,25 @@ class OpenAIProvider(Value):
     def parameters(self) -> Parameters:
         """The provider's own generation parameters."""
         return Parameters(self.model, self.temperature, self.max_tokens, self.effort)
+
+
+class OpenAIProvider(EndpointSettings):
+    """`provider=openai`."""
+
+    kind: Literal["openai"] = "openai"
+
+
+class AutoProvider(EndpointSettings):
+    """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider.
+
+    It has the keys of both, so that `provider.model=...` and `provider.seed=...` may be said before it is known which one
+    it is; `aeon.config.resolve_provider` passes each on to the provider that has it.
+    """
+
+    kind: Literal["auto"] = "auto"
+    seed: int = Field(default=0, ge=0)
+    scenario: Path | None = None
+    latency_seconds: float = Field(default=0.0, ge=0)
 
 
 ProviderSettings = Annotated[AutoProvider | SimulatedProvider | OpenAIProvider, Field(discriminator="kind")]

@@ -1,0 +1,219 @@
+"""The composed configuration as frozen, validated settings.
+
+`compose` is for Python, `settings_from` for a configuration that Hydra has composed already. Both check everything at
+once and raise one `ConfigError` that lists every problem: an unknown key with the nearest known one, a bad value with
+its path and what is allowed. `environment` and `resolve_provider` alone look at the environment.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from dotenv import load_dotenv
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from pydantic import Field
+from pydantic import ValidationError as PydanticError
+
+from aeon import config_compose, config_files, config_problems
+from aeon.adaptive.models import TTLTable
+from aeon.cli.settings import InteractionSettings, ProgressSettings
+from aeon.convergence.models import ConvergenceSettings
+from aeon.errors import ConfigError
+from aeon.kernel.settings import AnswerSettings, ExecutionSettings, LimitSettings, ModeSettings, RefinementSettings
+from aeon.llm.settings import (
+    AutoProvider,
+    OpenAIProvider,
+    PromptSettings,
+    ProviderSettings,
+    ReasoningSettings,
+    RoleSettings,
+    SchemaSettings,
+    SimulatedProvider,
+)
+from aeon.memory.settings import MemorySettings
+from aeon.observability.settings import ObservabilitySettings
+from aeon.store.settings import StoreSettings
+from aeon.tools.settings import ToolSettings
+from aeon.values import Value
+
+_NOT_ENGINE = frozenset({"task", "task_file", "inputs", "input_files", "output", "progress"})
+
+
+class Settings(Value):
+    """Everything a run is configured by; one field per configuration group, each owned by its room.
+
+    `task` or `task_file` is the task, `inputs` and `input_files` the material to work on, by name. `output` is what goes
+    to standard output: the answer, or the whole result as JSON.
+    """
+
+    task: str | None = None
+    task_file: Path | None = None
+    inputs: dict[str, str] = Field(default_factory=dict)
+    input_files: dict[str, Path] = Field(default_factory=dict)
+    output: Literal["answer", "json"] = "answer"
+    env: str = "dev"
+    provider: ProviderSettings = Field(default_factory=AutoProvider)
+    roles: RoleSettings = RoleSettings()
+    reasoning: ReasoningSettings = ReasoningSettings()
+    mode: ModeSettings = ModeSettings()
+    convergence: ConvergenceSettings = Field(default_factory=ConvergenceSettings)
+    ttl: TTLTable = Field(default_factory=TTLTable)
+    limits: LimitSettings = LimitSettings()
+    refinement: RefinementSettings = RefinementSettings()
+    execution: ExecutionSettings = ExecutionSettings()
+    answer: AnswerSettings = AnswerSettings()
+    prompts: PromptSettings = PromptSettings()
+    schemas: SchemaSettings = SchemaSettings()
+    tools: ToolSettings = ToolSettings()
+    memory: MemorySettings = MemorySettings()
+    store: StoreSettings = StoreSettings()
+    observability: ObservabilitySettings = ObservabilitySettings()
+    progress: ProgressSettings = ProgressSettings()
+    interaction: InteractionSettings = InteractionSettings()
+
+
+def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Settings:
+    """Compose the packaged configuration with Hydra overrides and validate it whole.
+
+    `config_dir` is a folder of one's own configuration files, looked in first. Hydra's global state is left as it was
+    found. Raises ConfigError.
+    """
+    return settings_from(config_compose.compose(overrides, config_dir))
+
+
+def settings_from(cfg: DictConfig) -> Settings:
+    """Validate a composed configuration whole; the files it names for criteria and the answer's schema are read.
+
+    Raises ConfigError with every problem found, SchemaFileError when the answer's schema file is all that is wrong.
+    """
+    values = _plain(cfg)
+    try:
+        settings = Settings.model_validate(values)
+    except PydanticError as error:
+        raise config_problems.as_config_error(error, Settings, values) from None
+    return _with_files(settings)
+
+
+def environment(directory: Path | None = None) -> Mapping[str, str]:
+    """The process environment, after a `.env` file in `directory` (the current one) has filled in what is not set."""
+    load_dotenv((directory or Path.cwd()) / ".env", override=False)
+    return os.environ
+
+
+def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings:
+    """Settle which provider is used, once, before anything runs.
+
+    `auto` becomes openai when OPENAI_API_KEY, OPENAI_BASE_URL or `provider.base_url` is set, else simulated. Raises
+    ConfigError when `env=prod` would not call a model, when openai has no key though it needs one, or when
+    `limits.max_cost` is set and a model has no price.
+    """
+    provider = settings.provider
+    if settings.env == "prod" and not isinstance(provider, OpenAIProvider):
+        raise ConfigError(
+            f"provider={provider.kind}: env=prod calls a real model and never falls back to the simulated provider",
+            hint="Use provider=openai, or env=dev for trying things out.",
+        )
+    if isinstance(provider, AutoProvider):
+        provider = _settled(provider, environ)
+        settings = settings.model_copy(update={"provider": provider})
+    if isinstance(provider, OpenAIProvider):
+        _require_environment(provider, environ)
+        address = provider.base_url or environ.get("OPENAI_BASE_URL") or None
+        settings = settings.model_copy(update={"provider": provider.model_copy(update={"base_url": address})})
+    _require_prices(settings)
+    return settings
+
+
+def read_task(settings: Settings) -> str:
+    """The task's text, byte for byte, from `task` or `task_file`.
+
+    Raises TaskTextError when it is empty or not valid UTF-8, ConfigError when neither or both are given or the file
+    cannot be read.
+    """
+    return config_files.task_text(settings.task, settings.task_file)
+
+
+def read_inputs(settings: Settings) -> dict[str, str]:
+    """The texts of `inputs` and `input_files`, by name.
+
+    Raises ConfigError for an unreadable file or a name given in both, TaskTextError for text that is not valid UTF-8.
+    """
+    return config_files.input_texts(settings.inputs, settings.input_files)
+
+
+def configuration_hash(settings: Settings) -> str:
+    """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and what is only shown."""
+    kept = {name: value for name, value in settings.model_dump().items() if name not in _NOT_ENGINE}
+    text = json.dumps(_without_paths(kept), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(cfg: DictConfig) -> dict[str, Any]:
+    try:
+        values = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{error.full_key or 'configuration'}: {error.msg or error}") from None
+    assert isinstance(values, dict)
+    return {str(name): value for name, value in values.items() if name != "hydra"}
+
+
+def _with_files(settings: Settings) -> Settings:
+    convergence, answer = settings.convergence, settings.answer
+    if convergence.criteria_file is not None:
+        read = config_files.criteria(convergence.criteria_file)
+        convergence = convergence.model_copy(update={"criteria": {**read, **convergence.criteria}})
+    if answer.schema_file is not None:
+        answer = answer.model_copy(update={"json_schema": config_files.json_schema(answer.schema_file)})
+    return settings.model_copy(update={"convergence": convergence, "answer": answer})
+
+
+def _settled(auto: AutoProvider, environ: Mapping[str, str]) -> OpenAIProvider | SimulatedProvider:
+    address = auto.base_url or environ.get("OPENAI_BASE_URL")
+    if address or environ.get("OPENAI_API_KEY"):
+        values = {name: getattr(auto, name) for name in OpenAIProvider.model_fields if name != "kind"}
+        # A server of one's own may need no key; OpenAI's does.
+        needs_key = auto.require_key and not address
+        return OpenAIProvider(**{**values, "require_key": needs_key})
+    shared = set(SimulatedProvider.model_fields) & set(AutoProvider.model_fields) - {"kind", "model"}
+    return SimulatedProvider(**{name: getattr(auto, name) for name in sorted(shared)})
+
+
+def _require_environment(provider: OpenAIProvider, environ: Mapping[str, str]) -> None:
+    if provider.require_key and not environ.get(provider.api_key_env):
+        raise ConfigError(
+            f"provider.api_key_env={provider.api_key_env}: the environment has no {provider.api_key_env}",
+            hint=f"Set {provider.api_key_env} in the environment or in a .env file; for a server that needs no key, "
+            "provider.require_key=false; to try Aeon without a model, provider=simulated.",
+        )
+    for header, variable in provider.extra_headers_env.items():
+        if not environ.get(variable):
+            raise ConfigError(f"provider.extra_headers_env.{header}={variable}: the environment has no {variable}")
+
+
+def _require_prices(settings: Settings) -> None:
+    if settings.limits.max_cost is None:
+        return
+    provider = settings.provider
+    groups = (settings.roles, settings.reasoning)
+    overriding = {getattr(group, name).model for group in groups for name in type(group).model_fields}
+    models = ({provider.model} | overriding) - {None}
+    unpriced = sorted(model for model in models if not model.startswith(tuple(provider.prices)))
+    if unpriced:
+        raise ConfigError(
+            f"limits.max_cost={settings.limits.max_cost}: no price is configured for {', '.join(unpriced)}",
+            hint="Name what a million tokens cost under provider.prices, by model: {input: 0.25, output: 2.0}.",
+        )
+
+
+def _without_paths(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _without_paths(item) for name, item in value.items() if not isinstance(item, Path)}
+    if isinstance(value, list | tuple):
+        return [_without_paths(item) for item in value]
+    return value

@@ -1,0 +1,112 @@
+"""The files that a configuration names: task, inputs, criteria, and the answer's schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema.exceptions import SchemaError
+from jsonschema.validators import validator_for
+
+from aeon.errors import ConfigError, SchemaFileError, TaskTextError
+
+
+def decoded(data: bytes, name: str) -> str:
+    """The bytes as UTF-8, nothing stripped or translated. TaskTextError names the offset of the first bad byte."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise TaskTextError(
+            f"{name} is not valid UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
+            hint="Convert it to UTF-8.",
+        ) from None
+
+
+def checked_text(text: str, name: str) -> str:
+    """The text, if it can be written as UTF-8. Raises TaskTextError naming the offset of the first lone surrogate."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise TaskTextError(
+            f"{name} is not valid Unicode: lone surrogate U+{ord(text[error.start]):04X} at offset {error.start}"
+        ) from None
+    return text
+
+
+def task_text(task: str | None, task_file: Path | None) -> str:
+    """The task, literally.
+
+    Raises TaskTextError when it is blank or not valid UTF-8, ConfigError for neither, both, or a file that cannot be read.
+    """
+    if task is not None and task_file is not None:
+        raise ConfigError("task and task_file are both given", hint="Give one of them.")
+    if task is None and task_file is None:
+        raise ConfigError(
+            "no task is given", hint='Say what to do: python -m aeon task="..." (or task_file=..., or task=-)'
+        )
+    text = (
+        checked_text(task, "task")
+        if task is not None
+        else decoded(_bytes(task_file, "task_file"), f"task_file {task_file}")
+    )
+    if not text.strip():
+        raise TaskTextError("the task is empty", hint="Say in plain words what you want done.")
+    return text
+
+
+def input_texts(inputs: Mapping[str, str], input_files: Mapping[str, Path]) -> dict[str, str]:
+    """The inputs by name.
+
+    Raises ConfigError for a name in both or an unreadable file, TaskTextError for text that is not valid UTF-8.
+    """
+    both = sorted(set(inputs) & set(input_files))
+    if both:
+        raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")
+    texts = {name: checked_text(text, f"inputs.{name}") for name, text in inputs.items()}
+    for name, path in input_files.items():
+        texts[name] = decoded(_bytes(path, f"input_files.{name}"), f"input_files.{name} {path}")
+    return texts
+
+
+def criteria(path: Path) -> dict[str, str]:
+    """A YAML or JSON mapping of criterion names to plain words. Raises ConfigError when it is anything else."""
+    text = decoded(_bytes(path, "convergence.criteria_file"), f"convergence.criteria_file {path}")
+    try:
+        read = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"convergence.criteria_file {path}: {error}") from None
+    if not isinstance(read, dict) or not all(isinstance(i, str) and i for pair in read.items() for i in pair):
+        raise ConfigError(f"convergence.criteria_file {path}: must map each criterion's name to a text in plain words")
+    return read
+
+
+def json_schema(path: Path) -> dict[str, Any]:
+    """The JSON Schema in a file. Raises SchemaFileError naming the line, or the pointer, of what is wrong with it."""
+    try:
+        schema = json.loads(decoded(_bytes(path, "answer.schema"), str(path)))
+    except json.JSONDecodeError as error:
+        raise SchemaFileError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except TaskTextError as error:
+        raise SchemaFileError(error.message) from None
+    if not isinstance(schema, dict):
+        raise SchemaFileError(f"{path}: a JSON Schema for an answer is an object, this is {type(schema).__name__}")
+    try:
+        validator_for(schema).check_schema(schema)
+    except SchemaError as error:
+        raise SchemaFileError(f"{path}#{_pointer(error)}: {error.message}") from None
+    return schema
+
+
+def _pointer(error: SchemaError) -> str:
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error.absolute_path)
+
+
+def _bytes(path: Path | None, key: str) -> bytes:
+    assert path is not None
+    try:
+        return path.expanduser().read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{key}={path}: cannot be read: {error.strerror or error}") from None

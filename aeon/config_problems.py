@@ -1,0 +1,138 @@
+"""Configuration problems in words a person can act on: where, what was given, what is allowed, what was meant."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, get_args
+
+from hydra.errors import MissingConfigException, OverrideParseException
+from pydantic import BaseModel
+from pydantic import ValidationError as PydanticError
+from pydantic_core import ErrorDetails
+
+from aeon.errors import ConfigError
+
+_SHOWN = 80
+
+
+def as_config_error(error: PydanticError, root: type[BaseModel], values: Mapping[str, Any]) -> ConfigError:
+    """One ConfigError that lists everything pydantic found, in the order of the configuration."""
+    lines = [_line(problem, root, values) for problem in error.errors(include_url=False)]
+    title = "The configuration has a problem" if len(lines) == 1 else f"The configuration has {len(lines)} problems"
+    return ConfigError(
+        "\n".join([f"{title}:", *(f"  {line}" for line in lines)]),
+        hint="`python -m aeon --help` explains the keys, `--cfg job` shows the whole configuration.",
+    )
+
+
+def composition_error(error: Exception) -> ConfigError:
+    """What Hydra says when it cannot compose, without its own advice about structs and appending."""
+    if isinstance(error, OverrideParseException):
+        return ConfigError(
+            f"{error.override}: this override cannot be read ({_first_line(error)})",
+            hint="An override is key=value or group=option; a value with commas, brackets or quotes is 'key=\"value\"'.",
+        )
+    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
+        return _missing_option(error)
+    return ConfigError(_without_hydra_advice(str(error)))
+
+
+def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Every dotted key of the settings, groups included."""
+    for name, field in root.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        yield path
+        for model in _models(field.annotation):
+            yield from known_paths(model, f"{path}.")
+
+
+def _missing_option(error: MissingConfigException) -> ConfigError:
+    wanted = str(error.missing_cfg_file)
+    group, _, option = wanted.rpartition("/")
+    options = list(error.options or ())
+    if not group or not options:
+        return ConfigError(_without_hydra_advice(str(error)))
+    near = get_close_matches(option, options, n=1, cutoff=0.5)
+    meant = f" - did you mean {group}={near[0]}?" if near else ""
+    return ConfigError(f"{group}={option}: there is no such option{meant} (there are: {', '.join(options)})")
+
+
+def _without_hydra_advice(message: str) -> str:
+    lines = [line.strip() for line in message.splitlines()]
+    kept = [line for line in lines if line and not line.startswith(("To append to your", "Key '", "Search path"))]
+    return "\n".join(kept) or message
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _line(problem: ErrorDetails, root: type[BaseModel], values: Mapping[str, Any]) -> str:
+    location = _without_union_tags(problem["loc"], values)
+    path = ".".join(map(str, location)) or "configuration"
+    if problem["type"] == "extra_forbidden":
+        return f"{path}: there is no such key{_suggestion(path, root)}"
+    if problem["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        expected = problem.get("ctx", {}).get("expected_tags", "")
+        return f"{path}.kind={_shown(_value_at(location, values).get('kind'))}: allowed are {expected}"
+    message = problem["msg"].removeprefix("Value error, ")
+    if isinstance(problem["input"], Mapping) and problem["type"] == "value_error":
+        return f"{path}: {message}"
+    return f"{path}={_shown(problem['input'])}: {message[:1].lower()}{message[1:]}"
+
+
+def _suggestion(path: str, root: type[BaseModel]) -> str:
+    paths = sorted(set(known_paths(root)))
+    group, _, name = path.rpartition(".")
+    siblings = {p.rpartition(".")[2]: p for p in paths if p.rpartition(".")[0] == group}
+    near = get_close_matches(name, siblings, n=1, cutoff=0.6)
+    if near:
+        return f" - did you mean {siblings[near[0]]}?"
+    elsewhere: dict[str, str] = {}
+    for known in reversed(paths):
+        elsewhere[known.rpartition(".")[2]] = known
+    near = get_close_matches(name, elsewhere, n=1, cutoff=0.7)
+    if near:
+        return f" - did you mean {elsewhere[near[0]]}?"
+    return f" (there are: {', '.join(sorted(siblings))})" if siblings else ""
+
+
+def _without_union_tags(location: tuple[int | str, ...], values: Mapping[str, Any]) -> tuple[int | str, ...]:
+    """The location as a person writes it: pydantic adds the tag of a discriminated union after its field."""
+    kept: list[int | str] = []
+    value: Any = values
+    for part in location:
+        if isinstance(value, Mapping) and part not in value and value.get("kind") == part:
+            continue
+        kept.append(part)
+        value = _child(value, part)
+    return tuple(kept)
+
+
+def _value_at(location: tuple[int | str, ...], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    value: Any = values
+    for part in location:
+        value = _child(value, part)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _child(value: Any, part: int | str) -> Any:
+    try:
+        return value[part]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+        return
+    for argument in get_args(annotation):
+        yield from _models(argument)
