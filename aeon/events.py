@@ -127,7 +127,7 @@ class CallAnswered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFailed(Event):
-    """A request failed for good, or its answer was no answer."""
+    """A request failed for good, or its answer was no answer; `model` is who gave that answer, if one came."""
 
     site: CallSite
     call: str
@@ -136,6 +136,7 @@ class CallFailed(Event):
     message: str
     usage: Usage
     seconds: float
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

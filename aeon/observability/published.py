@@ -1,0 +1,93 @@
+"""The published JSON Schemas (Draft 2020-12) of what a run writes, in `schemas/artefacts/`.
+
+They follow from the models: after a change, `python -m aeon.observability.published` writes them anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Union
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+from aeon.kernel.state import ExecutionHistory
+from aeon.observability.cycle_log import CycleRecord
+from aeon.observability.serialize import event_types, line_model
+from aeon.resources import resource_root
+from aeon.result import RunResult
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_ABOUT = {
+    "result": "result.json: what a run gave back. Its history is in history.json.",
+    "history": "history.json: everything a run did, pass by pass.",
+    "events": "A line of events.jsonl: something that happened in a run.",
+    "cycles": "A line of cycles.jsonl: an LLM cycle of a run.",
+}
+
+
+class _AsWritten(GenerateJsonSchema):
+    """What is written has every field, those that kept their default too; and no default says anything to a reader."""
+
+    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: ARG002
+        return total
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        return self.generate_inner(schema["schema"])
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+        return False
+
+
+def published() -> dict[str, dict[str, Any]]:
+    """The schema of each artefact, by the stem of its file in `schemas/artefacts/`."""
+    lines = [line_model(kind) for kind in event_types()]
+    schemas = {
+        "result": _without_history(_schema(RunResult)),
+        "history": _schema(ExecutionHistory),
+        "events": _schema(Union[tuple(lines)]),  # noqa: UP007
+        "cycles": _schema(CycleRecord),
+    }
+    return {name: {"$schema": _DIALECT, **schema, "description": _ABOUT[name]} for name, schema in schemas.items()}
+
+
+def write(directory: Path) -> None:
+    """Write every published schema to a directory, as `<name>.json`."""
+    for name, schema in published().items():
+        (directory / f"{name}.json").write_text(text(schema), encoding="utf-8")
+
+
+def text(schema: dict[str, Any]) -> str:
+    """A schema as the text of its file."""
+    return json.dumps(schema, ensure_ascii=False, indent=2) + "\n"
+
+
+def _schema(kind: Any) -> dict[str, Any]:
+    return TypeAdapter(kind).json_schema(mode="serialization", schema_generator=_AsWritten)
+
+
+def _without_history(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema without the property `history` and the definitions that only it needs."""
+    rest = {name: value for name, value in schema.items() if name != "$defs"}
+    rest["properties"] = {name: value for name, value in schema["properties"].items() if name != "history"}
+    rest["required"] = [name for name in schema["required"] if name != "history"]
+    needed = set(_references(rest))
+    while grown := {name for known in needed for name in _references(schema["$defs"][known])} - needed:
+        needed |= grown
+    return {"$defs": {name: value for name, value in schema["$defs"].items() if name in needed}, **rest}
+
+
+def _references(value: Any) -> Iterator[str]:
+    """The names of the definitions that a schema refers to directly."""
+    if isinstance(value, dict):
+        if isinstance(reference := value.get("$ref"), str):
+            yield reference.removeprefix("#/$defs/")
+        yield from (name for inner in value.values() for name in _references(inner))
+    elif isinstance(value, list):
+        yield from (name for inner in value for name in _references(inner))
+
+
+if __name__ == "__main__":
+    write(resource_root() / "schemas" / "artefacts")

@@ -1,0 +1,93 @@
+"""Events as JSON: what of each event stands in its line, and the model that line follows."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from typing import Any, Literal, get_type_hints
+
+from pydantic import create_model
+
+from aeon.events import (
+    CallAnswered,
+    CycleStarted,
+    Event,
+    Recorded,
+    Refined,
+)
+from aeon.kernel.state import RefinementRecord
+from aeon.plan.models import PlanStep, StepChange
+from aeon.values import Value
+
+LEFT_OUT: dict[type[Event], frozenset[str]] = {
+    CycleStarted: frozenset({"plan"}),
+    CallAnswered: frozenset({"request", "text"}),
+    Refined: frozenset({"plan"}),
+}
+
+
+def event_types() -> tuple[type[Event], ...]:
+    """Every kind of event there is, in the order `aeon.events` defines them."""
+    return tuple(kind for kind in Event.__subclasses__() if kind.__module__ == Event.__module__)
+
+
+def event_name(kind: type[Event]) -> str:
+    """The name of an event in a line: `PassStarted` is `pass_started`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
+_models: dict[type[Event], type[Value]] = {}
+
+
+def line_model(kind: type[Event]) -> type[Value]:
+    """The model of an event's line: its number and time, its name, and its fields but those that `LEFT_OUT` names."""
+    if kind not in _models:
+        _models[kind] = _line_model(kind)
+    return _models[kind]
+
+
+def _line_model(kind: type[Event]) -> type[Value]:
+    hints = get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind) if field.name not in LEFT_OUT.get(kind, ())]
+    fields: dict[str, Any] = {
+        "sequence": (int, ...),
+        "part": (int, ...),
+        "time": (str, ...),
+        "event": (Literal[event_name(kind)], ...),
+        **{name: (hints[name], ...) for name in names},
+    }
+    if kind is CallAnswered:
+        fields["characters"] = (int, ...)
+    return create_model(kind.__name__, __base__=Value, __doc__=kind.__doc__, **fields)
+
+
+def event_line(recorded: Recorded) -> dict[str, Any]:
+    """An event as the JSON object of its line.
+
+    Long texts stand where they are made and nowhere else: a step's `incoming_context`, which repeats the outputs of
+    other steps, is null here, so that the lines of a run grow with the run and not with its square.
+    """
+    event = recorded.event
+    model = line_model(type(event))
+    values = {name: _shortened(getattr(event, name)) for name in model.model_fields if hasattr(event, name)}
+    values |= {"sequence": recorded.sequence, "part": recorded.part, "time": recorded.time}
+    values["event"] = event_name(type(event))
+    if isinstance(event, CallAnswered):
+        values["characters"] = len(event.text)
+    return model.model_construct(**values).model_dump(mode="json", warnings="none")
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, PlanStep):
+        return _without_context(value)
+    if isinstance(value, RefinementRecord):
+        changes = tuple(
+            StepChange(step_id=c.step_id, before=_without_context(c.before), after=_without_context(c.after))
+            for c in value.changes
+        )
+        return value.model_copy(update={"changes": changes})
+    return value
+
+
+def _without_context(step: PlanStep | None) -> PlanStep | None:
+    return step if step is None else step.model_copy(update={"incoming_context": None})
