@@ -8,8 +8,8 @@ AeonError
 ├── LLMError                    a model call failed
 │   ├── ProviderError           the provider did not answer
 │   │   ├── ConnectionFailed      retryable: not reachable, connection reset, timed out
-│   │   ├── ServerFailed          retryable: 408, 409, 5xx
-│   │   ├── RateLimited           retryable: 429, may carry `retry_after`
+│   │   ├── ServerFailed          retryable: 408, 409, 5xx; may carry `retry_after`
+│   │   ├── RateLimited           retryable: 429; may carry `retry_after`
 │   │   ├── AuthenticationFailed  401, 403
 │   │   ├── RequestRefused        any other 4xx
 │   │   └── NotAnAPI              the server answered something that is no chat completion
@@ -66,11 +66,23 @@ class LLMError(AeonError):
 
 
 class ProviderError(LLMError):
-    """The provider did not answer. `status` is the HTTP status, None when there was none."""
+    """The provider did not answer.
 
-    def __init__(self, message: str, *, status: int | None = None, hint: str = "", usage: Usage | None = None) -> None:
+    `status` is the HTTP status, None when there was none; `retry_after` the seconds to wait, None if it did not say.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: float | None = None,
+        hint: str = "",
+        usage: Usage | None = None,
+    ) -> None:
         super().__init__(message, hint=hint, usage=usage)
         self.status = status
+        self.retry_after = retry_after
 
 
 class ConnectionFailed(ProviderError):
@@ -86,7 +98,7 @@ class ServerFailed(ProviderError):
 
 
 class RateLimited(ProviderError):
-    """Too many requests (429). `retry_after` is in seconds, None when the server did not say."""
+    """Too many requests (429)."""
 
     retryable = True
 
@@ -94,13 +106,12 @@ class RateLimited(ProviderError):
         self,
         message: str,
         *,
-        retry_after: float | None = None,
         status: int | None = 429,
+        retry_after: float | None = None,
         hint: str = "",
         usage: Usage | None = None,
     ) -> None:
-        super().__init__(message, status=status, hint=hint, usage=usage)
-        self.retry_after = retry_after
+        super().__init__(message, status=status, retry_after=retry_after, hint=hint, usage=usage)
 
 
 class AuthenticationFailed(ProviderError):
@@ -109,6 +120,8 @@ class AuthenticationFailed(ProviderError):
 
 class RequestRefused(ProviderError):
     """The server refused the request itself (another 4xx)."""
+
+    ends_run = False
 
 
 class NotAnAPI(ProviderError):

@@ -1,0 +1,216 @@
+"""OpenAI, and every server that speaks its chat completions with strict `json_schema`.
+
+`complete` is synchronous and may be called from many threads: it hands the request to the process's event loop, where
+one AsyncOpenAI client on the aiohttp transport serves them all, and waits. The SDK is imported with the first call: it
+costs nearly half a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import re
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from aeon.errors import ConfigError, ProviderError
+from aeon.llm import event_loop
+from aeon.llm.adapters.openai_answer import read_answer
+from aeon.llm.adapters.openai_errors import Endpoint, translate
+from aeon.llm.interface import LLMRequest, LLMResponse
+from aeon.llm.settings import OpenAIProvider
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+CLOSING_SECONDS = 5.0
+NO_KEY = "none"
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    """A client, the loop it lives on, a slot for each request that may be under way, and those that are."""
+
+    client: AsyncOpenAI
+    loop: asyncio.AbstractEventLoop
+    slots: asyncio.Semaphore
+    tasks: set[asyncio.Task[Any] | None] = field(default_factory=set)
+
+    @contextmanager
+    def under_way(self) -> Iterator[None]:
+        """Counts the current task among those that closing cancels."""
+        task = asyncio.current_task()
+        self.tasks.add(task)
+        try:
+            yield
+        finally:
+            self.tasks.discard(task)
+
+    async def close(self) -> None:
+        """Cancel what is under way and close the client."""
+        for task in filter(None, tuple(self.tasks)):
+            task.cancel()
+        await self.client.close()
+
+
+class OpenAIAdapter:
+    """Answers requests through an OpenAI-compatible API (research decision 8; retries are `aeon.llm.retry`'s).
+
+    `settings` say which model, where and how; `api_key` is None for a server that wants none; `headers` go with every
+    request. Raises `ConfigError` for a base URL, key or header that cannot be sent.
+    """
+
+    def __init__(
+        self, settings: OpenAIProvider, api_key: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self._settings = settings
+        self._api_key = api_key or None
+        self._headers = dict(headers or {})
+        _check_sendable(settings, self._api_key, self._headers)
+        self._endpoint = Endpoint(
+            settings.base_url or DEFAULT_BASE_URL,
+            settings.api_key_env,
+            settings.timeout_seconds,
+            tuple(filter(None, (self._api_key, *self._headers.values()))),
+        )
+        self._connection: _Connection | None = None
+
+    def __repr__(self) -> str:
+        return f"OpenAIAdapter(model={self.model!r}, base_url={self._endpoint.address!r})"
+
+    @property
+    def model(self) -> str:
+        """The model of calls that do not name their own."""
+        return self._settings.model
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request, in at most `timeout_seconds` from when it has one of the `max_connections` slots.
+
+        Raises the `LLMError` that `openai_errors` maps the failure to, or an `AnswerError` with the usage paid.
+        """
+        try:
+            return event_loop.run(self._complete(request))
+        except CancelledError as error:
+            raise ProviderError(f"the provider was closed while a {request.call} call was under way") from error
+
+    def close(self) -> None:
+        """Close the connections; calls under way fail. A later call opens new ones."""
+        if self._connection is not None:
+            event_loop.run(self._close(), timeout=CLOSING_SECONDS)
+
+    async def _complete(self, request: LLMRequest) -> LLMResponse:
+        body = wire_body(request, self._settings)
+        return read_answer(await self._exchange(body), request, body["model"], self._endpoint)
+
+    async def _exchange(self, body: dict[str, Any]) -> bytes:
+        """The response to one request, its failures translated."""
+        try:
+            return await self._send(body)
+        except Exception as error:
+            failure = translate(error, self._endpoint)
+            if failure is None:
+                raise
+            cause = error
+        # A server may echo the key; then the SDK's own error must not travel along in the traceback.
+        raise failure from (None if self._endpoint.leaks(cause) else cause)
+
+    async def _send(self, body: dict[str, Any]) -> bytes:
+        """One attempt."""
+        connection = self._connect()
+        with connection.under_way():
+            async with connection.slots, asyncio.timeout(self._settings.timeout_seconds):
+                completions = connection.client.chat.completions.with_raw_response
+                response = await completions.create(**body, extra_headers=self._authorization())
+                return bytes(response.content)
+
+    def _authorization(self) -> dict[str, Any] | None:
+        """The SDK insists on a key, and would take OPENAI_API_KEY's for a server that was to get none: leave it out."""
+        from openai import Omit
+
+        named = any(name.lower() == "authorization" for name in self._headers)
+        return {"Authorization": Omit()} if self._api_key is None and not named else None
+
+    def _connect(self) -> _Connection:
+        """The connection, opened by the first call. Only called on the loop, so it needs no lock."""
+        loop = asyncio.get_running_loop()
+        if self._connection is None or self._connection.loop is not loop:
+            self._connection = _Connection(self._new_client(), loop, asyncio.Semaphore(self._settings.max_connections))
+            atexit.register(self.close)
+        return self._connection
+
+    def _new_client(self) -> AsyncOpenAI:
+        """A client without retries of its own: they would multiply with `Retry`'s. The slots replace its pool limit."""
+        from openai import AsyncOpenAI, DefaultAioHttpClient, Timeout
+
+        timeout = Timeout(self._settings.timeout_seconds, pool=None)
+        return AsyncOpenAI(
+            api_key=self._api_key or NO_KEY,
+            base_url=self._endpoint.base_url,
+            default_headers=self._headers,
+            timeout=timeout,
+            max_retries=0,
+            http_client=DefaultAioHttpClient(timeout=timeout),
+        )
+
+    async def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            atexit.unregister(self.close)
+            await connection.close()
+
+
+def wire_body(request: LLMRequest, settings: OpenAIProvider) -> dict[str, Any]:
+    """The arguments of `chat.completions.create`: the request's parameters over the provider's, unset ones left out."""
+    parameters = request.parameters.over(settings.parameters)
+    optional = {
+        "temperature": parameters.temperature,
+        settings.max_tokens_parameter: parameters.max_tokens,
+        "reasoning_effort": parameters.effort,
+        "extra_body": settings.extra_body or None,
+    }
+    return {
+        "model": parameters.model or settings.model,
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": request.call, "schema": request.schema, "strict": request.strict},
+        },
+    } | {name: value for name, value in optional.items() if value is not None}
+
+
+def _check_sendable(settings: OpenAIProvider, key: str | None, headers: Mapping[str, str]) -> None:
+    """Raise `ConfigError`, never quoting a value, for what an HTTP request cannot carry."""
+    if not _is_address(settings.base_url or DEFAULT_BASE_URL):
+        raise ConfigError(
+            f"provider.base_url is no http address: {settings.base_url}",
+            hint="Write it whole, for example http://localhost:8000/v1.",
+        )
+    if key is not None and not _sendable(key):
+        raise ConfigError(
+            f"the key in {settings.api_key_env} holds characters that cannot be sent",
+            hint=f"Set {settings.api_key_env} again: a key is plain ASCII, without line breaks.",
+        )
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _sendable(value):
+            raise ConfigError(
+                f"the header {name!r} of provider.extra_headers_env cannot be sent",
+                hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
+            )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
+
+
+def _sendable(value: str) -> bool:
+    return value.isascii() and value.isprintable()

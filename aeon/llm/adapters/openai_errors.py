@@ -1,0 +1,260 @@
+"""The OpenAI SDK's failures as Aeon's errors, in tables.
+
+`STATUS_ERRORS` (the server answered with an error status) and `OTHER_ERRORS` have every exception class of the SDK by
+name, so that this module need not import it; a test fails when the SDK adds one. `BELOW_THE_SDK` has failures of the
+transport that the SDK lets through or calls a connection error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from aeon.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    Filtered,
+    LLMError,
+    NotAnAPI,
+    ProviderError,
+    RateLimited,
+    RequestRefused,
+    ServerFailed,
+    Truncated,
+)
+
+STATUS_ERRORS: Mapping[str, type[ProviderError]] = {
+    "APIStatusError": RequestRefused,
+    "BadRequestError": RequestRefused,
+    "AuthenticationError": AuthenticationFailed,
+    "OAuthError": AuthenticationFailed,
+    "PermissionDeniedError": AuthenticationFailed,
+    "NotFoundError": RequestRefused,
+    "ConflictError": ServerFailed,
+    "UnprocessableEntityError": RequestRefused,
+    "RateLimitError": RateLimited,
+    "InternalServerError": ServerFailed,
+}
+
+OTHER_ERRORS: Mapping[str, type[LLMError]] = {
+    "OpenAIError": ProviderError,
+    "APIError": ProviderError,
+    "APIConnectionError": ConnectionFailed,
+    "APITimeoutError": ConnectionFailed,
+    "APIResponseValidationError": NotAnAPI,
+    "LengthFinishReasonError": Truncated,
+    "ContentFilterFinishReasonError": Filtered,
+    "SubjectTokenProviderError": AuthenticationFailed,
+    "InvalidWebhookSignatureError": ProviderError,
+    "WebSocketConnectionClosedError": ConnectionFailed,
+    "WebSocketQueueFullError": ProviderError,
+}
+
+BELOW_THE_SDK: Mapping[str, type[LLMError]] = {
+    "TimeoutError": ConnectionFailed,
+    "ClientError": NotAnAPI,
+    "TooManyRedirects": NotAnAPI,
+    "DecodingError": NotAnAPI,
+    "UnsupportedProtocol": NotAnAPI,
+    "UnicodeEncodeError": RequestRefused,
+}
+
+SHOWN = 300
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """What a message may say of the server: its address, the variable that holds the key, seconds for one attempt.
+
+    `secrets` are never shown: `clean` takes them out of whatever a server says.
+    """
+
+    base_url: str
+    key_env: str
+    timeout_seconds: float
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def address(self) -> str:
+        """The base URL without user, password and query."""
+        url = urlsplit(self.base_url)
+        return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+    def clean(self, text: str) -> str:
+        """The text on one line, without secrets, at most 300 characters."""
+        for secret in self.secrets:
+            text = text.replace(secret, "[secret]")
+        line = " ".join(text.split())
+        return line if len(line) <= SHOWN else line[:SHOWN] + "..."
+
+    def leaks(self, error: BaseException) -> bool:
+        """Whether a traceback of this error would show a secret."""
+        text = " ".join(f"{cause!r} {cause}" for cause in causes(error))
+        return any(secret in text for secret in self.secrets)
+
+
+def translate(error: BaseException, endpoint: Endpoint) -> LLMError | None:
+    """The error of Aeon for a failure of the SDK or of its transport; None for one that no table has."""
+    by_status = _find(error, STATUS_ERRORS)
+    if by_status is not None:
+        return _of_status(_refine(by_status, error), error, endpoint)
+    kind = _find(error.__cause__, BELOW_THE_SDK) or _find(error, OTHER_ERRORS) or _find(error, BELOW_THE_SDK)
+    return _MESSAGES.get(kind, _other)(kind, error, endpoint) if kind is not None else None
+
+
+def _find(error: BaseException | None, table: Mapping[str, type[K]]) -> type[K] | None:
+    """The table's entry for the error's class, or for the nearest of its bases."""
+    return next((table[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in table), None)
+
+
+def _refine(kind: type[ProviderError], error: Any) -> type[ProviderError]:
+    """The SDK has no class for 408 and for redirects; and a page where an API would refuse says that it is none."""
+    if error.status_code == 408:
+        return ServerFailed
+    if error.status_code < 400 or (kind is RequestRefused and _is_page(error)):
+        return NotAnAPI
+    return kind
+
+
+def _of_status(kind: type[ProviderError], error: Any, endpoint: Endpoint) -> ProviderError:
+    """An HTTP status that is an error, with what the server said about it."""
+    message = f"{endpoint.address} answered {error.status_code}: {endpoint.clean(_said(error))}"
+    asked = retry_after(error.response.headers)
+    return kind(message, status=error.status_code, retry_after=asked, hint=_HINTS[kind](error, endpoint))
+
+
+def _said(error: Any) -> str:
+    """What the server said, in its own words; a page is not quoted."""
+    if _is_page(error):
+        return "an HTML page"
+    body = error.body
+    if isinstance(body, Mapping):
+        said = body.get("message") or body.get("detail") or body
+        return str(said)
+    return str(body or "no reason given")
+
+
+def _is_page(error: Any) -> bool:
+    return "html" in error.response.headers.get("content-type", "").lower()
+
+
+def _key_hint(_error: Any, endpoint: Endpoint) -> str:
+    return f"Check the key in the environment variable {endpoint.key_env}, and that it may use this model and server."
+
+
+def _not_an_api_hint(_error: Any, endpoint: Endpoint) -> str:
+    return f"Check provider.base_url ({endpoint.address}): an OpenAI-compatible API's address usually ends in /v1."
+
+
+def _refused_hint(error: Any, endpoint: Endpoint) -> str:
+    if error.code == "context_length_exceeded":
+        return "The prompt is too long for the model: choose one with a larger context, or give it less material."
+    if error.status_code == 404:
+        return f"Check provider.model, and provider.base_url ({endpoint.address})."
+    return "Check provider.model and its parameters (temperature, max_tokens, effort, extra_body) against the server."
+
+
+def _rate_hint(_error: Any, _endpoint: Endpoint) -> str:
+    return "Lower execution.max_parallel or wait; a used-up quota needs credit at the provider."
+
+
+def _server_hint(_error: Any, endpoint: Endpoint) -> str:
+    return f"The server at {endpoint.address} fails: see its log or status page, and try again later."
+
+
+_HINTS: Mapping[type[ProviderError], Callable[[Any, Endpoint], str]] = {
+    AuthenticationFailed: _key_hint,
+    RequestRefused: _refused_hint,
+    NotAnAPI: _not_an_api_hint,
+    RateLimited: _rate_hint,
+    ServerFailed: _server_hint,
+}
+
+
+def _connection(_kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> LLMError:
+    if _timed_out(error):
+        message = f"{endpoint.address} gave no answer within {endpoint.timeout_seconds:g} s"
+    else:
+        message = f"no connection to {endpoint.address}: {endpoint.clean(_root_text(error))}"
+    return ConnectionFailed(
+        message,
+        hint=f"Is a server running there? Check provider.base_url ({endpoint.address}), the network and any proxy; "
+        f"a slow model may need more than provider.timeout_seconds={endpoint.timeout_seconds:g}.",
+    )
+
+
+def _timed_out(error: BaseException) -> bool:
+    """By what is behind it: the transport calls some broken connections timeouts."""
+    return any(isinstance(cause, TimeoutError) for cause in causes(error))
+
+
+def _not_an_api(_kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> LLMError:
+    return not_an_api(_root_text(error), endpoint)
+
+
+def not_an_api(said: str, endpoint: Endpoint) -> NotAnAPI:
+    """The error for an answer that is no chat completion."""
+    message = f"{endpoint.address} answered something that is no chat completion: {endpoint.clean(said)}"
+    return NotAnAPI(message, hint=_not_an_api_hint(None, endpoint))
+
+
+def _unsendable(_kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> LLMError:
+    return RequestRefused(
+        f"the prompt cannot be sent: {endpoint.clean(str(error))}",
+        hint="Some text in the prompt (task, inputs, a tool's or a step's result) is not valid Unicode.",
+    )
+
+
+def _other(kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> LLMError:
+    return kind(endpoint.clean(str(error)) or type(error).__name__)
+
+
+_MESSAGES: Mapping[type[LLMError], Callable[[type[LLMError], BaseException, Endpoint], LLMError]] = {
+    ConnectionFailed: _connection,
+    NotAnAPI: _not_an_api,
+    RequestRefused: _unsendable,
+}
+
+
+def causes(error: BaseException) -> list[BaseException]:
+    """The error and what is behind it, the first cause last."""
+    chain = [error]
+    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
+        chain.append(cause)
+    return chain
+
+
+def _root_text(error: BaseException) -> str:
+    """What the first cause says: the SDK itself only says "Connection error."."""
+    root = causes(error)[-1]
+    return str(root) or type(root).__name__
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """The seconds a server asks to wait, from `retry-after-ms` or `Retry-After` (seconds or a date), never negative."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after")
+    seconds = _number(value)
+    if seconds is not None or value is None:
+        return seconds
+    try:
+        until = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text) if text is not None else None
+    except ValueError:
+        return None
+    return number if number is not None and 0 <= number < float("inf") else None

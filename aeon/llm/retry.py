@@ -1,0 +1,160 @@
+"""Trying a failed request again: exponential backoff with jitter, and the wait that a server asks for."""
+
+from __future__ import annotations
+
+import copy
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NoReturn
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity.stop import stop_base
+
+from aeon.errors import AeonError, StopRequested
+from aeon.events import Emit, RetryScheduled, ignore
+from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Usage
+from aeon.llm.settings import RetrySettings
+
+STOP_POLL_SECONDS = 0.1
+
+
+class Retry:
+    """Repeats a request whose failure may pass (`error.retryable`): at most `settings.attempts` attempts in all.
+
+    The wait after attempt n is `initial_seconds * factor ** (n - 1)` plus up to `jitter_seconds`, and at most
+    `max_seconds`. It is longer if the server asks for it (`retry_after`), and no further attempt is made if it asks for
+    more than `max_seconds`. Each wait is told as a `RetryScheduled`, whose `attempt` is the one that failed, from 1.
+    `stop` is asked before and during a wait; a yes raises `StopRequested`. `sleep` takes seconds and replaces the wait.
+    """
+
+    def __init__(
+        self,
+        inner: LLMAdapter,
+        settings: RetrySettings,
+        *,
+        emit: Emit = ignore,
+        stop: Callable[[], bool] = lambda: False,
+        sleep: Callable[[float], None] | None = None,
+    ) -> None:
+        self._inner = inner
+        self._settings = settings
+        self._emit = emit
+        self._stop = stop
+        self._sleep = sleep or self._sleep_until_stopped
+        self._wait = _Wait(settings)
+        self._end = stop_after_attempt(settings.attempts) | _AskedTooLong(settings)
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request. Raises the last failure, with the number of attempts and the usage of them all."""
+        spent: list[Usage] = []
+
+        def before_attempt(state: RetryCallState) -> None:
+            if state.attempt_number > 1 and self._stop():
+                asked = f"stopped before attempt {state.attempt_number} of a {request.call} call"
+                raise StopRequested(asked, usage=total(spent))
+
+        def before_wait(state: RetryCallState) -> None:
+            spent.append(_failure(state).usage)
+            if not self._stop():
+                self._announce(request, state)
+
+        def give_up(state: RetryCallState) -> NoReturn:
+            self._give_up(state, total(spent))
+
+        retrying = Retrying(
+            retry=retry_if_exception(_is_retryable),
+            wait=self._wait,
+            stop=self._end,
+            before=before_attempt,
+            before_sleep=before_wait,
+            sleep=self._sleep_unless_stopped,
+            retry_error_callback=give_up,
+        )
+        response: LLMResponse = retrying(self._inner.complete, request)
+        return replace(response, usage=total(spent) + response.usage)
+
+    def _announce(self, request: LLMRequest, state: RetryCallState) -> None:
+        error = _failure(state)
+        event = RetryScheduled(
+            site=request.site,
+            call=request.call,
+            attempt=state.attempt_number,
+            seconds=round(state.upcoming_sleep, 3),
+            error=f"{type(error).__name__}: {error.message}",
+        )
+        self._emit(event, request.site)
+
+    def _give_up(self, state: RetryCallState, spent: Usage) -> NoReturn:
+        """Raise the last failure again as a copy: the adapter's own error stays as it was, and is its cause."""
+        error, made = _failure(state), state.attempt_number
+        asked, most = _asked(error), self._settings.max_seconds
+        if asked > most:
+            why = f"the server asks to wait {asked:g} s, more than retry.max_seconds={most:g}"
+        else:
+            why = "no more are made"
+        last = copy.copy(error)
+        last.message = f"{error.message} ({made} {'attempt' if made == 1 else 'attempts'} made; {why})"
+        last.args = (last.message,)
+        last.usage = spent + error.usage
+        raise last from error
+
+    def _sleep_unless_stopped(self, seconds: float) -> None:
+        if not self._stop():
+            self._sleep(seconds)
+
+    def _sleep_until_stopped(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and not self._stop():
+            time.sleep(min(left, STOP_POLL_SECONDS))
+
+
+class _Wait:
+    """Seconds to wait: the backoff, or what the server asks for if that is longer."""
+
+    def __init__(self, settings: RetrySettings) -> None:
+        self._jitter = settings.jitter_seconds
+        self._backoff = wait_exponential_jitter(
+            multiplier=settings.initial_seconds,
+            exp_base=settings.factor,
+            max=settings.max_seconds,
+            jitter=settings.jitter_seconds,
+        )
+
+    def __call__(self, state: RetryCallState) -> float:
+        asked = _asked(_failure(state))
+        # Jitter here too: everyone that the server sent away at once would be back at once.
+        return max(self._backoff(state), asked + random.uniform(0, self._jitter) if asked else 0.0)
+
+
+class _AskedTooLong(stop_base):
+    """Stop when the server asks for a wait that is longer than the longest allowed."""
+
+    def __init__(self, settings: RetrySettings) -> None:
+        self._most = settings.max_seconds
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        return _asked(_failure(retry_state)) > self._most
+
+
+def total(usages: list[Usage]) -> Usage:
+    """All of them together."""
+    return sum(usages, start=Usage())
+
+
+def _is_retryable(error: BaseException) -> bool:
+    return isinstance(error, AeonError) and error.retryable
+
+
+def _failure(state: RetryCallState) -> AeonError:
+    """The error of the attempt that has just failed: `_is_retryable` lets no other kind come this far."""
+    error = state.outcome.exception() if state.outcome is not None else None
+    if not isinstance(error, AeonError):
+        raise TypeError(f"not a failed attempt: {state}")
+    return error
+
+
+def _asked(error: AeonError) -> float:
+    """The seconds that the server asks to wait, 0 if it does not."""
+    return getattr(error, "retry_after", None) or 0.0

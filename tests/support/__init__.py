@@ -1,0 +1,1 @@
+"""What tests share: a scripted OpenAI-compatible server and its rules."""

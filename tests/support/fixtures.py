@@ -1,0 +1,27 @@
+"""Fixtures for every test; `tests/conftest.py` makes them known."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+
+import pytest
+
+from tests.support.openai_server import OpenAIServer, Script
+
+StartServer = Callable[..., OpenAIServer]
+
+
+@pytest.fixture
+def start_server() -> Iterator[StartServer]:
+    """Starts scripted servers: `start_server(script, key=None)`; they stop when the test ends."""
+    with ExitStack() as running:
+
+        def start(script: Mapping[str, Script] | None = None, *, key: str | None = None) -> OpenAIServer:
+            return running.enter_context(OpenAIServer(script, key=key))
+
+        yield start
+
+
+@pytest.fixture
+def openai_server(start_server: StartServer) -> OpenAIServer:
+    """One running server with an empty script, to be filled: `openai_server.script["plan"] = {...}`."""
+    return start_server()
