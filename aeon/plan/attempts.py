@@ -1,0 +1,86 @@
+"""How often a plan, and each fragment of it, may still be refined (FR-003, FR-065, FR-066). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import Field
+
+from aeon.kernel.settings import RefinementSettings
+from aeon.plan.models import RefinementAction, RefusedAction
+from aeon.values import Value
+
+
+class RefinementAttempts(Value):
+    """Refinements so far.
+
+    `by_fragment` counts, for each fragment, the refinements that named it, whatever became of their actions.
+    `total` counts the refinements that proposed at least one action, or failed.
+    """
+
+    by_fragment: Mapping[str, int] = Field(default_factory=dict)
+    total: int = Field(default=0, ge=0)
+
+
+class Admission(Value):
+    """Which actions of one refinement may be tried, which not, and the counts after it.
+
+    `exhausted_fragments` are those whose limit refused an action: they need manual intervention (FR-065).
+    """
+
+    admitted: tuple[RefinementAction, ...] = ()
+    refused: tuple[RefusedAction, ...] = ()
+    attempts: RefinementAttempts
+    exhausted_fragments: tuple[str, ...] = ()
+
+
+def may_refine(attempts: RefinementAttempts, settings: RefinementSettings) -> bool:
+    """Whether the run may refine once more (FR-066)."""
+    return attempts.total < settings.max_attempts_total
+
+
+def failed(attempts: RefinementAttempts) -> RefinementAttempts:
+    """The counts after a refinement that gave nothing usable (FR-067)."""
+    return attempts.model_copy(update={"total": attempts.total + 1})
+
+
+def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, settings: RefinementSettings) -> Admission:
+    """The actions of one refinement, sorted by whether their fragment may still be refined (FR-065).
+
+    Several actions on one fragment are one attempt. Without actions nothing is counted. When the run's limit was
+    reached before, all are refused and nothing is counted (FR-066).
+    """
+    if not actions:
+        return Admission(attempts=attempts)
+    if not may_refine(attempts, settings):
+        return Admission(refused=_refuse(actions, _run_limit(settings)), attempts=attempts)
+    named = tuple(dict.fromkeys(action.fragment for action in actions))
+    exhausted = tuple(f for f in named if attempts.by_fragment.get(f, 0) >= settings.max_attempts_per_fragment)
+    return Admission(
+        admitted=tuple(action for action in actions if action.fragment not in exhausted),
+        refused=tuple(
+            RefusedAction(action=action, reason=_fragment_limit(action.fragment, settings))
+            for action in actions
+            if action.fragment in exhausted
+        ),
+        attempts=_counted(named, attempts),
+        exhausted_fragments=exhausted,
+    )
+
+
+def _counted(named: Sequence[str], attempts: RefinementAttempts) -> RefinementAttempts:
+    counts = {**attempts.by_fragment, **{f: attempts.by_fragment.get(f, 0) + 1 for f in named}}
+    return RefinementAttempts(by_fragment=counts, total=attempts.total + 1)
+
+
+def _refuse(actions: Sequence[RefinementAction], reason: str) -> tuple[RefusedAction, ...]:
+    return tuple(RefusedAction(action=action, reason=reason) for action in actions)
+
+
+def _fragment_limit(fragment: str, settings: RefinementSettings) -> str:
+    limit = settings.max_attempts_per_fragment
+    return f"step '{fragment}' has been refined {limit} times, the limit for one step: it needs manual intervention"
+
+
+def _run_limit(settings: RefinementSettings) -> str:
+    return f"the run has been refined {settings.max_attempts_total} times, its limit: the plan stays as it is"

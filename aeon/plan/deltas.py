@@ -1,0 +1,198 @@
+"""Refinement actions applied to a plan: what can be applied is, the rest is refused action by action.
+
+Serves FR-009, FR-010, FR-015, FR-069, FR-070 and FR-083.
+
+All ids are settled before any reference is looked at, so actions may refer to steps that later actions add. What an
+action may do depends on its target's status alone:
+
+    ADD                a new id
+    MODIFY             pending or BLOCKED; keeps its id
+    REMOVE             pending; dependents inherit its dependencies
+    REPLACE            pending or BLOCKED, under its own id or a new one; complete, failed or invalid: a new id only
+    SUBPLAN_CREATE     pending or BLOCKED
+    STEP_MARK_INVALID  complete or failed
+
+`inconsistency_detected` widens and narrows nothing. It says that a change conflicts with executed steps; those are
+never changed whether it is set or not, and the two ways to resolve such a conflict, STEP_MARK_INVALID and REPLACE
+under a new id, only retire them (FR-069).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from aeon.errors import PlanError
+from aeon.plan.draft import OWN, Draft
+from aeon.plan.graph import by_id, cycle_in, cycle_text, is_live, topological, unneeded
+from aeon.plan.models import Plan, PlanStep, RefinementAction, RefusedAction, StepChange, Subplan, renumbered
+from aeon.plan.objections import kind_of, objection
+from aeon.values import Value
+
+_NO_SUBPLANS: Mapping[str, Subplan] = MappingProxyType({})
+
+
+class DeltaResult(Value):
+    """A plan after a refinement: which actions were applied, which refused and why, and what changed (FR-073).
+
+    `changes` come in plan order, steps that are gone last; renumbering alone is no change.
+    """
+
+    plan: Plan
+    accepted: tuple[RefinementAction, ...] = ()
+    refused: tuple[RefusedAction, ...] = ()
+    changes: tuple[StepChange, ...] = ()
+
+
+def apply_actions(
+    plan: Plan,
+    actions: Sequence[RefinementAction],
+    *,
+    subplans: Mapping[str, Subplan] = _NO_SUBPLANS,
+    max_steps: int = 100,
+    max_nesting_depth: int = 5,
+    one_final_step: bool = False,
+) -> DeltaResult:
+    """Apply the actions that can be applied together, refuse the others (FR-009, FR-010, FR-069, FR-070, FR-083).
+
+    `subplans` holds the subplan of each SUBPLAN_CREATE's target. `max_steps` bounds the plan: what makes it longer is
+    refused, last first. With `one_final_step` actions are refused, last first, until exactly one live step is final.
+    The plan is then in stable topological order and renumbered; unchanged steps are shared with the old plan, which is
+    itself returned when nothing changed. Executed steps keep everything they gave; only `status` and `replaced_by` of
+    one change. Raises PlanError when the plan has a cycle that no action takes part in.
+    """
+    late: dict[int, str] = {}
+    while True:
+        draft, refused = _drafted(plan, actions, late, subplans, max_nesting_depth)
+        accepted = [number for number in range(len(actions)) if number not in refused]
+        wrong = (
+            _unknown_references(draft)
+            or _closed_cycle(draft)
+            or _too_long(draft, actions, accepted, subplans, max_steps)
+            or (_not_one_final(draft, accepted) if one_final_step else {})
+        )
+        if not wrong:
+            break
+        late |= wrong
+    steps = draft.result()
+    new_plan = _rebuilt(plan, steps) if accepted else plan
+    return DeltaResult(
+        plan=new_plan,
+        accepted=tuple(actions[number] for number in accepted),
+        refused=tuple(RefusedAction(action=actions[number], reason=refused[number]) for number in sorted(refused)),
+        changes=tuple(_changes(plan, steps, new_plan)),
+    )
+
+
+def _drafted(
+    plan: Plan,
+    actions: Sequence[RefinementAction],
+    late: Mapping[int, str],
+    subplans: Mapping[str, Subplan],
+    max_nesting_depth: int,
+) -> tuple[Draft, dict[int, str]]:
+    """The plan with every action worked in that was not refused and cannot be objected to; subplans last."""
+    draft, refused = Draft.of(plan), dict(late)
+    numbered = [(number, action) for number, action in enumerate(actions) if number not in late]
+    for number, action in sorted(numbered, key=lambda each: each[1].action_type == "SUBPLAN_CREATE"):
+        reason = objection(action, draft, subplans, max_nesting_depth)
+        if reason is not None:
+            refused[number] = reason
+        else:
+            _work_in(number, action, draft, subplans)
+    draft.settle()
+    return draft, refused
+
+
+def _work_in(number: int, action: RefinementAction, draft: Draft, subplans: Mapping[str, Subplan]) -> None:
+    kind, new, step_id = kind_of(action), action.new_step, action.fragment
+    if kind == "ADD" and new:
+        draft.add(number, new)
+        return
+    target = draft.steps[step_id]
+    draft.kinds.setdefault(step_id, []).append(kind)
+    if kind == "MODIFY" and new:
+        draft.modify(number, target, new)
+    elif kind == "REPLACE" and new:
+        draft.replace(number, target, new)
+    elif kind == "REMOVE":
+        draft.remove(number, target)
+    elif kind == "STEP_MARK_INVALID":
+        draft.mark_invalid(target)
+    elif kind == "SUBPLAN_CREATE":
+        draft.decompose(number, target, subplans[step_id])
+
+
+def _unknown_references(draft: Draft) -> dict[int, str]:
+    """The actions whose steps depend on something that neither the plan nor an accepted action has."""
+    wrong: dict[int, str] = {}
+    for number, step_id, dependency in draft.declared:
+        if dependency not in draft.steps and dependency not in draft.heirs:
+            reason = (
+                f"step '{step_id}' depends on '{dependency}', which is not a step of the plan and is not added to it"
+            )
+            wrong.setdefault(number, reason)
+    return wrong
+
+
+def _closed_cycle(draft: Draft) -> dict[int, str]:
+    """The last action that takes part in a cycle, if there is one."""
+    cycle = cycle_in({step_id: draft.edges[step_id] for step_id in draft.steps})
+    if not cycle:
+        return {}
+    last = max(draft.edges[one][other] for one, other in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True))
+    if last == OWN:
+        raise PlanError(f"the plan has a cycle: {cycle_text(cycle)}", hint="Remove one of these dependencies.")
+    return {last: f"it would close a cycle: {cycle_text(cycle)}"}
+
+
+def _too_long(
+    draft: Draft,
+    actions: Sequence[RefinementAction],
+    accepted: Sequence[int],
+    subplans: Mapping[str, Subplan],
+    max_steps: int,
+) -> dict[int, str]:
+    """The last of the actions that make the plan longer, as many as have to go."""
+    wrong: dict[int, str] = {}
+    excess = len(draft.steps) - max_steps
+    for number in reversed(accepted):
+        growth = _growth(actions[number], draft, subplans)
+        if excess > 0 and growth > 0:
+            wrong[number] = f"the plan would have more than {max_steps} steps"
+            excess -= growth
+    return wrong
+
+
+def _growth(action: RefinementAction, draft: Draft, subplans: Mapping[str, Subplan]) -> int:
+    kind = kind_of(action)
+    if kind == "SUBPLAN_CREATE":
+        return len(subplans[action.fragment].substeps)
+    return int(kind == "ADD" or (kind == "REPLACE" and action.fragment in draft.steps))
+
+
+def _not_one_final(draft: Draft, accepted: Sequence[int]) -> dict[int, str]:
+    """The last action, while the plan does not end with exactly one step."""
+    final = unneeded(step for step in draft.result() if is_live(step))
+    if len(final) == 1 or not accepted:
+        return {}
+    named = ", ".join(step.step_id for step in final) or "none"
+    return {
+        accepted[-1]: f"the plan must end with exactly one step, with this change it would have {len(final)}: {named}"
+    }
+
+
+def _rebuilt(plan: Plan, steps: Sequence[PlanStep]) -> Plan:
+    new = renumbered(topological(steps))
+    same = len(new) == len(plan.steps) and all(one is other for one, other in zip(new, plan.steps, strict=True))
+    return plan if same else plan.model_copy(update={"steps": new})
+
+
+def _changes(plan: Plan, steps: Sequence[PlanStep], new_plan: Plan) -> Iterator[StepChange]:
+    before, drafted = by_id(plan.steps), by_id(steps)
+    for step in new_plan.steps:
+        if drafted[step.step_id] is not before.get(step.step_id):
+            yield StepChange(step_id=step.step_id, before=before.get(step.step_id), after=step)
+    for step_id, step in before.items():
+        if step_id not in drafted:
+            yield StepChange(step_id=step_id, before=step, after=None)

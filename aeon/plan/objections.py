@@ -1,0 +1,139 @@
+"""Why one action cannot be worked into a draft, judged by ids and status alone. Private to `aeon.plan.deltas`.
+
+A reason is a sentence that a person, or a planner asked again, can act on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from aeon.plan.draft import Draft, substep_id, unexecuted
+from aeon.plan.graph import level_among
+from aeon.plan.models import EXECUTED, PlanStep, RefinementAction, Subplan
+
+_TOGETHER = (
+    {"ADD", "SUBPLAN_CREATE"},
+    {"MODIFY", "SUBPLAN_CREATE"},
+    {"STEP_MARK_INVALID", "REPLACE"},
+)
+"""What one refinement may do twice to one step."""
+
+
+def kind_of(action: RefinementAction) -> str:
+    """What an action amounts to: REPLACE under the same id is MODIFY."""
+    new = action.new_step
+    same_id = action.action_type == "REPLACE" and new is not None and new.step_id == action.target_step_id
+    return "MODIFY" if same_id else action.action_type
+
+
+def objection(
+    action: RefinementAction,
+    draft: Draft,
+    subplans: Mapping[str, Subplan],
+    max_nesting_depth: int,
+) -> str | None:
+    """Why the action cannot be worked in, None when it can. References to other steps are not looked at."""
+    if action.action_type == "ADD":
+        return _about_new(action.new_step, draft) if action.new_step else "it has no new_step"
+    target = draft.original.get(action.fragment) or draft.steps.get(action.fragment)
+    if target is None:
+        return f"there is no step '{action.fragment}' in the plan"
+    return (
+        _about_earlier_actions(action, draft)
+        or _about_status(action, target, draft)
+        or _about_content(action, target, draft)
+        or (_about_subplan(target, draft, subplans, max_nesting_depth) if kind_of(action) == "SUBPLAN_CREATE" else None)
+    )
+
+
+def _about_earlier_actions(action: RefinementAction, draft: Draft) -> str | None:
+    kind = kind_of(action)
+    for earlier in draft.kinds.get(action.fragment, ()):
+        if {kind, earlier} not in _TOGETHER:
+            return (
+                f"step '{action.fragment}' has already been given to {earlier} in this refinement: one change is enough"
+            )
+    return None
+
+
+def _about_status(action: RefinementAction, target: PlanStep, draft: Draft) -> str | None:
+    kind, named = kind_of(action), f"step '{target.step_id}' is {_standing(target)}"
+    if target.replaced_by is not None:
+        return f"{named}: change '{draft.current(target.step_id)}' instead"
+    if target.status == "running":
+        return f"{named}: a running step cannot be changed"
+    if kind == "STEP_MARK_INVALID":
+        allowed = target.status in EXECUTED
+        return None if allowed else f"{named}: only a complete or failed step can be marked invalid"
+    if kind in ("MODIFY", "SUBPLAN_CREATE") and not unexecuted(target):
+        return f"{named}: what was executed is never changed; REPLACE it under a new id"
+    if kind == "REMOVE" and target.status != "pending":
+        return f"{named}: only a pending step can be removed; what was executed is kept"
+    goes = kind in ("REMOVE", "REPLACE") and target.status == "pending"
+    if goes and target.step_id in draft.held:
+        return f"{named}, and a step already executed depends on it: it has to stay"
+    return None
+
+
+def _standing(step: PlanStep) -> str:
+    if step.replaced_by is not None:
+        return f"replaced by '{step.replaced_by}'"
+    return "BLOCKED" if step.blocked else step.status
+
+
+def _about_content(action: RefinementAction, target: PlanStep, draft: Draft) -> str | None:
+    new, kind = action.new_step, kind_of(action)
+    if new is None or kind not in ("MODIFY", "REPLACE"):
+        return None
+    depends = {draft.current(dependency) for dependency in new.dependencies}
+    if target.step_id in depends:
+        on_what = "itself" if kind == "MODIFY" else f"'{target.step_id}', the step it replaces"
+        return f"step '{new.step_id if kind == 'REPLACE' else target.step_id}' depends on {on_what}"
+    if kind == "REPLACE":
+        return _about_new(new, draft)
+    return None if new.description.strip() else f"step '{target.step_id}' has no description"
+
+
+def _about_new(new: PlanStep, draft: Draft) -> str | None:
+    if not new.step_id.strip():
+        return "the new step has no step_id"
+    if draft.knows(new.step_id):
+        return f"the id '{new.step_id}' is taken: a new step needs a new id"
+    if new.step_id in new.dependencies:
+        return f"step '{new.step_id}' depends on itself"
+    return None if new.description.strip() else f"step '{new.step_id}' has no description"
+
+
+def _about_subplan(
+    target: PlanStep, draft: Draft, subplans: Mapping[str, Subplan], max_nesting_depth: int
+) -> str | None:
+    level = level_among(draft.steps, target.step_id) + 1
+    if level > max_nesting_depth:
+        return (
+            f"step '{target.step_id}' cannot be decomposed: its subplan would be level {level}, at most "
+            f"{max_nesting_depth} are allowed; it needs manual intervention"
+        )
+    subplan = subplans.get(target.step_id)
+    if subplan is None:
+        return f"there is no subplan for step '{target.step_id}'"
+    if subplan.parent_step_id != target.step_id:
+        return f"the subplan for step '{target.step_id}' belongs to step '{subplan.parent_step_id}'"
+    return _about_substeps(target.step_id, subplan.substeps, draft)
+
+
+def _about_substeps(parent_id: str, substeps: Sequence[PlanStep], draft: Draft) -> str | None:
+    counts = Counter(substep_id(parent_id, step.step_id) for step in substeps)
+    for substep in substeps:
+        step_id = substep_id(parent_id, substep.step_id)
+        if counts[step_id] > 1:
+            return f"the subplan names '{step_id}' {counts[step_id]} times"
+        if draft.knows(step_id):
+            return f"the subplan's id '{step_id}' is taken: it needs new ids"
+        if step_id in {substep_id(parent_id, dependency) for dependency in substep.dependencies}:
+            return f"the subplan's step '{step_id}' depends on itself"
+        if parent_id in substep.dependencies and substep_id(parent_id, parent_id) not in counts:
+            return f"the subplan's step '{step_id}' depends on '{parent_id}', the step it is a part of"
+        if not substep.step_id.strip() or not substep.description.strip():
+            return f"the subplan's step '{step_id}' lacks an id or a description"
+    return None
