@@ -1,0 +1,175 @@
+"""One request, one answer, checked: a value or the errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from time import perf_counter
+from typing import Any, Generic, TypeVar
+
+import pydantic
+from jsonschema.exceptions import ValidationError as SchemaViolation
+from jsonschema.protocols import Validator
+
+from aeon import events
+from aeon.errors import AeonError, AnswerError, EmptyAnswer, Filtered, Truncated
+from aeon.llm.extract import ExtractError, extract_json
+from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
+from aeon.llm.json_schema import pointer
+
+T = TypeVar("T")
+
+MAX_ERRORS = 20
+_MAX_MESSAGE = 400
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for the whole answer."""
+
+    pointer: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.pointer or '(whole answer)'}: {self.message}"
+
+
+class InvalidAnswer(Exception):
+    """An answer that is not what was asked for; `errors` says where and why, never empty."""
+
+    def __init__(self, errors: Iterable[FieldError]) -> None:
+        self.errors = tuple(errors) or (FieldError("", "the answer is not valid"),)
+        super().__init__("; ".join(map(str, self.errors)))
+
+
+@dataclass(frozen=True, slots=True)
+class Answered(Generic[T]):
+    """A response with its value, or with the errors that kept it from being one (then `value` is None)."""
+
+    response: LLMResponse
+    value: T | None = None
+    errors: tuple[FieldError, ...] = ()
+
+
+def check_answer(text: str, validator: Validator, parse: Callable[[Any], T]) -> T:
+    """The value in a model's text. Raises InvalidAnswer with every error there is (up to 20, then how many more).
+
+    JSON first, then the schema, then `parse`, whose InvalidAnswer, pydantic errors and ValueError count as the model's;
+    any other exception of `parse` is a bug and passes through.
+    """
+    try:
+        value = extract_json(text)
+        violations = _capped(_violations(validator, value))
+        if violations:
+            raise InvalidAnswer(violations)
+        return parse(value)
+    except ExtractError as error:
+        raise InvalidAnswer([FieldError("", error.message)]) from error
+    except pydantic.ValidationError as error:
+        raise InvalidAnswer(_capped(_of_pydantic(error))) from error
+    except RecursionError as error:
+        raise InvalidAnswer([FieldError("", "nested too deeply")]) from error
+    except ValueError as error:
+        raise InvalidAnswer([FieldError("", _short(str(error)))]) from error
+
+
+def exchange(
+    llm: LLMAdapter,
+    request: LLMRequest,
+    validator: Validator,
+    parse: Callable[[Any], T],
+    *,
+    emit: events.Emit = events.ignore,
+) -> Answered[T]:
+    """Send a request and check its answer: a value, or the errors. A bad answer raises nothing.
+
+    Emits CallAnswered, or CallFailed and raises what the adapter raised (an LLMError, or a limit that was reached).
+    Truncated, Filtered and EmptyAnswer are raised for an answer that its adapter let through without text in it.
+    """
+    response = _completed(llm, request, emit)
+    try:
+        return Answered(response, check_answer(response.text, validator, parse))
+    except InvalidAnswer as invalid:
+        return Answered(response, None, invalid.errors)
+
+
+def _completed(llm: LLMAdapter, request: LLMRequest, emit: events.Emit) -> LLMResponse:
+    start = perf_counter()
+    try:
+        response = _with_text(llm.complete(request))
+    except AeonError as error:
+        failed = events.CallFailed(
+            site=request.site,
+            call=request.call,
+            role=request.role,
+            error=type(error).__name__,
+            message=error.message,
+            usage=error.usage,
+            seconds=perf_counter() - start,
+        )
+        emit(failed, request.site)
+        raise
+    answered = events.CallAnswered(
+        request=request,
+        site=request.site,
+        call=request.call,
+        role=request.role,
+        model=response.model,
+        text=response.text,
+        usage=response.usage,
+        seconds=perf_counter() - start,
+        synthetic=response.synthetic,
+        response_id=response.response_id,
+    )
+    emit(answered, request.site)
+    return response
+
+
+def _with_text(response: LLMResponse) -> LLMResponse:
+    failure: type[AnswerError] | None = {"length": Truncated, "content_filter": Filtered}.get(response.finish_reason)
+    if failure is None and not response.text.strip():
+        failure = EmptyAnswer
+    if failure is not None:
+        raise failure(f"there is no answer: finish_reason {response.finish_reason!r}", usage=response.usage)
+    return response
+
+
+def _violations(validator: Validator, value: Any) -> list[FieldError]:
+    found = [leaf for error in validator.iter_errors(value) for leaf in _leaves(error)]
+    found.sort(key=lambda error: ([_order(part) for part in error.absolute_path], error.message))
+    return list(dict.fromkeys(FieldError(pointer(e.absolute_path), _short(e.message)) for e in found))
+
+
+def _leaves(error: SchemaViolation) -> Iterator[SchemaViolation]:
+    """The errors inside the one alternative that is of the value's type; else the error itself.
+
+    An object in place of an object or null is told what is wrong with the object.
+    """
+    alternatives = [list(branch) for _, branch in groupby(error.context or (), key=lambda inner: inner.schema_path[0])]
+    meant = [branch for branch in alternatives if not any(e.validator == "type" and not e.path for e in branch)]
+    if len(meant) != 1:
+        yield error
+        return
+    for inner in meant[0]:
+        yield from _leaves(inner)
+
+
+def _order(part: str | int) -> tuple[int, str]:
+    return (part, "") if isinstance(part, int) else (-1, part)
+
+
+def _of_pydantic(error: pydantic.ValidationError) -> list[FieldError]:
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    return [FieldError(pointer(d["loc"]), _short(d["msg"].removeprefix("Value error, "))) for d in details]
+
+
+def _capped(errors: list[FieldError]) -> list[FieldError]:
+    more = len(errors) - MAX_ERRORS
+    return errors if more <= 0 else [*errors[:MAX_ERRORS], FieldError("", f"and {more} more errors")]
+
+
+def _short(message: str) -> str:
+    """The message, its middle left out where a whole answer was quoted."""
+    half = _MAX_MESSAGE // 2
+    return message if len(message) <= _MAX_MESSAGE else f"{message[:half]} ... {message[-half:]}"

@@ -1,0 +1,293 @@
+"""Prompt templates: where each is found, how it is rendered, and what is checked before a run begins.
+
+A set is a folder of `<call>.system.j2` and `<call>.user.j2`. What a set does not have comes from `default`, and what a
+person's folder does not have comes from the packaged one, file by file; `{% include %}` and `{% import %}` do the same.
+A line that holds only a `{% tag %}` leaves no line behind (`trim_blocks`, `lstrip_blocks`; `+%}` keeps the line's end).
+Templates are code of the person who runs Aeon; tasks, inputs, model text and tool results only ever enter as values.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, is_dataclass
+from functools import cache
+from html import escape
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateSyntaxError, Undefined, meta, nodes
+from jinja2.exceptions import TemplateNotFound
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import BaseModel
+
+from aeon.errors import PromptError
+from aeon.llm.interface import CallName, Message
+from aeon.resources import resource_root
+
+Part = Literal["system", "user"]
+PARTS: tuple[Part, ...] = get_args(Part)
+CALLS: tuple[CallName, ...] = get_args(CallName)
+
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def fence(value: Any, label: str, **attributes: Any) -> str:
+    """Data between tags that it cannot close: `<label attr="..">`, the text verbatim, `</label>`, on lines of its own.
+
+    Where the text holds the closing tag, the label gets the first of the suffixes -2, -3, ... whose closing tag it does
+    not hold. None is empty text, other values are rendered as JSON. Attributes that are None are left out. Raises
+    ValueError for a label that is no tag name.
+    """
+    if not _LABEL.fullmatch(label):
+        raise ValueError(f"{label!r} cannot be the label of a fence")
+    text = value if isinstance(value, str) else "" if value is None else to_json(value)
+    tag = _unclosed(text, label)
+    given = "".join(f' {name}="{_attribute(v)}"' for name, v in attributes.items() if v is not None)
+    return f"<{tag}{given}>\n{text}\n</{tag}>"
+
+
+def _unclosed(text: str, label: str) -> str:
+    """The label, or the first numbered one, that the text does not close; `</ TASK >` may pass for a closing tag."""
+    closed = {name.lower() for name in re.findall(r"<\s*/\s*([A-Za-z0-9_-]+)\s*>", text)}
+    tag, number = label, 1
+    while tag.lower() in closed:
+        number += 1
+        tag = f"{label}-{number}"
+    return tag
+
+
+def _attribute(value: Any) -> str:
+    return escape(str(value)).replace("\n", "&#10;").replace("\r", "&#13;")
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON on one line, in the value's own order, not escaped. Models, dataclasses, sets and paths too."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+def to_json_lines(value: Any) -> str:
+    """JSON with one item of a list, or one member of a mapping, on each line; lists in a mapping likewise."""
+    if isinstance(value, Mapping):
+        members = [f"{to_json(str(k))}:{to_json_lines(v) if _is_list(v) else to_json(v)}" for k, v in value.items()]
+        return "{\n" + ",\n".join(members) + "\n}" if members else "{}"
+    items = ",\n".join(to_json(item) for item in value)
+    return f"[\n{items}\n]" if items else "[]"
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Path | Undefined):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__} cannot be rendered as JSON")
+
+
+class PromptLibrary:
+    """The templates of one prompt set, compiled once and kept; safe to use from many threads.
+
+    `directory` is a person's folder of prompt sets, looked in before the packaged one (`prompts.dir`, `prompts.set`).
+    Raises PromptError when the folder, or the set, is nowhere to be found.
+    """
+
+    def __init__(self, directory: Path | None = None, prompt_set: str = "default") -> None:
+        self._own = directory
+        self._folders = _folders(directory, prompt_set)
+        self._environment = _environment(self._folders)
+        self._kept: dict[CallName, tuple[Template, Template]] = {}
+
+    def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
+        """The system and the user message of a call. PromptError, with file and line, when it cannot be rendered."""
+        kept = self._kept.get(call) or self._kept.setdefault(call, self._compiled(call))
+        try:
+            system, user = (template.render(variables) for template in kept)
+        except Exception as error:  # whatever fails in a template, the person needs its file and line
+            raise self._broken(error) from error
+        return Message("system", system), Message("user", user)
+
+    def files(self, call: CallName) -> dict[str, Path]:
+        """The file that each part (`system`, `user`) of a call comes from."""
+        return {part: self._path(f"{call}.{part}.j2") for part in PARTS}
+
+    def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
+        """Compile and dry-render the templates of the calls in `contexts`, each with its call's example variables.
+
+        Raises PromptError naming every variable that a call does not have, with file, line and the nearest one it has;
+        every file in a person's folder that is named for no call; else the first template that cannot be rendered.
+        """
+        problems = list(self._misnamed())
+        for call, context in contexts.items():
+            for template in self._kept.setdefault(call, self._compiled(call)):
+                problems += self._undeclared(str(template.name), frozenset(context))
+        if problems:
+            raise PromptError("\n".join(dict.fromkeys(problems)))
+        for call, context in contexts.items():
+            self.render(call, context)
+
+    def digest(self) -> str:
+        """SHA-256, hex, over every template that a call of this set is rendered from, includes too."""
+        names: set[str] = set()
+        for call in CALLS:
+            for part in PARTS:
+                names |= self._reachable(f"{call}.{part}.j2")
+        total = hashlib.sha256()
+        for name in sorted(names):
+            content = self._path(name).read_bytes()
+            total.update(f"{name}\0{len(content)}\0".encode() + content)
+        return total.hexdigest()
+
+    def _path(self, name: str) -> Path:
+        for folder in self._folders:
+            if (folder / name).is_file():
+                return folder / name
+        places = ", ".join(_shown(folder) for folder in self._folders)
+        raise PromptError(f"there is no template {name}: looked in {places}")
+
+    def _exists(self, name: str) -> bool:
+        return any((folder / name).is_file() for folder in self._folders)
+
+    def _compiled(self, call: CallName) -> tuple[Template, Template]:
+        return self._template(f"{call}.system.j2"), self._template(f"{call}.user.j2")
+
+    def _template(self, name: str) -> Template:
+        path = self._path(name)
+        try:
+            return self._environment.get_template(name)
+        except UnicodeDecodeError as error:
+            raise PromptError(f"{_shown(path)}: not valid UTF-8 at byte {error.start}") from error
+        except TemplateSyntaxError as error:
+            raise self._broken(error) from error
+
+    def _broken(self, error: Exception) -> PromptError:
+        """The error with the template's file and line; of nested templates, the innermost."""
+        if isinstance(error, TemplateSyntaxError):
+            return PromptError(f"{_shown(Path(error.filename or error.name or ''))}:{error.lineno}: {error.message}")
+        message = f"there is no template {error.name}" if isinstance(error, TemplateNotFound) else str(error)
+        for frame in reversed(traceback.extract_tb(error.__traceback__)):
+            if any(Path(frame.filename).is_relative_to(folder) for folder in self._folders):
+                return PromptError(f"{_shown(Path(frame.filename))}:{frame.lineno}: {message}")
+        return PromptError(message)
+
+    def _parsed(self, name: str) -> nodes.Template:
+        self._template(name)
+        return self._environment.parse(self._path(name).read_text(encoding="utf-8"))
+
+    def _reachable(self, name: str) -> set[str]:
+        """A template and everything it refers to; everything there is, where it names a template only at run time."""
+        found, waiting = set[str](), [name]
+        while waiting:
+            current = waiting.pop()
+            if current in found or not self._exists(current):
+                continue
+            found.add(current)
+            for reference in meta.find_referenced_templates(self._parsed(current)):
+                waiting += self._environment.list_templates() if reference is None else [reference]
+        return found
+
+    def _undeclared(self, name: str, known: frozenset[str], seen: frozenset[str] = frozenset()) -> Iterator[str]:
+        tree = self._parsed(name)
+        where = _shown(self._path(name))
+        known |= {*self._environment.globals, *_assigned(tree)}
+        for variable in sorted(meta.find_undeclared_variables(tree) - known - _guarded(tree)):
+            line = next((n.lineno for n in tree.find_all(nodes.Name) if n.name == variable), 1)
+            near = difflib.get_close_matches(variable, known, n=1)
+            yield f"{where}:{line}: no variable {variable!r} here" + (f"; did you mean {near[0]!r}?" if near else "")
+        for reference, line, optional in _references(tree):
+            if reference in seen or reference == name:
+                continue
+            if self._exists(reference):
+                yield from self._undeclared(reference, known, seen | {name})
+            elif not optional:
+                yield f"{where}:{line}: there is no template {reference}"
+
+    def _misnamed(self) -> Iterator[str]:
+        """Files in the person's folders that no call would ever use."""
+        for folder in self._folders:
+            if self._own is None or not folder.is_relative_to(self._own):
+                continue
+            for path in sorted([*folder.glob("*.system.j2"), *folder.glob("*.user.j2")]):
+                call = path.name.split(".")[0]
+                if call not in CALLS:
+                    near = (difflib.get_close_matches(call, CALLS, n=1) or CALLS)[0]
+                    yield f"{_shown(path)}: there is no call {call!r}; did you mean {near!r}? Calls: {', '.join(CALLS)}"
+
+
+@cache
+def packaged_prompts() -> PromptLibrary:
+    """The packaged default set, made once per process."""
+    return PromptLibrary()
+
+
+def _folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]:
+    """The folders to look in, first to last."""
+    if directory is not None and not directory.is_dir():
+        raise PromptError(f"there is no prompts folder {directory}", hint="Set prompts.dir to a folder of prompt sets.")
+    roots = [root for root in (directory, resource_root() / "prompts") if root is not None]
+    sets = sorted({path.name for root in roots if root.is_dir() for path in root.iterdir() if path.is_dir()})
+    if prompt_set not in sets and prompt_set != "default":
+        raise PromptError(f"there is no prompt set {prompt_set!r}; there are: {', '.join(sets)}")
+    candidates = dict.fromkeys((root / name) for root in roots for name in (prompt_set, "default"))
+    return tuple(folder for folder in candidates if folder.is_dir())
+
+
+def _environment(folders: Iterable[Path]) -> ImmutableSandboxedEnvironment:
+    environment = ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader([str(folder) for folder in folders]),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        auto_reload=False,
+        cache_size=-1,
+    )
+    environment.filters.update(fence=fence, json=to_json, json_lines=to_json_lines)
+    # Equal situations must give equal bytes.
+    environment.globals.pop("lipsum")
+    environment.filters.pop("random")
+    return environment
+
+
+def _shown(path: Path) -> str:
+    """The path as a person would type it from here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _assigned(tree: nodes.Template) -> set[str]:
+    """Names a template sets itself; what it includes sees them."""
+    return {node.name for node in tree.find_all(nodes.Name) if node.ctx in ("store", "param")}
+
+
+def _guarded(tree: nodes.Template) -> set[str]:
+    """Names whose absence the template itself provides for, with `is defined` or `default`."""
+    guards = [*tree.find_all(nodes.Test), *tree.find_all(nodes.Filter)]
+    return {
+        guard.node.name
+        for guard in guards
+        if guard.name in ("defined", "undefined", "default", "d") and isinstance(guard.node, nodes.Name)
+    }
+
+
+def _references(tree: nodes.Template) -> Iterator[tuple[str, int, bool]]:
+    """Templates named by a literal: name, line, and whether it may be missing."""
+    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        template = getattr(node, "template", None)
+        if isinstance(template, nodes.Const) and isinstance(template.value, str):
+            yield template.value, node.lineno, bool(getattr(node, "ignore_missing", False))

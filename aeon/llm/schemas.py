@@ -1,0 +1,177 @@
+"""What the model must return for each call: the schema files, their wire form, their validators.
+
+The file is the contract. On the wire it goes without `$schema` and `$id`, with the tools' names as an enum, and with a
+person's own schema in the place that is kept for it; locally it is validated as it stands in the file.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, get_args
+
+from jsonschema import Draft202012Validator
+from jsonschema.protocols import Validator
+
+from aeon.errors import SchemaFileError
+from aeon.llm.interface import CallName
+from aeon.llm.json_schema import bare, check_schema, embedded, rebuilt
+from aeon.llm.strict import strict_violations
+from aeon.resources import resource_root
+
+__all__ = [
+    "CALLS",
+    "EMBEDDED",
+    "SchemaLibrary",
+    "WireSchema",
+    "packaged_schemas",
+    "read_schema",
+    "strict_violations",
+]
+
+# A repair is asked for in the schema of the call it repairs.
+CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call != "repair")
+# Where a person's answer schema, or a tool's input schema, takes the place of the file's own property.
+EMBEDDED: Mapping[CallName, str] = {"step": "step_output", "tool_arguments": "arguments"}
+
+
+@dataclass(frozen=True, slots=True)
+class WireSchema:
+    """A schema as it goes to the provider, and whether it is within the strict subset. Not to be changed."""
+
+    schema: dict[str, Any]
+    strict: bool
+
+
+class SchemaLibrary:
+    """The schema files, each read and checked once and kept, with its wire forms and validators; thread-safe.
+
+    `directory` is a person's folder of `<call>.json` files, looked in before the packaged one (`schemas.dir`).
+    Raises SchemaFileError when it does not exist, and for a file that is missing, no JSON or no schema, with its place.
+    """
+
+    def __init__(self, directory: Path | None = None) -> None:
+        if directory is not None and not directory.is_dir():
+            raise SchemaFileError(f"there is no schemas folder {directory}", hint="Set schemas.dir to one that exists.")
+        self._folders = tuple(f for f in (directory, resource_root() / "schemas") if f is not None)
+        self._documents: dict[CallName, dict[str, Any]] = {}
+        self._wires: dict[tuple[CallName, tuple[str, ...] | None, str | None], WireSchema] = {}
+        self._validators: dict[tuple[CallName, str | None], Validator] = {}
+        self._others: dict[str, Validator] = {}
+
+    def wire(
+        self, call: CallName, *, tools: Sequence[str] | None = None, answer_schema: Mapping[str, Any] | None = None
+    ) -> WireSchema:
+        """The schema as sent. `tools`: the only names a property `tool` may take beside null; None leaves it open.
+
+        `answer_schema` takes the place of `step_output` (call `step`) or `arguments` (call `tool_arguments`); null
+        stays allowed where the file allows it. `strict` is False for what is outside OpenAI's strict subset.
+        """
+        key = (call, None if tools is None else tuple(tools), _key(answer_schema))
+        if key not in self._wires:
+            schema = bare(self._document(call))
+            if tools is not None:
+                schema = _with_tools(schema, tuple(tools))
+            if answer_schema is not None:
+                schema = embedded(schema, EMBEDDED[call], answer_schema)
+            self._wires[key] = WireSchema(schema, not strict_violations(schema))
+        return self._wires[key]
+
+    def local(self, call: CallName, answer_schema: Mapping[str, Any] | None = None) -> Validator:
+        """The kept validator of the file's own form, with `answer_schema` in its place where given."""
+        key = (call, _key(answer_schema))
+        if key not in self._validators:
+            schema = self._document(call)
+            if answer_schema is not None:
+                schema = embedded(schema, EMBEDDED[call], answer_schema)
+            self._validators[key] = Draft202012Validator(schema)
+        return self._validators[key]
+
+    def validator(self, schema: Mapping[str, Any]) -> Validator:
+        """The kept validator of any schema. Raises SchemaFileError when it is not one."""
+        key = json.dumps(schema)
+        if key not in self._others:
+            check_schema(schema, "the schema")
+            self._others[key] = Draft202012Validator(schema)
+        return self._others[key]
+
+    def files(self, call: CallName) -> dict[str, Path]:
+        """The file the schema of a call comes from, as `schema`; none for `repair`."""
+        return {} if call == "repair" else {"schema": self._path(call)}
+
+    def digest(self) -> str:
+        """SHA-256, hex, over the schema files in force."""
+        total = hashlib.sha256()
+        for call in sorted(CALLS):
+            content = self._path(call).read_bytes()
+            total.update(f"{call}\0{len(content)}\0".encode() + content)
+        return total.hexdigest()
+
+    def check(self) -> None:
+        """Load every file. Raises SchemaFileError for the first that cannot be used."""
+        for call in CALLS:
+            self.local(call)
+            self.wire(call, tools=())
+
+    def _path(self, call: CallName) -> Path:
+        if call not in CALLS:
+            near = difflib.get_close_matches(call, CALLS, n=1)
+            raise SchemaFileError(f"no schema belongs to {call!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        for folder in self._folders:
+            if (folder / f"{call}.json").is_file():
+                return folder / f"{call}.json"
+        places = ", ".join(map(str, self._folders))
+        raise SchemaFileError(f"there is no schema {call}.json: looked in {places}")
+
+    def _document(self, call: CallName) -> dict[str, Any]:
+        if call not in self._documents:
+            path = self._path(call)
+            document = read_schema(path)
+            if document.get("type") != "object":
+                raise SchemaFileError(f'{path}#/type: must be "object": the answer to a call is an object')
+            self._documents[call] = document
+        return self._documents[call]
+
+
+@cache
+def packaged_schemas() -> SchemaLibrary:
+    """The packaged schemas, made once per process."""
+    return SchemaLibrary()
+
+
+def read_schema(path: Path) -> dict[str, Any]:
+    """A schema file, checked: JSON, a Draft 2020-12 schema, every reference within it; else SchemaFileError."""
+    try:
+        schema = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SchemaFileError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SchemaFileError(f"{path}: not valid UTF-8 at byte {error.start}") from error
+    except json.JSONDecodeError as error:
+        raise SchemaFileError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from error
+    check_schema(schema, str(path))
+    return dict(schema)
+
+
+def _with_tools(schema: dict[str, Any], tools: tuple[str, ...]) -> dict[str, Any]:
+    null = {"type": "null"}
+    form = {"anyOf": [{"type": "string", "enum": list(tools)}, null]} if tools else null
+
+    def change(part: dict[str, Any]) -> dict[str, Any]:
+        properties = part.get("properties")
+        if isinstance(properties, dict) and "tool" in properties:
+            return {**part, "properties": {**properties, "tool": form}}
+        return part
+
+    result: dict[str, Any] = rebuilt(schema, change)
+    return result
+
+
+def _key(schema: Mapping[str, Any] | None) -> str | None:
+    # The order of properties is the order a model writes them in, so it is part of what the schema is.
+    return None if schema is None else json.dumps(schema)

@@ -1,0 +1,132 @@
+"""The one path of every structured call: render, send, extract, validate, and repair if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from aeon import events
+from aeon.errors import AeonError
+from aeon.llm.exchange import exchange
+from aeon.llm.interface import CallName, CallSite, LLMAdapter, LLMRequest, Parameters, ReasoningMode, Role
+from aeon.llm.prompts import PromptLibrary, packaged_prompts
+from aeon.llm.schemas import SchemaLibrary, packaged_schemas
+from aeon.supervisor.repair import Supervisor
+
+T = TypeVar("T")
+
+_NOWHERE = CallSite()
+
+
+class StructuredCaller:
+    """Makes structured calls to one model, for one run.
+
+    `shared` are variables that every template sees beside those of its call, which win. `parameters` says how a role
+    generates in a reasoning mode; `max_repairs` is the number of repair calls for one answer. May be used from many
+    threads.
+    """
+
+    def __init__(
+        self,
+        llm: LLMAdapter,
+        *,
+        prompts: PromptLibrary | None = None,
+        schemas: SchemaLibrary | None = None,
+        parameters: Callable[[Role, ReasoningMode | None], Parameters] | None = None,
+        shared: Mapping[str, Any] | None = None,
+        emit: events.Emit = events.ignore,
+        max_repairs: int = 2,
+    ) -> None:
+        self._llm = llm
+        self._prompts = prompts or packaged_prompts()
+        self._schemas = schemas or packaged_schemas()
+        self._parameters = parameters
+        self._shared = dict(shared or {})
+        self._emit = emit
+        self._supervisor = Supervisor(
+            llm,
+            prompts=self._prompts,
+            schemas=self._schemas,
+            parameters=parameters,
+            emit=emit,
+            max_attempts=max_repairs,
+        )
+
+    def call(
+        self,
+        name: CallName,
+        variables: Mapping[str, Any],
+        parse: Callable[[Any], T],
+        *,
+        role: Role,
+        site: CallSite = _NOWHERE,
+        tools: Sequence[str] | None = None,
+        answer_schema: Mapping[str, Any] | None = None,
+    ) -> T:
+        """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included).
+
+        `parse` gets JSON that is valid by `schemas/<name>.json`; its ValueError, pydantic errors and InvalidAnswer go
+        to repair. `tools` are the names that the answer may use, `answer_schema` a person's schema for a step's output.
+        Emits CallAnswered or CallFailed per request, RepairFinished if there was a repair, always CycleFinished last.
+
+        Raises:
+            ValidationError: no valid answer after `max_repairs`.
+            LLMError: the provider failed, or its answer was cut off, refused, filtered or empty; never repaired.
+            PromptError, SchemaFileError: the call's template or schema cannot be used.
+
+        `usage` of each is everything that was spent on this call.
+        """
+        failure: str | None = None
+        try:
+            return self._answer(name, {**self._shared, **variables}, parse, role, site, tools, answer_schema)
+        except BaseException as error:
+            failure = type(error).__name__
+            raise
+        finally:
+            self._emit(events.CycleFinished(site=site, call=name, error=failure), site)
+
+    def _answer(
+        self,
+        name: CallName,
+        variables: Mapping[str, Any],
+        parse: Callable[[Any], T],
+        role: Role,
+        site: CallSite,
+        tools: Sequence[str] | None,
+        answer_schema: Mapping[str, Any] | None,
+    ) -> T:
+        wire = self._schemas.wire(name, tools=tools, answer_schema=answer_schema)
+        validator = self._schemas.local(name, answer_schema)
+        request = LLMRequest(
+            call=name,
+            messages=self._prompts.render(name, variables),
+            schema=wire.schema,
+            role=role,
+            strict=wire.strict,
+            parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
+            site=site,
+        )
+        answered = exchange(self._llm, request, validator, parse, emit=self._emit)
+        if not answered.errors:
+            return cast(T, answered.value)
+        try:
+            repaired = self._supervisor.repair_json(
+                answered.response.text,
+                wire.schema,
+                errors=answered.errors,
+                call=name,
+                parse=parse,
+                validator=validator,
+                strict=wire.strict,
+                tools=_shown_tools(tools, variables),
+                site=site,
+            )
+        except AeonError as error:
+            error.usage = answered.response.usage + error.usage
+            raise
+        return repaired.value
+
+
+def _shown_tools(names: Sequence[str] | None, variables: Mapping[str, Any]) -> Sequence[Any]:
+    """The tools as a repair is shown them: described where the call's own prompt had descriptions, else by name."""
+    return tuple(variables.get("tools") or names) if names else ()

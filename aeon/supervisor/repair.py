@@ -1,0 +1,198 @@
+"""The only repair of JSON there is: the model is asked to put its own malformed answer right (FR-028, FR-029, FR-050).
+
+A repair may change form, never meaning. Its request is named `repair` on the wire, whatever schema it must satisfy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, cast
+
+from jsonschema.protocols import Validator
+
+from aeon import events
+from aeon.errors import AeonError, ValidationError
+from aeon.llm.exchange import Answered, FieldError, InvalidAnswer, check_answer, exchange
+from aeon.llm.interface import CallSite, LLMAdapter, LLMRequest, Parameters, ReasoningMode, Role, Usage
+from aeon.llm.prompts import PromptLibrary, packaged_prompts
+from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
+from aeon.supervisor.models import RepairRecord
+
+T = TypeVar("T")
+
+_NOWHERE = CallSite()
+ParametersFor = Callable[[Role, ReasoningMode | None], Parameters]
+
+# What the repair templates are given, for `PromptLibrary.check()`.
+EXAMPLE: Mapping[str, Any] = {
+    "call": "plan",
+    "original": '{"goal": "x",}',
+    "attempt": '{"goal": 1}',
+    "errors": (FieldError("/goal", "1 is not of type 'string'"),),
+    "schema": {"type": "object"},
+    "tools": ({"name": "search"},),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired(Generic[T]):
+    """A repaired value, the repair calls it took (0 when nothing was wrong), and what they cost."""
+
+    value: T
+    attempts: int
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class _Case(Generic[T]):
+    """One answer to repair: what it was, and how a repaired one is asked for and checked."""
+
+    original: str
+    schema: Mapping[str, Any]
+    call: str
+    parse: Callable[[Any], T]
+    validator: Validator
+    strict: bool
+    tools: Sequence[Any]
+    site: CallSite
+
+
+class Supervisor:
+    """Repairs malformed answers with the same model and a reduced prompt.
+
+    `max_attempts` is the number of repair calls for one answer, 2 by default (FR-050); `parameters` says how the role
+    `repairer` generates.
+    """
+
+    def __init__(
+        self,
+        llm: LLMAdapter,
+        *,
+        prompts: PromptLibrary | None = None,
+        schemas: SchemaLibrary | None = None,
+        parameters: ParametersFor | None = None,
+        emit: events.Emit = events.ignore,
+        max_attempts: int = 2,
+    ) -> None:
+        self._llm = llm
+        self._prompts = prompts or packaged_prompts()
+        self._schemas = schemas or packaged_schemas()
+        self._parameters = parameters
+        self._emit = emit
+        self._max_attempts = max_attempts
+
+    def repair_json(
+        self,
+        malformed: str,
+        schema: Mapping[str, Any],
+        *,
+        errors: Sequence[FieldError] = (),
+        call: str = "",
+        parse: Callable[[Any], T] | None = None,
+        validator: Validator | None = None,
+        strict: bool = True,
+        tools: Sequence[Any] = (),
+        site: CallSite = _NOWHERE,
+    ) -> Repaired[T]:
+        """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`, where given).
+
+        Without `errors` they are found here; where there are none, nothing is asked of the model. Without `parse` the
+        value is the JSON itself. `call` is the call being repaired, `tools` what may be named in it. Emits
+        RepairFinished.
+
+        Raises:
+            ValidationError: not valid after `max_attempts`; `errors` are those of the last attempt.
+            LLMError: a repair request failed, or its answer was cut off, refused or empty.
+            SchemaFileError: `schema` is not a JSON Schema.
+
+        Each carries what the repairs had cost (FR-029, FR-033, FR-050, FR-051).
+        """
+        case = _Case(
+            original=malformed,
+            schema=schema,
+            call=call,
+            parse=parse or _same,
+            validator=validator or self._schemas.validator(schema),
+            strict=strict and not strict_violations(schema),
+            tools=tools,
+            site=site,
+        )
+        if not errors:
+            try:
+                return Repaired(check_answer(malformed, case.validator, case.parse), 0, Usage())
+            except InvalidAnswer as invalid:
+                errors = invalid.errors
+        return self._repaired(case, tuple(errors))
+
+    def _repaired(self, case: _Case[T], original_errors: tuple[FieldError, ...]) -> Repaired[T]:
+        """Up to `max_attempts` exchanges, each given the errors of the one before; recorded however it ends."""
+        attempt, usage, errors, last = 0, Usage(), original_errors, None
+        repaired = False
+        try:
+            while attempt < self._max_attempts:
+                attempt += 1
+                answered = self._attempt(case, attempt, last, errors)
+                usage += answered.response.usage
+                if not answered.errors:
+                    repaired = True
+                    return Repaired(cast(T, answered.value), attempt, usage)
+                errors, last = answered.errors, answered.response.text
+            raise _unrecoverable(case.call, errors, attempt)
+        except AeonError as error:
+            usage += error.usage
+            error.usage = usage
+            raise
+        finally:
+            if attempt:
+                self._emit(_finished(case, original_errors, attempt, usage, repaired), case.site)
+
+    def _attempt(self, case: _Case[T], attempt: int, last: str | None, errors: Sequence[FieldError]) -> Answered[T]:
+        variables = {
+            "call": case.call,
+            "original": case.original,
+            "attempt": last,
+            "errors": errors,
+            "schema": case.schema,
+            "tools": case.tools,
+        }
+        request = LLMRequest(
+            call="repair",
+            messages=self._prompts.render("repair", variables),
+            schema=case.schema,
+            role="repairer",
+            strict=case.strict,
+            parameters=self._parameters("repairer", case.site.mode) if self._parameters else Parameters(),
+            site=replace(case.site, attempt=attempt),
+        )
+        return exchange(self._llm, request, case.validator, case.parse, emit=self._emit)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _unrecoverable(call: str, errors: tuple[FieldError, ...], attempts: int) -> ValidationError:
+    shown = "; ".join(map(str, errors[:3])) + (f"; and {len(errors) - 3} more" if len(errors) > 3 else "")
+    return ValidationError(
+        f"{call or 'the answer'}: not valid by its schema after {attempts} repair attempts: {shown}",
+        errors=tuple(map(str, errors)),
+        hint="Try a more capable model, or one whose server supports strict JSON schemas.",
+    )
+
+
+def _finished(
+    case: _Case[Any], errors: tuple[FieldError, ...], attempts: int, usage: Usage, repaired: bool
+) -> events.RepairFinished:
+    record = RepairRecord(
+        call=case.call,
+        cycle=case.site.cycle,
+        pass_number=case.site.pass_number,
+        step_id=case.site.step_id,
+        errors=tuple(map(str, errors)),
+        attempts=attempts,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        outcome="repaired" if repaired else "unrecoverable",
+    )
+    return events.RepairFinished(site=case.site, record=record)
