@@ -16,7 +16,7 @@ from aeon.events import (
     Refined,
 )
 from aeon.kernel.state import RefinementRecord
-from aeon.plan.models import PlanStep, StepChange
+from aeon.plan.models import PlanStep, RefinementAction, StepChange
 from aeon.values import Value
 
 LEFT_OUT: dict[type[Event], frozenset[str]] = {
@@ -80,13 +80,30 @@ def event_line(recorded: Recorded) -> dict[str, Any]:
 def _shortened(value: Any) -> Any:
     if isinstance(value, PlanStep):
         return _without_context(value)
-    if isinstance(value, RefinementRecord):
-        changes = tuple(
-            StepChange(step_id=c.step_id, before=_without_context(c.before), after=_without_context(c.after))
-            for c in value.changes
-        )
-        return value.model_copy(update={"changes": changes})
-    return value
+    return _short_refinement(value) if isinstance(value, RefinementRecord) else value
+
+
+def _short_refinement(record: RefinementRecord) -> RefinementRecord:
+    supervisor = record.supervisor
+    if supervisor is not None:
+        supervisor = supervisor.model_copy(update={"repairs": tuple(map(_short_action, supervisor.repairs))})
+    refused = (refusal.model_copy(update={"action": _short_action(refusal.action)}) for refusal in record.refused)
+    short: dict[str, Any] = {
+        "accepted": tuple(map(_short_action, record.accepted)),
+        "refused": tuple(refused),
+        "changes": tuple(map(_short_change, record.changes)),
+        "supervisor": supervisor,
+    }
+    return record.model_copy(update=short)
+
+
+def _short_action(action: RefinementAction) -> RefinementAction:
+    return action.model_copy(update={"new_step": _without_context(action.new_step)})
+
+
+def _short_change(change: StepChange) -> StepChange:
+    steps = {"before": _without_context(change.before), "after": _without_context(change.after)}
+    return change.model_copy(update=steps)
 
 
 def _without_context(step: PlanStep | None) -> PlanStep | None:
