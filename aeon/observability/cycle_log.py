@@ -59,7 +59,7 @@ class CycleRecord(Value):
     `timestamp` and `end_time` when it was dispatched and when it ended (ISO 8601, UTC). `plan_state` is the plan at
     dispatch, null before there is one: whole the first time, then as its difference from an earlier cycle's (`plan_at`
     rebuilds it). `llm_output` is the raw text of the call's own answer, null when none came. `ttl_remaining` is in LLM
-    cycles, this one paid. `usage` is that of all its requests, repairs and failed ones included; `models` those that
+    cycles, this one paid; null for the profile call, which the budget comes from. `usage` is that of all its requests, repairs and failed ones included; `models` those that
     answered.
     """
 
@@ -78,7 +78,7 @@ class CycleRecord(Value):
     llm_output: str | None
     supervisor_actions: tuple[SupervisorAction, ...]
     tool_calls: tuple[dict[str, Any], ...]
-    ttl_remaining: int
+    ttl_remaining: int | None
     errors: tuple[CycleError, ...]
     usage: Usage
     models: tuple[str, ...]

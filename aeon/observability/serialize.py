@@ -8,6 +8,7 @@ from typing import Any, Literal, get_type_hints
 
 from pydantic import create_model
 
+from aeon import events
 from aeon.events import (
     CallAnswered,
     CycleStarted,
@@ -28,7 +29,8 @@ LEFT_OUT: dict[type[Event], frozenset[str]] = {
 
 def event_types() -> tuple[type[Event], ...]:
     """Every kind of event there is, in the order `aeon.events` defines them."""
-    return tuple(kind for kind in Event.__subclasses__() if kind.__module__ == Event.__module__)
+    named = (value for value in vars(events).values() if isinstance(value, type))
+    return tuple(kind for kind in named if issubclass(kind, Event) and kind is not Event)
 
 
 def event_name(kind: type[Event]) -> str:

@@ -66,8 +66,9 @@ class Story:
         if call != "task_profile":
             self.cycle += 1
             self.ttl -= 1
+        ttl = None if call == "task_profile" else self.ttl
         site = CallSite(number, phase, self.cycle, self.reserve(), step_id, "deep")
-        self.tell(e.CycleStarted(site=site, call=call, ttl_remaining=self.ttl, plan=plan), site)
+        self.tell(e.CycleStarted(site=site, call=call, ttl_remaining=ttl, plan=plan), site)
         return site
 
     def answer(

@@ -77,6 +77,12 @@ def test_the_journal_grows_linearly_with_the_run(tmp_path: Path) -> None:
     assert sizes[1] < 2.1 * sizes[0]
 
 
+def test_each_kind_of_event_is_known_once() -> None:
+    names = [event_name(kind) for kind in event_types()]
+    assert len(names) == len(set(names))
+    assert {"run_started", "cycle_finished", "assessed", "run_finished"} <= set(names)
+
+
 @pytest.mark.parametrize("kind", event_types(), ids=event_name)
 def test_every_field_of_every_event_stands_in_its_line_unless_left_out_by_name(kind: type[e.Event]) -> None:
     fields = {field.name for field in dataclasses.fields(kind)} - LEFT_OUT.get(kind, frozenset())
