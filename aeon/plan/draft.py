@@ -120,7 +120,7 @@ class Draft:
             self.edges[parent_id][step_id] = number
 
     def settle(self) -> None:
-        """Make the edges final: parents wait for their substeps, pending dependents let go of what was removed or replaced."""
+        """Make the edges final: parents wait for substeps, pending dependents let go of what was taken away."""
         for step_id, step in self.steps.items():
             parent = step.parent_step_id
             if parent in self.written and parent in self.steps and step.status in _HELPFUL:
