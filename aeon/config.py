@@ -23,6 +23,7 @@ from pydantic import ValidationError as PydanticError
 from aeon import config_compose, config_files, config_problems
 from aeon.adaptive.models import TTLTable
 from aeon.cli.settings import InteractionSettings, ProgressSettings
+from aeon.config_literal import literal_overrides
 from aeon.convergence.models import ConvergenceSettings
 from aeon.errors import ConfigError
 from aeon.kernel.settings import AnswerSettings, ExecutionSettings, LimitSettings, ModeSettings, RefinementSettings
@@ -48,8 +49,8 @@ _NOT_ENGINE = frozenset({"task", "task_file", "inputs", "input_files", "output",
 class Settings(Value):
     """Everything a run is configured by; one field per configuration group, each owned by its room.
 
-    `task` or `task_file` is the task, `inputs` and `input_files` the material to work on, by name. `output` is what goes
-    to standard output: the answer, or the whole result as JSON.
+    `task` or `task_file` is the task, `inputs` and `input_files` the material to work on, by name. `output` is what
+    goes to standard output: the answer, or the whole result as JSON.
     """
 
     task: str | None = None
@@ -81,10 +82,11 @@ class Settings(Value):
 def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Settings:
     """Compose the packaged configuration with Hydra overrides and validate it whole.
 
+    Free text is literal, as on the command line: `task=...`, `inputs.NAME=...`, `convergence.criteria.NAME=...`.
     `config_dir` is a folder of one's own configuration files, looked in first. Hydra's global state is left as it was
     found. Raises ConfigError.
     """
-    return settings_from(config_compose.compose(overrides, config_dir))
+    return settings_from(config_compose.compose(literal_overrides(overrides), config_dir))
 
 
 def settings_from(cfg: DictConfig) -> Settings:
@@ -148,7 +150,7 @@ def read_inputs(settings: Settings) -> dict[str, str]:
 
 
 def configuration_hash(settings: Settings) -> str:
-    """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and what is only shown."""
+    """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and what is but shown."""
     kept = {name: value for name, value in settings.model_dump().items() if name not in _NOT_ENGINE}
     text = json.dumps(_without_paths(kept), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

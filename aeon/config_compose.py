@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import hydra
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from hydra.version import VersionBase
 from omegaconf import DictConfig
@@ -19,7 +24,10 @@ from aeon.errors import ConfigError
 from aeon.resources import resource_root
 
 CONFIG_NAME = "config"
+HYDRA_VERSION_BASE = "1.3"
+_FULL_ERROR = "HYDRA_FULL_ERROR"
 _NOT_A_KEY = re.compile(r"Could not override '([^']+)'")
+_HYDRA_ERRORS = (HydraException, OmegaConfBaseException)
 
 
 def packaged_config_dir() -> Path:
@@ -37,51 +45,94 @@ def compose(
     """Compose the configuration; files in `config_dir` come before the packaged ones of the same name.
 
     A key that does not exist is composed nevertheless, so that validation can report it together with every other
-    problem. Raises ConfigError for everything Hydra refuses.
+    problem. `with_hydra` keeps Hydra's own part. Raises ConfigError for everything Hydra refuses.
     """
     given = list(overrides)
-    for _ in range(len(given) + 1):
-        try:
-            return _compose(given, config_dir, config_name, with_hydra)
-        except (HydraException, OmegaConfBaseException) as error:
-            index = _position_of_unknown_key(str(error), given)
-            if index is None:
-                raise composition_error(error) from None
-            given[index] = f"++{given[index]}"
+    with _hydra_in(config_dir):
+        extra = _packaged_search_path(given) if config_dir is not None else []
+        for _ in range(len(given) + 1):
+            try:
+                return hydra.compose(config_name, [*given, *extra], return_hydra_config=with_hydra)
+            except _HYDRA_ERRORS as error:
+                index = _position_of_unknown_key(str(error), given)
+                if index is None:
+                    raise composition_error(error) from None
+                given[index] = f"++{given[index]}"
     raise ConfigError("the overrides cannot be composed")
 
 
-def _compose(overrides: list[str], config_dir: str | Path | None, config_name: str, with_hydra: bool) -> DictConfig:
-    main = Path(config_dir).resolve() if config_dir is not None else packaged_config_dir()
-    if not main.is_dir():
-        raise ConfigError(f"{config_dir}: there is no such configuration folder")
-    if config_dir is not None:
-        overrides = _with_packaged(overrides)
-    with _version_restored(), hydra.initialize_config_dir(str(main), job_name="aeon", version_base="1.3"):
-        return hydra.compose(config_name, overrides, return_hydra_config=with_hydra)
+def sweep_jobs(
+    overrides: Sequence[str], params: dict[str, Any], config_dir: str | Path | None = None
+) -> list[list[str]]:
+    """The overrides of each job of a sweep, in the order Hydra's own sweeper runs them.
+
+    `params` are those of `hydra.sweeper`, over which the overrides win. Raises ConfigError for what cannot be read, or
+    for ranges that only another sweeper knows how to draw from.
+    """
+    with _hydra_in(config_dir):
+        hydra_now = GlobalHydra.instance().hydra
+        assert hydra_now is not None
+        try:
+            parser = OverridesParser.create(config_loader=hydra_now.config_loader)
+            parsed = parser.parse_overrides([*(f"{key}={value}" for key, value in params.items()), *overrides])
+            return BasicSweeper.split_arguments(parsed, None)[0]
+        except _HYDRA_ERRORS as error:
+            raise composition_error(error) from None
 
 
-def _with_packaged(overrides: list[str]) -> list[str]:
-    """The overrides with the packaged configuration at the end of Hydra's search path, after a person's own entries."""
-    own = [override for override in overrides if override.lstrip("+").startswith("hydra.searchpath=")]
-    paths = [path for override in own for path in (OverridesParser.create().parse_override(override).value() or ())]
-    rest = [override for override in overrides if override not in own]
+def without_sweeps(overrides: Sequence[str]) -> list[str]:
+    """The overrides that give one value each. Raises ConfigError for one that cannot be read."""
+    return [
+        text for text, override in zip(overrides, _parsed(overrides), strict=True) if not override.is_sweep_override()
+    ]
+
+
+def _parsed(overrides: Sequence[str]) -> list[Override]:
+    try:
+        return OverridesParser.create().parse_overrides(list(overrides))
+    except _HYDRA_ERRORS as error:
+        raise composition_error(error) from None
+
+
+def _packaged_search_path(overrides: Sequence[str]) -> list[str]:
+    """The packaged configuration at the end of Hydra's search path, behind a person's own entries."""
+    own = [override.value() for override in _parsed(overrides) if override.key_or_group == "hydra.searchpath"]
+    paths = [path for entries in own if isinstance(entries, list) for path in entries]
     listed = ",".join(f"'{path}'" for path in (*paths, f"file://{packaged_config_dir()}"))
-    return [*rest, f"hydra.searchpath=[{listed}]"]
+    return [f"hydra.searchpath=[{listed}]"]
 
 
 def _position_of_unknown_key(message: str, overrides: Sequence[str]) -> int | None:
     match = _NOT_A_KEY.search(message)
-    if match is None:
+    if match is None or match[1].startswith("hydra."):
         return None
     return next((i for i, text in enumerate(overrides) if text.startswith(f"{match[1]}=")), None)
 
 
 @contextmanager
-def _version_restored() -> Iterator[None]:
+def full_errors() -> Iterator[None]:
+    """Hydra raises its errors, where it would otherwise print them and leave with status 1."""
+    before = os.environ.get(_FULL_ERROR)
+    os.environ[_FULL_ERROR] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_FULL_ERROR]
+        else:
+            os.environ[_FULL_ERROR] = before
+
+
+@contextmanager
+def _hydra_in(config_dir: str | Path | None) -> Iterator[None]:
+    """Hydra initialised in a folder; afterwards its global state is as it was before."""
+    folder = Path(config_dir).expanduser().resolve() if config_dir is not None else packaged_config_dir()
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: there is no such configuration folder")
     version = VersionBase.instance()
     before = version.getbase()
     try:
-        yield
+        with hydra.initialize_config_dir(str(folder), job_name="aeon", version_base=HYDRA_VERSION_BASE):
+            yield
     finally:
         version.version_base = before

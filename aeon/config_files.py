@@ -39,7 +39,7 @@ def checked_text(text: str, name: str) -> str:
 def task_text(task: str | None, task_file: Path | None) -> str:
     """The task, literally.
 
-    Raises TaskTextError when it is blank or not valid UTF-8, ConfigError for neither, both, or a file that cannot be read.
+    Raises TaskTextError when it is blank or not valid UTF-8, ConfigError for neither, both, or an unreadable file.
     """
     if task is not None and task_file is not None:
         raise ConfigError("task and task_file are both given", hint="Give one of them.")

@@ -32,7 +32,7 @@ def composition_error(error: Exception) -> ConfigError:
     if isinstance(error, OverrideParseException):
         return ConfigError(
             f"{error.override}: this override cannot be read ({_first_line(error)})",
-            hint="An override is key=value or group=option; a value with commas, brackets or quotes is 'key=\"value\"'.",
+            hint="An override is key=value or group=option; one with commas or brackets is written 'key=\"value\"'.",
         )
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _missing_option(error)

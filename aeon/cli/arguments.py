@@ -1,0 +1,75 @@
+"""The command line as Hydra is to see it: free text quoted, standard input read, flags and overrides apart."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hydra._internal.utils import get_args_parser
+
+from aeon.config_compose import CONFIG_NAME
+from aeon.config_files import decoded
+from aeon.config_literal import literal_override
+from aeon.errors import ConfigError
+
+STANDARD_INPUT = "-"
+_SHOWING = ("help", "hydra_help", "cfg", "info", "shell_completion", "experimental_rerun")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A parsed command line. `flags` is Hydra's own namespace."""
+
+    flags: argparse.Namespace
+    overrides: tuple[str, ...]
+
+    @property
+    def shows(self) -> bool:
+        """Whether something is to be shown, by Hydra, and nothing to be run."""
+        return any(getattr(self.flags, name) for name in _SHOWING)
+
+    @property
+    def config_dir(self) -> Path | None:
+        """The folder of a person's own configuration, looked in before the packaged one."""
+        folder = self.flags.config_dir or self.flags.config_path
+        return Path(folder).expanduser().resolve() if folder else None
+
+    @property
+    def config_name(self) -> str:
+        """The primary configuration file, without its suffix."""
+        return str(self.flags.config_name or CONFIG_NAME)
+
+
+def parse(arguments: Sequence[str]) -> Arguments:
+    """Parse a command line. Raises TaskTextError for text that is not valid UTF-8, ConfigError for a bare word.
+
+    Leaves with status 2 and a usage line for an unknown flag.
+    """
+    parser = get_args_parser()
+    parser.prog, parser.usage = "aeon", 'aeon task="..." [key=value ...] [group=option ...]   (aeon --help explains)'
+    flags = parser.parse_intermixed_args([literal_override(argument, _text) for argument in arguments])
+    if flags.config_dir and flags.config_path:
+        raise ConfigError("--config-dir and --config-path are both given", hint="Give one of them.")
+    overrides = tuple(flags.overrides)
+    bare = [text for text in overrides if "=" not in text and not text.startswith("~")]
+    if bare and not flags.shell_completion:
+        raise ConfigError(
+            f"{bare[0]}: this is no override (key=value or group=option) and no command",
+            hint=f'If it is the task: task="{bare[0]}"',
+        )
+    return Arguments(flags, overrides)
+
+
+def _text(key: str, argument: str) -> str:
+    """The text that an argument stands for; arguments come as bytes, which may be anything."""
+    if key == "task" and argument == STANDARD_INPUT:
+        return decoded(sys.stdin.buffer.read(), "standard input")
+    try:
+        data = os.fsencode(argument)
+    except UnicodeEncodeError:
+        return argument
+    return decoded(data, key)

@@ -1,0 +1,72 @@
+"""`aeon init DIR`: copy configuration, prompts and schemas for editing."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from aeon.cli.status import DONE
+from aeon.errors import ConfigError
+from aeon.resources import resource_root
+
+PARTS = ("conf", "prompts", "schemas")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Copy into the folder and print the commands that use the copies.
+
+    Raises ConfigError, with nothing copied, when a file would be overwritten, or when the folder cannot be written.
+    """
+    parser = argparse.ArgumentParser(
+        prog="aeon init", description="Copy configuration, prompts and schemas for editing."
+    )
+    parser.add_argument("directory", type=Path, metavar="DIR", help="where to; is made if it does not exist")
+    directory: Path = parser.parse_args(list(arguments)).directory
+    try:
+        copied = copy_resources(directory.expanduser())
+    except OSError as error:
+        raise ConfigError(f"{error.filename or directory}: cannot be written: {error.strerror or error}") from None
+    print(_next_commands(directory, copied))
+    return DONE
+
+
+def copy_resources(directory: Path) -> int:
+    """Copy the packaged files; how many there were. Raises ConfigError, with nothing copied, if one is there already."""
+    copies = [(source, directory / relative) for source, relative in packaged_files()]
+    existing = [target for _, target in copies if target.exists()]
+    if existing:
+        more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
+        raise ConfigError(f"{existing[0]}{more}: already there, nothing was copied", hint="Choose an empty folder.")
+    for source, target in copies:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as copy:
+            copy.write(source.read_bytes())
+    return len(copies)
+
+
+def packaged_files() -> Iterator[tuple[Path, Path]]:
+    """Every packaged file, and its path relative to the folder that holds conf, prompts and schemas."""
+    root = resource_root()
+    for part in PARTS:
+        for source in sorted((root / part).rglob("*")):
+            if source.is_file() and "__pycache__" not in source.parts:
+                yield source, source.relative_to(root)
+
+
+def _next_commands(directory: Path, copied: int) -> str:
+    conf, prompts, schemas = (shlex.quote(str(directory / part)) for part in PARTS)
+    use = f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}"
+    return "\n".join(
+        [
+            f"Copied {copied} files to {directory}. What you do not change may be deleted: it comes from the package.",
+            "",
+            "Run with them:",
+            f'  python -m aeon {use} task="..."',
+            "See what a call is asked, and which file each part comes from:",
+            f'  python -m aeon render plan {use} task="..."',
+            "See the whole configuration:",
+            f"  python -m aeon {use} --cfg job",
+        ]
+    )

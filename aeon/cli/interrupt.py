@@ -1,0 +1,45 @@
+"""Ctrl-C: the first ends the run at a safe boundary, the second ends the program at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from aeon.cli.output import say
+from aeon.cli.status import INTERRUPTED
+from aeon.kernel.control import RunControl
+
+_SHOW_CURSOR = "\x1b[?25h\x1b[0m"
+
+
+@contextmanager
+def interruptible() -> Iterator[RunControl]:
+    """A control that Ctrl-C throws while the block lasts; outside the main thread nothing throws it."""
+    control = RunControl()
+    if threading.current_thread() is not threading.main_thread():
+        yield control
+        return
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        if control.stop_requested:
+            end_at_once()
+        control.request_stop()
+        say("\nStopping at the next safe boundary; what there is will be written. Ctrl-C again ends at once.")
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield control
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end_at_once() -> None:
+    """Leave without waiting for anything, the terminal as it was found."""
+    if sys.stderr.isatty():
+        say(_SHOW_CURSOR)
+    os._exit(INTERRUPTED)

@@ -1,0 +1,35 @@
+"""What a person types: a registered first word is a subcommand, everything else is a run configured by Hydra."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+from aeon.cli.output import tolerant
+from aeon.cli.status import DONE, guarded
+
+COMMANDS: Mapping[str, str] = {
+    "init": "aeon.cli.init",
+    "render": "aeon.cli.render",
+}
+"""Subcommands by name: the module whose `main(arguments) -> int` runs it, imported only when it is called."""
+
+_RUN = "aeon.cli.run"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit status.
+
+    0 converged or done, 1 failed, 2 bad configuration or usage, 3 finished without convergence, 130 interrupted. What
+    went wrong is said on standard error; a traceback is shown only when HYDRA_FULL_ERROR is set.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    tolerant(sys.stdout, sys.stderr)
+    if given == ["--version"]:
+        print(f"aeon-engine {version('aeon-engine')}")
+        return DONE
+    command = COMMANDS.get(given[0]) if given else None
+    rest = given[1:] if command else given
+    return guarded(lambda: int(import_module(command or _RUN).main(rest)))

@@ -1,0 +1,40 @@
+"""`aeon render CALL task=...`: the prompt and the schema of a call, and the file that each part comes from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from aeon import config_compose
+from aeon.cli.arguments import parse
+from aeon.cli.status import DONE
+from aeon.config import environment, read_inputs, read_task, resolve_provider, settings_from
+from aeon.errors import ConfigError
+from aeon.llm.interface import CallName
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Print them. Raises ConfigError for an unknown call or a bad configuration, PromptError for a broken template."""
+    from aeon.api import render
+
+    calls = get_args(CallName)
+    if not arguments or arguments[0] not in calls:
+        wanted = f"{arguments[0]}: there is no such call" if arguments else "which call?"
+        raise ConfigError(f"{wanted} (there are: {', '.join(calls)})", hint='aeon render plan task="..."')
+    given = parse(arguments[1:])
+    cfg = config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name)
+    settings = settings_from(cfg)
+    read_task(settings)
+    read_inputs(settings)
+    sys.stdout.write(_as_text(render(resolve_provider(settings, environment()), arguments[0])))
+    return DONE
+
+
+def _as_text(rendered: Any) -> str:
+    parts = {"system": rendered.system, "user": rendered.user, "schema": json.dumps(rendered.schema, indent=2)}
+    files = rendered.files
+    return "".join(
+        f"--- {part}: {files.get(part, 'made by the program')}\n{text.rstrip()}\n\n" for part, text in parts.items()
+    )

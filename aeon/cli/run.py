@@ -1,0 +1,86 @@
+"""Running the task, or several in a multirun: everything is checked first, then Hydra starts the jobs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_config_search_path
+from hydra.core.global_hydra import GlobalHydra
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from hydra.version import setbase
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from aeon import config_compose
+from aeon.cli.arguments import Arguments, parse
+from aeon.cli.directory import claimed_run, claimed_sweep
+from aeon.cli.job import checked, job
+from aeon.cli.show import show
+from aeon.cli.status import read_statuses, worst
+from aeon.config_literal import quoted
+from aeon.config_problems import composition_error
+
+RUN_ID = "AEON_RUN_ID"
+_BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the command line asks for, or show what it asks to see; the exit status.
+
+    Raises ConfigError for everything that is wrong with the configuration, before any model is called and before any
+    directory is made.
+    """
+    given = parse(arguments)
+    if given.shows:
+        return show(given)
+    os.environ[RUN_ID] = secrets.token_hex(4)
+    plain = config_compose.without_sweeps(given.overrides)
+    whole = _composed(given, plain, with_hydra=True)
+    if given.flags.multirun or whole.hydra.mode == RunMode.MULTIRUN:
+        return _multirun(given, whole)
+    if len(plain) < len(given.overrides):
+        whole = _composed(given, given.overrides, with_hydra=True)
+    return _single(given, whole)
+
+
+def _single(given: Arguments, whole: DictConfig) -> int:
+    checked(whole)
+    directory = claimed_run(whole)
+    ended = _start(given, f"hydra.run.dir={quoted(str(directory))}", RunMode.RUN)
+    return int(ended.return_value)
+
+
+def _multirun(given: Arguments, whole: DictConfig) -> int:
+    # Another sweeper draws its values as it goes; each of its jobs checks itself.
+    if whole.hydra.sweeper.get("_target_") == _BASIC_SWEEPER:
+        params = dict(whole.hydra.sweeper.params or {})
+        for overrides in config_compose.sweep_jobs(given.overrides, params, given.config_dir):
+            checked(_composed(given, overrides))
+    directory = claimed_sweep(whole)
+    _start(given, f"hydra.sweep.dir={quoted(str(directory))}", RunMode.MULTIRUN)
+    return worst(read_statuses(directory))
+
+
+def _composed(given: Arguments, overrides: Sequence[str], *, with_hydra: bool = False) -> DictConfig:
+    return config_compose.compose(overrides, given.config_dir, config_name=given.config_name, with_hydra=with_hydra)
+
+
+def _start(given: Arguments, directory: str, mode: RunMode) -> Any:
+    """Hand over to Hydra, as `hydra.main` would, but with its errors raised and what the job returned given back."""
+    overrides = [*given.overrides, directory, f"hydra.mode={mode.name}"]
+    setbase(config_compose.HYDRA_VERSION_BASE)
+    search_path = create_config_search_path(str(given.config_dir or config_compose.packaged_config_dir()))
+    search_path.append("aeon", f"file://{config_compose.packaged_config_dir()}")
+    try:
+        hydra = Hydra.create_main_hydra2("aeon", search_path)
+        start = hydra.multirun if mode == RunMode.MULTIRUN else hydra.run
+        return start(config_name=given.config_name, task_function=job, overrides=overrides)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise composition_error(error) from error
+    finally:
+        GlobalHydra.instance().clear()

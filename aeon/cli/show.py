@@ -1,0 +1,34 @@
+"""What Hydra shows in place of running: help, the composed configuration, where it came from, shell completion."""
+
+from __future__ import annotations
+
+from hydra._internal.utils import _run_hydra, get_args_parser
+from hydra.errors import HydraException
+from hydra.version import setbase
+from omegaconf.errors import OmegaConfBaseException
+
+from aeon.cli.arguments import Arguments
+from aeon.cli.job import job
+from aeon.cli.status import DONE
+from aeon.config_compose import CONFIG_NAME, HYDRA_VERSION_BASE, full_errors, packaged_config_dir
+from aeon.config_problems import composition_error
+
+
+def show(given: Arguments) -> int:
+    """Let Hydra show it, on standard output; it may leave with status 0. ConfigError for what cannot be composed."""
+    flags = given.flags
+    if given.config_dir is not None:
+        flags.config_path, flags.config_dir = str(given.config_dir), str(packaged_config_dir())
+    setbase(HYDRA_VERSION_BASE)
+    try:
+        with full_errors():
+            _run_hydra(
+                args=flags,
+                args_parser=get_args_parser(),
+                task_function=job,
+                config_path=str(packaged_config_dir()),
+                config_name=CONFIG_NAME,
+            )
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        raise composition_error(error) from error
+    return DONE

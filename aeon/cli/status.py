@@ -1,0 +1,74 @@
+"""Exit statuses: what each means, how a program's end becomes one, and how those of a multirun become one."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from aeon.cli.output import report, say
+from aeon.errors import AeonError, ConfigError
+
+DONE, FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
+
+WORST_FIRST = (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED, DONE)
+"""A multirun ends with the first of these that one of its jobs ended with: an interruption leaves jobs undone, a
+failure lost work, a bad configuration did none, and a job that did not converge has a result."""
+
+_FILE = Path(".hydra") / "exit_status"
+
+
+def guarded(program: Callable[[], int]) -> int:
+    """Run a program; whichever way it ends, the exit status.
+
+    AeonError is reported with its hint: 2 when it is a ConfigError, else 1; any other exception is 1. A traceback is
+    shown only when the person has set HYDRA_FULL_ERROR.
+    """
+    try:
+        return program()
+    except SystemExit as end:
+        return _as_status(end.code)
+    except KeyboardInterrupt:
+        say("Interrupted.")
+        return INTERRUPTED
+    except AeonError as error:
+        _trace()
+        report(error)
+        return USAGE if isinstance(error, ConfigError) else FAILED
+    except Exception as error:
+        _trace()
+        say(f"Error: Aeon failed unexpectedly: {type(error).__name__}: {error}")
+        say("HYDRA_FULL_ERROR=1 in the environment shows where.")
+        return FAILED
+
+
+def worst(statuses: Iterable[int]) -> int:
+    """The worst of the statuses of a multirun's jobs, in the order of WORST_FIRST; FAILED when there are none."""
+    found = set(statuses)
+    if not found or found - set(WORST_FIRST):
+        return FAILED
+    return next(status for status in WORST_FIRST if status in found)
+
+
+def write_status(directory: Path, status: int) -> None:
+    """Leave a job's status in its directory: jobs may run in other processes, and on other machines."""
+    path = directory / _FILE
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{status}\n", encoding="ascii")
+
+
+def read_statuses(sweep_directory: Path) -> list[int]:
+    """The statuses that the jobs of a multirun left."""
+    return [int(path.read_text(encoding="ascii")) for path in sorted(sweep_directory.rglob(str(_FILE)))]
+
+
+def _as_status(code: object) -> int:
+    if isinstance(code, int):
+        return code
+    return DONE if code is None else FAILED
+
+
+def _trace() -> None:
+    if os.environ.get("HYDRA_FULL_ERROR", "0") not in ("", "0"):
+        traceback.print_exc()

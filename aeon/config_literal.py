@@ -1,0 +1,48 @@
+"""Free text as a Hydra override: quoted so that Hydra gives it back byte for byte.
+
+Hydra's grammar reads commas, quotes, brackets, `${...}` and more in a bare value. For the keys that hold plain words
+the text is taken literally instead: `task`, `inputs.NAME` and `convergence.criteria.NAME`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from aeon.config_files import checked_text
+
+_LITERAL = re.compile(
+    r"(?P<add>\+{0,2})(?P<key>task|inputs\.[^=]+|convergence\.criteria\.[^=]+)=(?P<text>.*)", re.DOTALL
+)
+_NAMED_FILE = re.compile(r"\+{0,2}input_files\.[^=]+=")
+
+
+def quoted(text: str) -> str:
+    """The text as one single-quoted value of Hydra's grammar.
+
+    Backslashes before a quote, at the end, and before an interpolation are doubled; the quote and the interpolation get
+    one more. Lone surrogates cannot be carried: refuse them before (`aeon.config_files.checked_text`).
+    """
+    escaped = re.sub(r"(\\*)'", r"\1\1\\'", text)
+    escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
+    escaped = re.sub(r"(\\+)\Z", r"\1\1", escaped)
+    return f"'{escaped}'"
+
+
+def literal_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:
+    """An override with its free text quoted; any other argument unchanged.
+
+    `read` is given the key and the text and says what the text really is. A named entry is added or replaced (`++`), so
+    that nobody has to know whether a configuration file has it already.
+    """
+    match = _LITERAL.fullmatch(argument)
+    if match is None:
+        return f"++{argument.lstrip('+')}" if _NAMED_FILE.match(argument) else argument
+    key = match["key"]
+    text = checked_text(read(key, match["text"]), key)
+    return f"{match['add'] if key == 'task' else '++'}{key}={quoted(text)}"
+
+
+def literal_overrides(arguments: Iterable[str]) -> list[str]:
+    """`literal_override` of each."""
+    return [literal_override(argument) for argument in arguments]
