@@ -1,0 +1,181 @@
+"""The simulated provider: no model at all, and still an answer for every call.
+
+An answer depends on the seed and on what the request says (call, messages, schema), never on the order of calls or on
+earlier ones: runs are repeatable, and steps that run at the same time do not disturb each other. The seed's character
+(`aeon.llm.adapters.characters`) decides how a run goes. A scenario file (`aeon.llm.adapters.scenario`) goes before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from aeon.errors import ServerFailed
+from aeon.llm.adapters import plan_answers, work_answers
+from aeon.llm.adapters.characters import CALM, Character, character
+from aeon.llm.adapters.prompt_reading import Reading, json_objects, read
+from aeon.llm.adapters.scenario import Rule, Rules, load_scenario
+from aeon.llm.adapters.schema_values import NOTHING, completed, fitted
+from aeon.llm.adapters.situation import Situation
+from aeon.llm.interface import CallName, LLMRequest, LLMResponse, Usage
+from aeon.llm.settings import SimulatedProvider
+
+_WISHES: Mapping[CallName, Callable[[Situation], Any]] = {
+    "task_profile": work_answers.task_profile,
+    "plan": plan_answers.plan,
+    "subplan": plan_answers.subplan,
+    "semantic_validation": work_answers.semantic_validation,
+    "refinement": plan_answers.refinement,
+    "step": work_answers.step,
+    "convergence": work_answers.convergence,
+}
+# A repair is asked for in the schema of the call that it repairs; these properties tell which one that is.
+_TELLING: Mapping[str, CallName] = {
+    "raw_inference": "task_profile",
+    "goal": "plan",
+    "substeps": "subplan",
+    "actions": "refinement",
+    "step_output": "step",
+    "completeness_score": "convergence",
+}
+_CHARACTERS_PER_TOKEN = 4
+
+
+def banner() -> str:
+    """The warning that no model is called, for standard error, in words that say what to do about it."""
+    return (
+        "*** SIMULATED: no model is called. Every answer, score and issue below is made up. ***\n"
+        "*** To use a model set OPENAI_API_KEY (or OPENAI_BASE_URL), or choose provider=openai. ***"
+    )
+
+
+class SimulatedAdapter:
+    """An LLMAdapter that makes its answers up; thread-safe, without run state (a scenario's `times` counts uses).
+
+    Its answers satisfy the request's schema unless the seed's character or the scenario wants otherwise. Usage is
+    estimated: four characters a token, the schema included. Raises ConfigError when `settings.scenario` cannot be used.
+    """
+
+    def __init__(self, settings: SimulatedProvider) -> None:
+        self._settings = settings
+        scenario = load_scenario(settings.scenario) if settings.scenario else None
+        self._rules = Rules(scenario) if scenario else None
+        self._seed = settings.seed if scenario is None or scenario.seed is None else scenario.seed
+        self._latency = settings.latency_seconds
+        if scenario is not None and scenario.latency_seconds is not None:
+            self._latency = scenario.latency_seconds
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request, after the configured latency. Raises an LLMError where scenario or seed say so."""
+        rule = self._rules.take(request) if self._rules else None
+        latency = self._latency if rule is None or rule.latency_seconds is None else rule.latency_seconds
+        if latency > 0:
+            time.sleep(latency)
+        if rule is not None and rule.fail is not None:
+            raise rule.fail.error(_estimated(request, ""))
+        text = simulated_answer(request, self._seed) if rule is None else _scripted(rule, request, self._seed)
+        return LLMResponse(
+            text=text,
+            usage=_estimated(request, text),
+            model=self._settings.model,
+            response_id=f"simulated-{_digest(request, self._seed)[:16]}",
+            synthetic=True,
+        )
+
+
+def simulated_answer(request: LLMRequest, seed: int) -> str:
+    """The text that the seed's character answers. Raises ServerFailed where the character fails."""
+    situation = _situation(request, seed, character(seed))
+    if _fails(situation):
+        raise ServerFailed(
+            f"the simulated provider fails every such `{request.call}` call with seed {seed}",
+            status=500,
+            hint="This is what the seed asks for. Choose another one with provider.seed=0, or a real provider.",
+        )
+    text = _text(_answer(situation))
+    return _spoiled(text, situation) if situation.character.malformed else text
+
+
+def _situation(request: LLMRequest, seed: int, chosen: Character) -> Situation:
+    return Situation(request, read(request), chosen, seed, Random(_digest(request, seed)))
+
+
+def _answer(situation: Situation) -> Any:
+    return fitted(situation.request.schema, _wish(situation), situation.rng)
+
+
+def _wish(situation: Situation) -> Any:
+    """What the answer should be before it is fitted to the schema."""
+    call = situation.request.call
+    if call == "repair":
+        properties = situation.request.schema.get("properties", {})
+        original = _original(situation.reading, properties)
+        if original is not None:
+            return original
+        call = next((call for name, call in _TELLING.items() if name in properties), call)
+    make = _WISHES.get(call)
+    return make(situation) if make else NOTHING
+
+
+def _original(reading: Reading, properties: Any) -> dict[str, Any] | None:
+    """The answer to be repaired: of the JSON objects in the prompt, the last with most of the schema's properties."""
+    texts = [*(fence.text for fence in reversed(reading.fences)), reading.bare]
+    best: tuple[int, dict[str, Any]] | None = None
+    for candidate in (value for text in texts for value in json_objects(text)):
+        known = sum(name in properties for name in candidate)
+        if known and (best is None or known >= best[0]):
+            best = known, candidate
+    return best[1] if best else None
+
+
+def _fails(situation: Situation) -> bool:
+    """Whether this request is one that the character never answers; of the steps it is the last."""
+    if situation.request.call != situation.character.fails:
+        return False
+    index, total = situation.reading.position
+    return situation.request.call != "step" or index == total
+
+
+def _spoiled(text: str, situation: Situation) -> str:
+    """The answer as an untidy model would give it: without a property, cut off, or as it is; repairs are in order."""
+    request = situation.request
+    value = json.loads(text)
+    chance = 1.0 if request.call == "plan" else 0.3
+    if request.call in ("repair", "tool_arguments") or situation.rng.random() >= chance or not isinstance(value, dict):
+        return text
+    if request.call != "plan" and situation.rng.random() < 0.5:
+        return text[: len(text) * 2 // 3]
+    return _text(dict(list(value.items())[1:]))
+
+
+def _scripted(rule: Rule, request: LLMRequest, seed: int) -> str:
+    """A rule's raw text, or its answer with what is missing taken from an untroubled simulated one."""
+    if rule.text is not None:
+        return rule.text
+    if not rule.answers:
+        return simulated_answer(request, seed)
+    situation = _situation(request, seed, CALM)
+    answer = rule.answer
+    if isinstance(answer, dict) and isinstance(calm := _answer(situation), dict):
+        required = request.schema.get("required", ())
+        answer = {**{name: value for name, value in calm.items() if name in required}, **answer}
+    return _text(completed(request.schema, answer, situation.rng))
+
+
+def _digest(request: LLMRequest, seed: int) -> str:
+    said = [seed, request.call, [[m.role, m.content] for m in request.messages], request.schema]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _estimated(request: LLMRequest, text: str) -> Usage:
+    asked = sum(len(message.content) for message in request.messages) + len(json.dumps(request.schema, default=str))
+    return Usage(asked // _CHARACTERS_PER_TOKEN, len(text) // _CHARACTERS_PER_TOKEN, requests=1)
+
+
+def _text(value: Any) -> str:
+    """JSON text; a lone surrogate, which no file and no wire can carry, becomes a question mark."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
