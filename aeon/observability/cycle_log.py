@@ -59,8 +59,8 @@ class CycleRecord(Value):
     `timestamp` and `end_time` when it was dispatched and when it ended (ISO 8601, UTC). `plan_state` is the plan at
     dispatch, null before there is one: whole the first time, then as its difference from an earlier cycle's (`plan_at`
     rebuilds it). `llm_output` is the raw text of the call's own answer, null when none came. `ttl_remaining` is in LLM
-    cycles, this one paid; null for the profile call, which the budget comes from. `usage` is that of all its requests, repairs and failed ones included; `models` those that
-    answered.
+    cycles, this one paid; null for the profile call, which the budget comes from. `usage` is that of all its
+    requests, repairs and failed ones included; `models` those that answered.
     """
 
     format: Literal["aeon.cycle/1"] = "aeon.cycle/1"

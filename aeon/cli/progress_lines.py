@@ -1,0 +1,203 @@
+"""A run in plain lines: one for each thing worth knowing, and what is said at its end. Pure functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from aeon import events as e
+from aeon.cli.progress_view import SCORES, RunView, clock, counted, one_line
+from aeon.convergence.models import ConvergenceScores
+from aeon.kernel.state import RefinementRecord
+from aeon.plan.models import PlanStep
+from aeon.validation.models import SEVERITIES
+
+SIMULATED = (
+    "SIMULATED: no model is called. Every plan, score and answer is made up.",
+    "For a model: provider=openai, with OPENAI_API_KEY or OPENAI_BASE_URL set.",
+)
+_LISTED = 20
+_ENDS = {
+    "converged": "Converged",
+    "ttl_expired": "Not converged: the TTL is spent",
+    "stalled": "Not converged: stalled, no step was ready and nothing changed",
+    "interrupted": "Interrupted",
+    "failed": "Failed",
+}
+
+
+def banner() -> list[str]:
+    """What is said before anything else when no model will be called."""
+    rule = "=" * max(map(len, SIMULATED))
+    return [rule, *SIMULATED, rule]
+
+
+def lines(event: e.Event, view: RunView) -> list[str]:
+    """The lines for an event, given the run it has already changed; none for what is not worth one."""
+    return [f"{clock(view.elapsed)}  {line}" for line in _told(event, view)]
+
+
+def summary(view: RunView) -> list[str]:
+    """What is said when a run is over, however it ended."""
+    rows = [
+        ("scores", _scores(view.scores[-1]) if view.scores else ""),
+        ("steps", ", ".join(f"{number} {state}" for state, number in view.counts().items())),
+        ("TTL", _ttl(view)),
+        ("tokens", f"{view.tokens:,} in {counted(view.requests, 'request')}" if view.requests else ""),
+        ("notes", ", ".join(notes(view))),
+    ]
+    said = [f"  {name:<8}  {text}" for name, text in rows if text]
+    shown = [f"  advisory  {one_line(text, 200)}" for text in view.advisories[:5]]
+    more = len(view.advisories) - len(shown)
+    return [headline(view), *said, *shown, *([f"  advisory  and {more} more, in result.json"] if more else [])]
+
+
+def headline(view: RunView) -> str:
+    """How a run ended, in one line."""
+    if view.finished is None:
+        return f"Ended in {view.phase or 'preparation'} after {clock(view.elapsed)}"
+    reason = view.finished.termination_reason
+    end = _ENDS.get(reason, f"Not converged: limits.{reason} was reached")
+    return f"{end} after {counted(view.finished.passes, 'pass')}, {clock(view.elapsed)}"
+
+
+def notes(view: RunView) -> list[str]:
+    """How much went on beside the steps: repairs, retries, advisories, questions."""
+    numbers = {
+        "repair": view.repairs,
+        "retry": view.retries,
+        "advisory": len(view.advisories),
+        "question": view.questions,
+    }
+    return [counted(number, noun) for noun, number in numbers.items() if number]
+
+
+def _told(event: e.Event, view: RunView) -> list[str]:
+    match event:
+        case e.RunStarted():
+            return [f"run {event.run_id}  provider {event.provider}  task: {one_line(event.task, 100)}"]
+        case e.PhaseStarted():
+            return [f"pass {event.pass_number}  {event.phase}"]
+        case e.PhaseFinished() if event.outcome != "done":
+            return [f"pass {event.pass_number}  {event.phase}  {event.outcome}"]
+        case e.ProfileInferred():
+            return [_profile(event)]
+        case e.ProfileUpdated(transition=change):
+            versions = f"version {change.from_version} -> {change.to_version}"
+            ttl = f"TTL {change.ttl_before} -> {change.ttl_after}"
+            return [f"pass {change.pass_number}  profile  {versions}  {ttl}  {one_line(change.reason, 200)}"]
+        case e.PlanMade():
+            return _plan(event)
+        case e.PassStarted():
+            return [f"pass {event.pass_number}  started  TTL {event.ttl_remaining}  ready: {_listed(event.ready)}"]
+        case e.PassFinished():
+            end = "finished" if event.complete else "cut short"
+            return [f"pass {event.pass_number}  {end}  TTL {event.ttl_remaining}"]
+        case e.StepStarted() | e.StepFinished():
+            return [_step(event, view)]
+        case _:
+            return _noted(event)
+
+
+def _noted(event: e.Event) -> list[str]:
+    match event:
+        case e.Validated():
+            return [
+                f"pass {event.pass_number}  validation of {event.report.artifact_type.replace('_', ' ')}  {_issues(event)}"
+            ]
+        case e.Assessed():
+            return [f"pass {event.pass_number}  convergence  {_assessment(event)}"]
+        case e.Refined():
+            return [f"pass {event.pass_number}  refinement  {_refinement(event.refinement)}"]
+        case e.AdvisoryRaised(advisory=advisory):
+            what = f"{_target(advisory.kind, advisory.step_id)}  {one_line(advisory.message)}"
+            return [f"pass {advisory.pass_number}  advisory  {what}"]
+        case e.RepairFinished(record=record):
+            after = f"{record.outcome} after {counted(record.attempts, 'attempt')}"
+            return [f"pass {record.pass_number}  repair  {_target(record.call, record.step_id)}  {after}"]
+        case e.RetryScheduled():
+            what = f"{event.error}, again in {event.seconds:.1f}s"
+            return [f"pass {event.site.pass_number}  retry  {_target(event.call, event.site.step_id)}  {what}"]
+        case e.CallFailed():
+            what = f"{event.error}: {one_line(event.message, 200)}"
+            return [f"pass {event.site.pass_number}  call failed  {_target(event.call, event.site.step_id)}  {what}"]
+        case _:
+            return []
+
+
+def _profile(event: e.ProfileInferred) -> str:
+    profile, depth = event.profile, event.depth
+    if event.fallback:
+        return f"profile  the default one, the task could not be profiled  TTL {depth.allocated_ttl}"
+    said = f"depth {profile.reasoning_depth} of 5, {profile.output_breadth}, {depth.reasoning_mode} reasoning"
+    return f"profile  {said}  TTL {depth.allocated_ttl}"
+
+
+def _plan(event: e.PlanMade) -> list[str]:
+    steps = event.plan.steps
+    size = f"{counted(len(steps), 'step')} in {counted(event.layers, 'layer')}"
+    listed = [f"  {_numbered(step)}  {one_line(step.description, 100)}" for step in steps[:_LISTED]]
+    more = [f"  and {len(steps) - _LISTED} more"] if len(steps) > _LISTED else []
+    return [f"plan  {size}, about {counted(event.expected_calls, 'LLM cycle')} expected", *listed, *more]
+
+
+def _step(event: e.StepStarted | e.StepFinished, view: RunView) -> str:
+    step = event.step
+    head = f"pass {event.pass_number}  step {_numbered(step)}"
+    if isinstance(event, e.StepStarted):
+        return f"{head}  started"
+    seconds = view.steps[step.step_id].seconds
+    reason = step.errors[-1] if step.errors and step.status == "failed" else step.clarity_reason
+    parts = [
+        head,
+        "abandoned" if step.incomplete else step.status,
+        step.clarity_state or "",
+        "" if seconds is None else f"{seconds:.1f}s",
+        one_line(reason or "", 200),
+    ]
+    return "  ".join(filter(None, parts))
+
+
+def _issues(event: e.Validated) -> str:
+    issues = event.report.issues
+    by_severity = Counter(issue.severity for issue in issues)
+    found = (severity for severity in reversed(SEVERITIES) if by_severity[severity])
+    of_each = ", ".join(f"{by_severity[severity]} {severity}" for severity in found)
+    return f"{counted(len(issues), 'issue')} ({of_each})" if issues else "no issues"
+
+
+def _assessment(event: e.Assessed) -> str:
+    assessment = event.assessment
+    if not assessment.evaluated:
+        return f"unavailable: {', '.join(assessment.reason_codes)}"
+    end = "converged" if assessment.converged else f"not converged: {', '.join(assessment.reason_codes)}"
+    return f"{_scores(assessment.scores)}  {end}"
+
+
+def _refinement(record: RefinementRecord) -> str:
+    changes = [f"{action.action_type} {one_line(action.fragment)}" for action in record.accepted]
+    said = _listed(changes) if changes else "no change"
+    return said + (f"; {len(record.refused)} refused" if record.refused else "")
+
+
+def _scores(scores: ConvergenceScores) -> str:
+    values = ((name, scores[f"{name}_score"]) for name in SCORES)
+    return "  ".join(f"{name} {value:.2f}" for name, value in values if value is not None)
+
+
+def _ttl(view: RunView) -> str:
+    if view.ttl_allocated is None or view.ttl_remaining is None:
+        return ""
+    return f"{view.ttl_allocated - view.ttl_remaining} of {view.ttl_allocated} LLM cycles used"
+
+
+def _numbered(step: PlanStep) -> str:
+    return f"{step.step_index}/{step.total_steps} {one_line(step.step_id)}"
+
+
+def _target(call: str, step_id: str | None) -> str:
+    return f"{call} {one_line(step_id)}" if step_id else call
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    shown = ", ".join(one_line(name) for name in names[:8])
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown or "none"

@@ -1,0 +1,193 @@
+"""A run as a picture that fits the terminal. Pure: a view, a size and a time give what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rich.cells import cell_len
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from aeon.cli.progress_lines import SIMULATED, headline, notes, summary
+from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line
+
+_STYLES = {
+    "complete": "green",
+    "running": "bold cyan",
+    "blocked": "yellow",
+    "failed": "red",
+    "invalid": "red",
+    "pending": "dim",
+    "replaced": "dim",
+}
+_MOST_STEPS = 14
+_NEXT_PENDING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The signs of a terminal: of step states, bars and separators."""
+
+    states: dict[str, str]
+    full: str
+    empty: str
+    dot: str
+    arrow: str
+    spinner: str
+
+
+_UNICODE = Glyphs(
+    {"complete": "✓", "running": "●", "blocked": "■", "failed": "✗", "invalid": "✗", "pending": "·", "replaced": "↷"},
+    "━",
+    "─",
+    " · ",
+    " → ",
+    "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏",
+)
+_ASCII = Glyphs(
+    {"complete": "+", "running": ">", "blocked": "!", "failed": "x", "invalid": "x", "pending": ".", "replaced": "-"},
+    "#",
+    "-",
+    ", ",
+    " > ",
+    "|/-\\",
+)
+
+
+def glyphs(encoding: str) -> Glyphs:
+    """The signs that an encoding can carry."""
+    return _UNICODE if encoding.lower().replace("-", "").startswith("utf") else _ASCII
+
+
+def picture(view: RunView, now: datetime, width: int, height: int, signs: Glyphs) -> Group:
+    """A run as it stands, in at most `height - 1` lines of `width` cells."""
+    above = [*_banner(view, width), *_head(view, now, width, signs)]
+    below = [*_scores(view, width, signs), *_foot(view, width, signs)]
+    room = max(3, height - 1 - len(above) - len(below) - 2)
+    return Group(*above, *_steps(view, now, width, min(room, _MOST_STEPS), signs), *below)
+
+
+def closing(view: RunView, width: int, signs: Glyphs) -> Group:
+    """What stays on the screen when the run is over."""
+    good = view.finished is not None and view.finished.converged
+    sign, style = (signs.states["complete"], "bold green") if good else (signs.states["blocked"], "bold yellow")
+    first = Text(f"{sign} {headline(view)}", style)
+    return Group(*_banner(view, width), first, *(Text(line) for line in summary(view)[1:]))
+
+
+def shown(steps: Iterable[StepView], rows: int) -> list[StepView]:
+    """The steps that matter most, in plan order: those that run, have a problem, come next, or ended last."""
+    steps = list(steps)
+    if len(steps) <= rows:
+        return steps
+    pending = [view for view in steps if view.state == "pending"]
+    upcoming = {view.step.step_id for view in pending[:_NEXT_PENDING]}
+
+    def rank(view: StepView) -> tuple[int, int]:
+        if view.state in ("running", "blocked", "failed", "invalid"):
+            return (0 if view.state == "running" else 1, 0)
+        if view.state == "complete":
+            return 3, -view.ended
+        return (2 if view.step.step_id in upcoming else 4), 0
+
+    chosen = {view.step.step_id for view in sorted(steps, key=rank)[: rows - 1]}
+    return [view for view in steps if view.step.step_id in chosen]
+
+
+def _banner(view: RunView, width: int) -> list[Text]:
+    if not view.synthetic:
+        return []
+    style = "bold black on yellow"
+    return [Text(f" {part}".ljust(width), style) for line in SIMULATED for part in _wrapped(line, width - 2)]
+
+
+def _head(view: RunView, now: datetime, width: int, signs: Glyphs) -> list[Text]:
+    elapsed = now - view.started if view.started else timedelta()
+    items = [
+        f"pass {view.pass_number}" if view.pass_number else "preparing",
+        clock(elapsed),
+        "" if view.ttl_remaining is None else f"TTL {view.ttl_remaining} of {view.ttl_allocated or '?'} left",
+        f"{view.tokens:,} tokens" if view.tokens else "",
+        counted(len(view.in_flight), "call") + " in flight" if view.in_flight else "",
+    ]
+    task = _fitted(Text(f"Aeon  {one_line(view.task, 400)}", "bold"), width)
+    spinner = signs.spinner[int(elapsed.total_seconds() * 8) % len(signs.spinner)]
+    return [task, *_flow(items, signs.dot, width), *_trail(view, spinner, width, signs)]
+
+
+def _trail(view: RunView, spinner: str, width: int, signs: Glyphs) -> list[Text]:
+    """The phases of this pass and how each stands."""
+    marks = {"running": spinner, "done": signs.states["complete"], "skipped": "skipped", "unavailable": "unavailable"}
+    phases = [f"{phase.lower().replace('_', '-')} {marks.get(state, state)}" for phase, state in view.trail.items()]
+    return [Text(str(line), "cyan") for line in _flow(phases, signs.arrow, width)]
+
+
+def _steps(view: RunView, now: datetime, width: int, rows: int, signs: Glyphs) -> list[Text | Table]:
+    if not view.steps:
+        return []
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.add_column(width=1, no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(8, min(24, width // 3)))
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column(no_wrap=True, justify="right")
+    visible = shown(view.steps.values(), rows)
+    for step in visible:
+        style = _STYLES[step.state]
+        name, what = one_line(step.step.step_id), one_line(step.step.description, 200)
+        table.add_row(Text(signs.states[step.state], style), Text(name, style), Text(what, "dim"), _time(step, now))
+    hidden = len(view.steps) - len(visible)
+    tail = f"and {hidden} more of {len(view.steps)}: " if hidden else ""
+    states = ", ".join(f"{number} {state}" for state, number in view.counts().items())
+    return [Text(""), table, _fitted(Text(f"  {tail}{states}", "dim"), width)]
+
+
+def _time(view: StepView, now: datetime) -> Text:
+    if view.state == "running" and view.started:
+        return Text(f"{max(0.0, (now - view.started).total_seconds()):.0f}s", "cyan")
+    return Text("" if view.seconds is None or view.state == "pending" else f"{view.seconds:.1f}s", "dim")
+
+
+def _scores(view: RunView, width: int, signs: Glyphs) -> list[Text]:
+    """Each score as a bar, with what it was in the passes before."""
+    if not view.scores:
+        return []
+    cells = max(6, min(24, width - 34))
+    rows = [Text("")]
+    for name in SCORES:
+        values = [scores[f"{name}_score"] for scores in view.scores[-3:]]
+        value = values[-1] or 0.0
+        full = round(value * cells)
+        bar = Text.assemble((signs.full * full, "green"), (signs.empty * (cells - full), "dim"))
+        history = signs.arrow.join(f"{earlier:.2f}" for earlier in values[:-1] if earlier is not None)
+        before = Text(f"  from {history}" if history else "", "dim")
+        rows.append(_fitted(Text.assemble(f"{name:<13}", bar, f" {value:.2f}", before), width))
+    return rows
+
+
+def _foot(view: RunView, width: int, signs: Glyphs) -> list[Text]:
+    said = _flow(notes(view), signs.dot, width)
+    last = [_fitted(Text(one_line(view.note, 400), "yellow"), width)] if view.note else []
+    return [Text(""), *said, *last] if said or last else []
+
+
+def _flow(items: Iterable[str], separator: str, width: int) -> list[Text]:
+    """Items side by side, on as many lines as they need."""
+    lines: list[str] = []
+    for item in filter(None, items):
+        if lines and cell_len(lines[-1] + separator + item) <= width:
+            lines[-1] += separator + item
+        else:
+            lines.append(item)
+    return [_fitted(Text(line), width) for line in lines]
+
+
+def _fitted(text: Text, width: int) -> Text:
+    text.truncate(width, overflow="ellipsis")
+    return text
+
+
+def _wrapped(line: str, width: int) -> list[str]:
+    return [str(text) for text in _flow(line.split(" "), " ", width)]

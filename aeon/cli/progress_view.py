@@ -1,0 +1,179 @@
+"""A run as a person watches it: what its events have told so far. No drawing here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from aeon import events as e
+from aeon.convergence.models import ConvergenceScores
+from aeon.plan.models import Plan, PlanStep
+
+SCORES = ("completeness", "coherence", "consistency")
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    """A step as it stands; `ended` numbers the ends of steps, so that the latest are known."""
+
+    step: PlanStep
+    started: datetime | None = None
+    seconds: float | None = None
+    ended: int = 0
+
+    @property
+    def state(self) -> str:
+        """pending, running, complete, failed, invalid, blocked or replaced."""
+        if self.step.replaced_by is not None:
+            return "replaced"
+        return "blocked" if self.step.blocked else self.step.status
+
+
+@dataclass(slots=True)
+class RunView:
+    """What is known of a run. A subscriber: each event it is given changes it."""
+
+    task: str = ""
+    provider: str = ""
+    synthetic: bool = False
+    started: datetime | None = None
+    now: datetime | None = None
+    pass_number: int = 0
+    phase: str = ""
+    trail: dict[str, str] = field(default_factory=dict)
+    steps: dict[str, StepView] = field(default_factory=dict)
+    scores: list[ConvergenceScores] = field(default_factory=list)
+    ttl_remaining: int | None = None
+    ttl_allocated: int | None = None
+    tokens: int = 0
+    requests: int = 0
+    in_flight: dict[int, str] = field(default_factory=dict)
+    repairs: int = 0
+    retries: int = 0
+    questions: int = 0
+    advisories: list[str] = field(default_factory=list)
+    note: str = ""
+    finished: e.RunFinished | None = None
+    _planned: bool = False
+
+    def __call__(self, recorded: e.Recorded) -> None:
+        """Take in one event."""
+        self.now = datetime.fromisoformat(recorded.time)
+        match recorded.event:
+            case e.RunStarted() as event:
+                self.started = self.now
+                self.task, self.provider, self.synthetic = event.task, event.provider, event.synthetic
+            case e.RunFinished() as event:
+                self.finished, self.ttl_allocated = event, event.ttl_allocated
+                self.ttl_remaining = event.ttl_allocated - event.ttl_used
+                self.in_flight.clear()
+            case e.PhaseStarted() | e.PhaseFinished() | e.PassStarted() | e.PassFinished() as event:
+                self._progressed(event)
+            case e.CycleStarted() | e.CycleFinished() | e.CallAnswered() | e.CallFailed() as event:
+                self._called(event)
+            case e.PlanMade() | e.Refined() | e.StepStarted() | e.StepFinished() as event:
+                self._planned_or_done(event)
+            case e.ProfileInferred(depth=depth):
+                self.ttl_allocated = self.ttl_remaining = depth.allocated_ttl
+            case e.ProfileUpdated(transition=transition):
+                self.ttl_allocated = transition.ttl_after
+            case e.Assessed(assessment=assessment) if assessment.evaluated:
+                self.scores.append(assessment.scores)
+            case _:
+                self._noticed(recorded.event)
+
+    @property
+    def elapsed(self) -> timedelta:
+        """How long the run has lasted, up to the last event."""
+        return self.now - self.started if self.now and self.started else timedelta()
+
+    def counts(self) -> dict[str, int]:
+        """How many steps are in each state, in the order a person asks for them; states without steps are left out."""
+        states = [view.state for view in self.steps.values()]
+        order = ("complete", "running", "blocked", "failed", "invalid", "pending", "replaced")
+        return {state: states.count(state) for state in order if state in states}
+
+    def _progressed(self, event: e.PhaseStarted | e.PhaseFinished | e.PassStarted | e.PassFinished) -> None:
+        if event.pass_number != self.pass_number:
+            self.pass_number, self.trail = event.pass_number, {}
+        match event:
+            case e.PhaseStarted():
+                self.phase = event.phase
+                self.trail[event.phase] = "running"
+            case e.PhaseFinished():
+                self.trail[event.phase] = event.outcome
+            case e.PassStarted() | e.PassFinished():
+                self.ttl_remaining = event.ttl_remaining
+
+    def _called(self, event: e.CycleStarted | e.CycleFinished | e.CallAnswered | e.CallFailed) -> None:
+        match event:
+            case e.CycleStarted():
+                self.in_flight[event.site.sequence] = event.call
+                if event.ttl_remaining is not None:
+                    self.ttl_remaining = event.ttl_remaining
+                if event.plan is not None and not self._planned:
+                    self._replan(event.plan)
+            case e.CycleFinished():
+                self.in_flight.pop(event.site.sequence, None)
+            case e.CallAnswered() | e.CallFailed():
+                self.tokens += event.usage.total_tokens
+                self.requests += event.usage.requests
+
+    def _planned_or_done(self, event: e.PlanMade | e.Refined | e.StepStarted | e.StepFinished) -> None:
+        match event:
+            case e.PlanMade():
+                self._planned = True
+                self._replan(event.plan)
+            case e.Refined():
+                self.questions += len(event.refinement.questions)
+                self._replan(event.plan)
+            case e.StepStarted():
+                self.steps[event.step.step_id] = StepView(event.step, self.now)
+            case e.StepFinished():
+                self._step_ended(event.step)
+
+    def _replan(self, plan: Plan) -> None:
+        known = self.steps
+        self.steps = {
+            step.step_id: replace(known[step.step_id], step=step) if step.step_id in known else StepView(step)
+            for step in plan.steps
+        }
+
+    def _step_ended(self, step: PlanStep) -> None:
+        known = self.steps.get(step.step_id)
+        started = known.started if known else None
+        seconds = (self.now - started).total_seconds() if self.now and started else None
+        ended = 1 + max((view.ended for view in self.steps.values()), default=0)
+        self.steps[step.step_id] = StepView(step, started, seconds, ended)
+
+    def _noticed(self, event: e.Event) -> None:
+        match event:
+            case e.RepairFinished(record=record):
+                self.repairs += 1
+                self.note = f"{record.call}: {record.outcome}"
+            case e.RetryScheduled():
+                self.retries += 1
+                self.note = f"{event.call}: {event.error}, again in {event.seconds:.1f}s"
+            case e.AdvisoryRaised(advisory=advisory):
+                where = f" {advisory.step_id}" if advisory.step_id else ""
+                self.note = f"{advisory.kind}{where}: {advisory.message}"
+                self.advisories.append(self.note)
+
+
+def one_line(text: str, limit: int | None = None) -> str:
+    """Text on one line without control characters, so that no text can steer a terminal; at most `limit` characters."""
+    line = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
+    return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 repair`, `2 repairs`."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun.endswith("s") else "s")
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def clock(elapsed: timedelta) -> str:
+    """A duration as `00:14`, `1:02:03`."""
+    minutes, seconds = divmod(max(0, int(elapsed.total_seconds())), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
