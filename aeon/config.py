@@ -157,12 +157,14 @@ def configuration_hash(settings: Settings) -> str:
 
 
 def _plain(cfg: DictConfig) -> dict[str, Any]:
+    own = OmegaConf.masked_copy(cfg, [name for name in cfg if name != "hydra"])
     try:
-        values = OmegaConf.to_container(cfg, resolve=True, throw_on_missing=True)
+        values = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
-        raise ConfigError(f"{error.full_key or 'configuration'}: {error.msg or error}") from None
+        reason = str(error.msg or error).splitlines()[0]
+        raise ConfigError(f"{error.full_key or 'configuration'}: {reason}") from None
     assert isinstance(values, dict)
-    return {str(name): value for name, value in values.items() if name != "hydra"}
+    return {str(name): value for name, value in values.items()}
 
 
 def _with_files(settings: Settings) -> Settings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,14 +18,13 @@ from hydra.version import VersionBase
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from aeon.config_problems import composition_error
+from aeon.config_problems import NOT_A_KEY, composition_error
 from aeon.errors import ConfigError
 from aeon.resources import resource_root
 
 CONFIG_NAME = "config"
 HYDRA_VERSION_BASE = "1.3"
 _FULL_ERROR = "HYDRA_FULL_ERROR"
-_NOT_A_KEY = re.compile(r"Could not override '([^']+)'")
 _HYDRA_ERRORS = (HydraException, OmegaConfBaseException)
 
 
@@ -103,7 +101,7 @@ def _packaged_search_path(overrides: Sequence[str]) -> list[str]:
 
 
 def _position_of_unknown_key(message: str, overrides: Sequence[str]) -> int | None:
-    match = _NOT_A_KEY.search(message)
+    match = NOT_A_KEY.match(message)
     if match is None or match[1].startswith("hydra."):
         return None
     return next((i for i, text in enumerate(overrides) if text.startswith(f"{match[1]}=")), None)

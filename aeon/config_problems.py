@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, get_args
@@ -15,6 +16,10 @@ from pydantic_core import ErrorDetails
 from aeon.errors import ConfigError
 
 _SHOWN = 80
+_AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.+)'")
+
+NOT_A_KEY = re.compile(r"Could not override '([^']+)'")
+"""What Hydra says of an override whose key the composed configuration does not have."""
 
 
 def as_config_error(error: PydanticError, root: type[BaseModel], values: Mapping[str, Any]) -> ConfigError:
@@ -36,6 +41,15 @@ def composition_error(error: Exception) -> ConfigError:
         )
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return _missing_option(error)
+    ambiguous = _AMBIGUOUS.match(str(error))
+    if ambiguous:
+        return ConfigError(
+            f"{ambiguous[1]}: several values need --multirun",
+            hint="One value that holds a comma is written 'key=\"a,b\"'; task= and inputs.NAME= need nothing.",
+        )
+    unknown = NOT_A_KEY.match(str(error))
+    if unknown:
+        return ConfigError(f"{unknown[1]}: there is no such key or group")
     return ConfigError(_without_hydra_advice(str(error)))
 
 

@@ -60,7 +60,7 @@ def _next_commands(directory: Path, copied: int) -> str:
     use = f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}"
     return "\n".join(
         [
-            f"Copied {copied} files to {directory}. What you do not change may be deleted: it comes from the package.",
+            f"Copied {copied} files to {directory}. What you delete again comes from the package.",
             "",
             "Run with them:",
             f'  python -m aeon {use} task="..."',

@@ -7,9 +7,11 @@ from hydra.errors import HydraException
 from hydra.version import setbase
 from omegaconf.errors import OmegaConfBaseException
 
+from aeon import config_compose
 from aeon.cli.arguments import Arguments
 from aeon.cli.job import job
 from aeon.cli.status import DONE
+from aeon.config import settings_from
 from aeon.config_compose import CONFIG_NAME, HYDRA_VERSION_BASE, full_errors, packaged_config_dir
 from aeon.config_problems import composition_error
 
@@ -30,5 +32,8 @@ def show(given: Arguments) -> int:
                 config_name=CONFIG_NAME,
             )
     except (HydraException, OmegaConfBaseException, ValueError) as error:
+        # Validation knows the nearest key; Hydra does not.
+        plain = config_compose.without_sweeps(given.overrides)
+        settings_from(config_compose.compose(plain, given.config_dir, config_name=given.config_name))
         raise composition_error(error) from error
     return DONE
