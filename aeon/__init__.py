@@ -1,0 +1,43 @@
+"""Aeon: a declarative-config workflow runner for LLM reasoning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aeon.api import Aeon
+    from aeon.errors import (
+        AeonError,
+        ArtefactError,
+        ConfigError,
+        LimitReached,
+        LLMError,
+        PlanError,
+        ProviderError,
+        ValidationError,
+    )
+    from aeon.result import RunResult
+
+__all__ = [
+    "Aeon",
+    "AeonError",
+    "ArtefactError",
+    "ConfigError",
+    "LLMError",
+    "LimitReached",
+    "PlanError",
+    "ProviderError",
+    "RunResult",
+    "ValidationError",
+]
+
+_HOMES = {"Aeon": "aeon.api", "RunResult": "aeon.result"}
+
+
+def __getattr__(name: str) -> Any:
+    """Public names, imported when first used: `import aeon` alone stays fast."""
+    if name not in __all__:
+        raise AttributeError(f"module 'aeon' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES.get(name, "aeon.errors")), name)

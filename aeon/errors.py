@@ -69,7 +69,10 @@ class ProviderError(LLMError):
     """The provider did not answer.
 
     `status` is the HTTP status, None when there was none; `retry_after` the seconds to wait, None if it did not say.
+    `ends_run` says that other calls would fail the same way, so that a run need not try them.
     """
+
+    ends_run = True
 
     def __init__(
         self,
@@ -120,6 +123,8 @@ class AuthenticationFailed(ProviderError):
 
 class RequestRefused(ProviderError):
     """The server refused the request itself (another 4xx)."""
+
+    ends_run = False
 
     ends_run = False
 

@@ -101,11 +101,14 @@ class PassFinished(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CycleStarted(Event):
-    """A structured call was charged to the TTL and dispatched. `plan` is the plan at that moment."""
+    """A structured call was charged to the TTL and dispatched.
+
+    `plan` is the plan at that moment; `ttl_remaining` is None for the profile call, which the TTL comes from.
+    """
 
     site: CallSite
     call: str
-    ttl_remaining: int
+    ttl_remaining: int | None
     plan: Plan | None = field(default=None, repr=False)
 
 

@@ -8,14 +8,21 @@ from typing import Any, TypeVar, cast
 from aeon import events
 from aeon.errors import AeonError
 from aeon.llm.exchange import exchange
-from aeon.llm.interface import CallName, CallSite, LLMAdapter, LLMRequest, Parameters, ReasoningMode, Role
+from aeon.llm.interface import (
+    CallName,
+    CallSite,
+    LLMAdapter,
+    LLMRequest,
+    Parameters,
+    ReasoningMode,
+    Role,
+    current_site,
+)
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas
 from aeon.supervisor.repair import Supervisor
 
 T = TypeVar("T")
-
-_NOWHERE = CallSite()
 
 
 class StructuredCaller:
@@ -41,7 +48,7 @@ class StructuredCaller:
         self._prompts = prompts or packaged_prompts()
         self._schemas = schemas or packaged_schemas()
         self._parameters = parameters
-        self._shared = dict(shared or {})
+        self._shared = {"inputs": {}, **(shared or {})}
         self._emit = emit
         self._supervisor = Supervisor(
             llm,
@@ -59,14 +66,14 @@ class StructuredCaller:
         parse: Callable[[Any], T],
         *,
         role: Role,
-        site: CallSite = _NOWHERE,
+        site: CallSite | None = None,
         tools: Sequence[str] | None = None,
         answer_schema: Mapping[str, Any] | None = None,
     ) -> T:
         """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included).
 
         `parse` gets JSON that is valid by `schemas/<name>.json`; its ValueError, pydantic errors and InvalidAnswer go
-        to repair. `tools` are the names that the answer may use, `answer_schema` a person's schema for a step's output.
+        to repair. `site` is the current one (`at_site`) unless given. `tools` are the names that the answer may use, `answer_schema` a person's schema for a step's output.
         Emits CallAnswered or CallFailed per request, RepairFinished if there was a repair, always CycleFinished last.
 
         Raises:
@@ -76,6 +83,7 @@ class StructuredCaller:
 
         `usage` of each is everything that was spent on this call.
         """
+        site = current_site() if site is None else site
         failure: str | None = None
         try:
             return self._answer(name, {**self._shared, **variables}, parse, role, site, tools, answer_schema)

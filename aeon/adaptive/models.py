@@ -20,8 +20,9 @@ class TaskProfile(Value):
     """How demanding a task is, as the model judged it (FR-026, FR-NEW-004 to FR-NEW-006).
 
     `reasoning_depth` 1 (very shallow) to 5 (very deep); `information_sufficiency` and `ambiguity_level` in [0, 1];
-    `dependency_complexity` how many steps depend on others; `expected_step_count` how many steps a plan will need, 0 when
-    unknown; `raw_inference` why, in words. `profile_version` starts at 1 and grows with each update (FR-NEW-001).
+    `dependency_complexity` how many steps depend on others; `expected_step_count` how many steps a plan will need, 0
+    when unknown; `raw_inference` why, in words. `profile_version` starts at 1 and grows with each update (FR-
+    NEW-001).
     """
 
     profile_version: int = Field(default=1, ge=1)
@@ -46,6 +47,13 @@ DEFAULT_PROFILE = TaskProfile(
 )
 
 
+_DEPTH: dict[int, float] = {1: 1.8, 2: 2.4, 3: 3.2, 4: 4.4, 5: 5.8}
+_TYPICAL_STEPS: dict[int, int] = {1: 2, 2: 4, 3: 8, 4: 12, 5: 18}
+_BREADTH: dict[Breadth, float] = {"narrow": 0.0, "moderate": 0.2, "broad": 0.8}
+_TOOLS: dict[ToolUsage, float] = {"none": 0.0, "minimal": 0.0, "moderate": 0.2, "extensive": 0.4}
+_CONFIDENCE: dict[Confidence, float] = {"low": 0.0, "medium": 0.0, "high": 0.6}
+
+
 class SufficiencyBands(Value):
     """What a task that lacks information adds to the multiplier: at least 0.7, from 0.4 to 0.7, below 0.4."""
 
@@ -57,20 +65,18 @@ class SufficiencyBands(Value):
 class TTLTable(Value):
     """The deterministic map from a profile to a TTL, in LLM cycles (FR-029, FR-077, research decision 2).
 
-    `min(limit, round(base x m) + max(0, expected_step_count - typical_steps[depth]))`, where m is the sum of the entries
-    that the profile selects. Refused when it would give less to a deeper or less sufficient task.
+    `min(limit, round(base x m) + max(0, expected_step_count - typical_steps[depth]))`, where m is the sum of the
+    entries that the profile selects. Refused when it would give less to a deeper or less sufficient task.
     """
 
     base: int = Field(default=10, ge=1)
     limit: int = Field(default=100, ge=1)
-    depth: dict[int, float] = Field(default_factory=lambda: {1: 1.8, 2: 2.4, 3: 3.2, 4: 4.4, 5: 5.8})
-    typical_steps: dict[int, int] = Field(default_factory=lambda: {1: 2, 2: 4, 3: 8, 4: 12, 5: 18})
+    depth: dict[int, float] = Field(default_factory=_DEPTH.copy)
+    typical_steps: dict[int, int] = Field(default_factory=_TYPICAL_STEPS.copy)
     sufficiency: SufficiencyBands = Field(default_factory=SufficiencyBands)
-    breadth: dict[Breadth, float] = Field(default_factory=lambda: {"narrow": 0.0, "moderate": 0.2, "broad": 0.8})
-    tools: dict[ToolUsage, float] = Field(
-        default_factory=lambda: {"none": 0.0, "minimal": 0.0, "moderate": 0.2, "extensive": 0.4}
-    )
-    confidence: dict[Confidence, float] = Field(default_factory=lambda: {"low": 0.0, "medium": 0.0, "high": 0.6})
+    breadth: dict[Breadth, float] = Field(default_factory=_BREADTH.copy)
+    tools: dict[ToolUsage, float] = Field(default_factory=_TOOLS.copy)
+    confidence: dict[Confidence, float] = Field(default_factory=_CONFIDENCE.copy)
 
     @model_validator(mode="after")
     def _complete_and_monotone(self) -> TTLTable:

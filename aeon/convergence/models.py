@@ -55,8 +55,8 @@ class CriterionResult(Value):
 class ConvergenceAssessment(Value):
     """Whether the task is done (FR-017 to FR-025, FR-068).
 
-    The scores, criteria, issues and explanation are the model's; `converged` and `reason_codes` follow from them and the
-    configured thresholds. `blocking_issues` are the `detected_issues` that stand in the way of convergence.
+    The scores, criteria, issues and explanation are the model's; `converged` and `reason_codes` follow from them and
+    the configured thresholds. `blocking_issues` are the `detected_issues` that stand in the way of convergence.
     """
 
     converged: bool

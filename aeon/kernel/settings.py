@@ -12,7 +12,8 @@ from aeon.values import Value
 
 
 class ExecutionSettings(Value):
-    """`execution`: how steps run. `max_parallel` steps at once; a plan has at most `max_steps`; when a limit or Ctrl-C ends a
+    """`execution`: how steps run. `max_parallel` steps at once; a plan has at most `max_steps`; when a limit or
+    Ctrl-C ends a
     run, running work gets `grace_seconds`."""
 
     max_parallel: int = Field(default=8, ge=1, le=512)
@@ -34,7 +35,8 @@ class RefinementSettings(Value):
 
 
 class LimitSettings(Value):
-    """`limits`: the global resource caps; None is no cap. Seconds of wall time, tokens and calls of one run, cost in the
+    """`limits`: the global resource caps; None is no cap. Seconds of wall time, tokens and calls of one run, cost in
+    the
     currency of the price table."""
 
     max_seconds: float | None = Field(default=None, gt=0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -78,6 +80,24 @@ class CallSite:
     step_id: str | None = None
     mode: ReasoningMode | None = None
     attempt: int = 0
+
+
+_site: ContextVar[CallSite] = ContextVar("call_site", default=CallSite())  # noqa: B039 - frozen
+
+
+def current_site() -> CallSite:
+    """The site of the call being made in this thread; an empty one outside a run."""
+    return _site.get()
+
+
+@contextmanager
+def at_site(site: CallSite) -> Iterator[None]:
+    """Make calls in this block at `site`. So a component needs no more arguments than its interface has."""
+    token = _site.set(site)
+    try:
+        yield
+    finally:
+        _site.reset(token)
 
 
 @dataclass(frozen=True, slots=True)

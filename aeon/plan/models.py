@@ -21,8 +21,9 @@ class PlanStep(Value):
 
     `step_index` is 1-based. `incoming_context` is what the step was given from its dependencies, `handoff_to_next` what
     it is asked to prepare for the next ones. `provides` names the artefacts it makes. `parent_step_id` is the step a
-    subplan's step belongs to, `replaced_by` the step that took an executed step's place, `incomplete` marks a step that was
-    abandoned when a budget ended (FR-064): its status stays pending. `errors` holds messages for a person (FR-058).
+    subplan's step belongs to, `replaced_by` the step that took an executed step's place, `incomplete` marks a step
+    that was abandoned when a budget ended (FR-064): its status stays pending. `errors` holds messages for a person
+    (FR-058).
     """
 
     step_id: str = Field(min_length=1)
@@ -58,7 +59,8 @@ class PlanStep(Value):
 
 
 class FollowUpQuestion(Value):
-    """What the planner would ask the person, what it assumes meanwhile, and the person's answer if there is one (FR-011)."""
+    """What the planner would ask the person, what it assumes meanwhile, and the person's answer if there is one
+    (FR-011)."""
 
     question: str = Field(min_length=1)
     assumption: str
@@ -67,7 +69,8 @@ class FollowUpQuestion(Value):
 
 
 class Plan(Value):
-    """A declarative plan. `task` is the person's text, verbatim, set by the program; `goal` is the planner's reading of it.
+    """A declarative plan. `task` is the person's text, verbatim, set by the program; `goal` is the planner's reading
+    of it.
 
     Steps given without indices are numbered by position; given, `step_index` must run 1..n and `total_steps` must be n.
     Raises pydantic's ValidationError when ids repeat or indices do not fit.

@@ -1,0 +1,249 @@
+"""Aeon from Python: settings in, results out."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from uuid import uuid4
+
+from aeon import artefacts, rehearsal, wiring
+from aeon.config import Settings, compose, configuration_hash, environment
+from aeon.config_files import checked_text
+from aeon.errors import TaskTextError
+from aeon.events import EventStream, RunStarted, Subscriber
+from aeon.kernel.control import RunControl
+from aeon.kernel.orchestrator import Orchestrator
+from aeon.kernel.state import Outcome, RunState
+from aeon.llm.settings import SimulatedProvider
+from aeon.observability.cycle_log import CycleLog
+from aeon.observability.event_log import EventLog
+from aeon.observability.ledger import Ledger
+from aeon.refinement.refiner import Ask
+from aeon.rehearsal import Rendered
+from aeon.result import SIMULATED_LINE, Hashes, ProviderReport, RunResult, Timings, TTLReport
+from aeon.wiring import Process
+
+DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", "pydantic")
+
+
+class Aeon:
+    """Runs tasks with one configuration; many runs may share it, also at the same time.
+
+    `environ` is where keys are found by name; the process environment and `.env` unless given. Raises ConfigError
+    when the provider, the prompts or the schemas cannot be used.
+    """
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str] | None = None) -> None:
+        self._process = wiring.process(settings, environment() if environ is None else environ)
+        try:
+            rehearsal.check(self._process)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def from_config(
+        cls,
+        overrides: Sequence[str] = (),
+        *,
+        config_dir: str | Path | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> Aeon:
+        """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
+        return cls(compose(overrides, config_dir), environ)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force, with a definite provider."""
+        return self._process.settings
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether no model is called."""
+        return isinstance(self.settings.provider, SimulatedProvider)
+
+    def run(
+        self,
+        task: str,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        context: Mapping[str, Any] | None = None,
+        directory: Path | None = None,
+        observers: Sequence[Subscriber] = (),
+        control: RunControl | None = None,
+        ask: Ask | None = None,
+        on_start: Callable[[Orchestrator], None] | None = None,
+    ) -> RunResult:
+        """Run a task to its end, whatever end that is, and give back everything it has.
+
+        `inputs` is material to work on, by name; `context` what is known already, as JSON values. With a
+        `directory`, the artefacts are written there, the journals as things happen. `observers` see every event,
+        `control` stops the run, `ask` puts follow-up questions to a person, `on_start` is given the kernel, whose
+        `state` may be read while the run goes on. Raises TaskTextError for a task that is empty or not valid
+        Unicode, ArtefactError when the directory cannot be written; a failing model is not raised but told in the
+        result's `error`.
+        """
+        if not checked_text(task, "task").strip():
+            raise TaskTextError("the task is empty", hint="Say what is to be done.")
+        given = {name: checked_text(text, f"inputs.{name}") for name, text in (inputs or {}).items()}
+        run = _Run(self._process, task, given, observers, directory, control or RunControl(), ask)
+        return run.to_end(dict(context) if context else None, self.synthetic, on_start)
+
+    def render(self, call: str, task: str, inputs: Mapping[str, str] | None = None) -> Rendered:
+        """One call as it would be sent, in a small worked example. Raises ConfigError for an unknown call."""
+        return rehearsal.render(self._process, call, task, inputs or {})
+
+    def close(self) -> None:
+        """Close connections. Not needed at the end of a process."""
+        wiring.close(self._process)
+
+    def __enter__(self) -> Aeon:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def render(
+    settings: Settings, call: str, task: str = "An example task.", inputs: Mapping[str, str] | None = None
+) -> Rendered:
+    """One call as these settings would send it. Raises ConfigError."""
+    with Aeon(settings) as aeon:
+        return aeon.render(call, task, inputs)
+
+
+class _Run:
+    """One run: its subscribers, its kernel, and the result made of what they saw."""
+
+    def __init__(
+        self,
+        shared: Process,
+        task: str,
+        inputs: Mapping[str, str],
+        observers: Sequence[Subscriber],
+        directory: Path | None,
+        control: RunControl,
+        ask: Ask | None,
+    ) -> None:
+        self._shared, self._task, self._inputs = shared, task, inputs
+        self._directory, self._control, self._ask = directory, control, ask
+        self._observers = observers
+        self._ledger = Ledger(shared.settings.provider.prices)
+        self._run_id = uuid4().hex[:12]
+
+    def to_end(
+        self,
+        context: dict[str, Any] | None,
+        synthetic: bool,
+        on_start: Callable[[Orchestrator], None] | None,
+    ) -> RunResult:
+        started, began = datetime.now(UTC), perf_counter()
+        with ExitStack() as journals:
+            stream = EventStream((self._ledger, *self._journals(journals), *self._observers))
+            kernel = wiring.orchestrator(self._shared, self._inputs, stream, self._control, self._ask)
+            if on_start:
+                on_start(kernel)
+            kind = self._shared.settings.provider.kind
+            stream.emit(RunStarted(run_id=self._run_id, task=self._task, provider=kind, synthetic=synthetic))
+            outcome = kernel.run(self._task, context, self._run_id)
+        result = self._result(outcome, synthetic, started, perf_counter() - began)
+        if self._directory is not None:
+            artefacts.write(result, self._directory)
+        return result
+
+    def _journals(self, journals: ExitStack) -> list[Subscriber]:
+        if self._directory is None:
+            return []
+        artefacts.prepare(self._directory)
+        wanted = self._shared.settings.observability
+        logs: list[EventLog | CycleLog] = []
+        if wanted.events:
+            logs.append(EventLog(self._directory / "events.jsonl"))
+        if wanted.cycles:
+            logs.append(CycleLog(self._directory / "cycles.jsonl"))
+        for log in logs:
+            journals.callback(log.close)
+        return list(logs)
+
+    def _result(self, outcome: Outcome, synthetic: bool, started: datetime, seconds: float) -> RunResult:
+        settings, state = self._shared.settings, outcome.state
+        assessment = state.assessment
+        return RunResult(
+            run_id=self._run_id,
+            synthetic=synthetic,
+            task=self._task,
+            answer=self._answer(outcome.answer, synthetic),
+            converged=outcome.converged,
+            termination_reason=outcome.termination_reason,
+            error=outcome.error,
+            scores=assessment.scores if assessment else None,
+            reason_codes=assessment.reason_codes if assessment else (),
+            explanation=assessment.explanation if assessment else "",
+            best_pass=outcome.best_pass,
+            passes=outcome.history.overall_statistics.total_passes,
+            ttl=_ttl(state),
+            ttl_expiration=outcome.ttl_expiration,
+            usage=self._ledger.usage(),
+            repairs=self._ledger.repairs(),
+            advisories=state.advisories,
+            follow_up_questions=state.plan.questions if state.plan else (),
+            refused_actions=state.refused,
+            timings=Timings(
+                start_time=started.isoformat(),
+                end_time=datetime.now(UTC).isoformat(),
+                total_seconds=seconds,
+                seconds_by_call=self._ledger.seconds_by_call(),
+                seconds_by_phase=self._ledger.seconds_by_phase(),
+            ),
+            versions=versions(),
+            provider=ProviderReport(
+                kind=settings.provider.kind,
+                base_url=getattr(settings.provider, "base_url", None),
+                models=self._ledger.models(),
+            ),
+            hashes=self._hashes(),
+            configuration=settings.model_dump(mode="json", exclude={"task", "task_file", "inputs", "input_files"}),
+            history=outcome.history,
+        )
+
+    def _answer(self, answer: str, synthetic: bool) -> str:
+        """The answer; one that no model gave says so in its first line, unless it is JSON of the person's schema."""
+        marked = synthetic and self._shared.settings.answer.json_schema is None
+        return f"{SIMULATED_LINE}\n{answer}" if marked else answer
+
+    def _hashes(self) -> Hashes:
+        return Hashes(
+            task=sha256(self._task),
+            inputs={name: sha256(text) for name, text in sorted(self._inputs.items())},
+            prompts=self._shared.prompts.digest(),
+            schemas=self._shared.schemas.digest(),
+            configuration=configuration_hash(self._shared.settings),
+        )
+
+
+def _ttl(state: RunState) -> TTLReport:
+    remaining = max(0, state.ttl_allocated - state.ttl_used)
+    return TTLReport(allocated=state.ttl_allocated, used=state.ttl_used, remaining=remaining)
+
+
+def sha256(text: str) -> str:
+    """SHA-256 of a text's UTF-8 bytes, hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python, Aeon and what it stands on."""
+    found = {"python": platform.python_version()}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,177 @@
+"""Convergence: the model scores, the program compares with the configured thresholds (FR-017 to FR-025, FR-068)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aeon.convergence.models import (
+    ConvergenceAssessment,
+    ConvergenceScores,
+    ConvergenceThresholds,
+    CriterionResult,
+    PairStatus,
+)
+from aeon.errors import ConfigError
+from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.llm.interface import LLMAdapter
+from aeon.plan.graph import answer_steps, answer_text
+from aeon.plan.models import Plan, PlanStep
+from aeon.plan.views import memory_view, outputs_view, plan_view
+from aeon.structured import StructuredCaller
+from aeon.validation.models import SemanticValidationReport
+
+# score -> the reason code when it reaches its threshold, and when it does not
+CODES = {
+    "completeness": ("complete", "incomplete"),
+    "coherence": ("coherent", "incoherent"),
+    "consistency": ("consistent", "inconsistent"),
+}
+
+
+class ConvergenceEngine:
+    """Assesses whether a task is done.
+
+    `default_thresholds` may set completeness, coherence, consistency, each in [0, 1].
+    """
+
+    def __init__(
+        self,
+        llm: LLMAdapter,
+        default_thresholds: dict[str, float] | None = None,
+        *,
+        structured: StructuredCaller | None = None,
+    ) -> None:
+        self._structured = structured or StructuredCaller(llm)
+        self._thresholds = _thresholds(ConvergenceThresholds(), default_thresholds or {})
+
+    def assess(
+        self,
+        validation_report: SemanticValidationReport,
+        plan: Plan,
+        steps: list[PlanStep],
+        outputs: dict[str, Any],
+        custom_criteria: dict[str, Any] | None = None,
+        *,
+        memory_artifacts: Mapping[str, Any] | None = None,
+    ) -> ConvergenceAssessment:
+        """Assess a plan's results, in one model call, with the validation report before it (FR-050).
+
+        `custom_criteria` maps a name to plain words; the names completeness, coherence and consistency with a number
+        set that threshold for this call. The model is never told a threshold. Raises LLMError when the call fails,
+        ValidationError when its answer cannot be repaired, ConfigError for a threshold outside [0, 1].
+        """
+        own_thresholds, criteria = split_criteria(custom_criteria or {})
+        thresholds = _thresholds(self._thresholds, own_thresholds)
+        current = plan.model_copy(update={"steps": tuple(steps)})
+        return self._structured.call(
+            "convergence",
+            _variables(validation_report, current, outputs, criteria, memory_artifacts),
+            lambda answer: parse_assessment(answer, thresholds, tuple(criteria)),
+            role="grader",
+        )
+
+
+def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
+    """Custom criteria, told apart: numbers under a score's name are thresholds, everything else is a criterion in
+    words."""
+    thresholds = {
+        name: value
+        for name, value in custom.items()
+        if name in CODES and isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    return thresholds, {name: str(value) for name, value in custom.items() if name not in thresholds}
+
+
+def parse_assessment(
+    answer: Mapping[str, Any], thresholds: ConvergenceThresholds, criteria: Sequence[str]
+) -> ConvergenceAssessment:
+    """The model's answer held against the thresholds. InvalidAnswer unless each listed criterion is judged, once."""
+    results = tuple(CriterionResult.model_validate(raw) for raw in answer["criteria"])
+    _check_criteria([result.name for result in results], criteria)
+    scores = ConvergenceScores(
+        completeness_score=answer["completeness_score"],
+        coherence_score=answer["coherence_score"],
+        consistency_score=answer["consistency_score"],
+        consistency_status={
+            pair["artifacts"]: PairStatus(status=pair["status"], explanation=pair["explanation"])
+            for pair in answer["consistency_status"]
+        },
+    )
+    issues = [raw for raw in answer["issues"] if raw["description"].strip()]
+    blocking = [raw for raw in issues if raw["blocking"]]
+    converged, codes = verdict(scores, thresholds, results, [raw["kind"] for raw in blocking])
+    return ConvergenceAssessment(
+        converged=converged,
+        reason_codes=codes,
+        scores=scores,
+        explanation=answer["explanation"],
+        detected_issues=tuple(raw["description"] for raw in issues),
+        blocking_issues=tuple(raw["description"] for raw in blocking),
+        criteria=results,
+        metadata={"issues": issues},
+    )
+
+
+def verdict(
+    scores: ConvergenceScores,
+    thresholds: ConvergenceThresholds,
+    criteria: Sequence[CriterionResult],
+    blocking_kinds: Sequence[str],
+) -> tuple[bool, tuple[str, ...]]:
+    """Whether it converged, and the codes that say why (FR-024, FR-068).
+
+    Converged: every score at its threshold or above, every criterion met, no blocking issue; the codes then name all
+    that was satisfied, and otherwise all that was not.
+    """
+    reached = {name: scores[f"{name}_score"] >= getattr(thresholds, name) for name in CODES}
+    failed = [
+        *(CODES[name][1] for name, ok in reached.items() if not ok),
+        *(result.name for result in criteria if not result.met),
+        *("blocking_issue" if kind == "other" else f"{kind}_detected" for kind in dict.fromkeys(blocking_kinds)),
+    ]
+    if failed:
+        return False, tuple(failed)
+    return True, (*(CODES[name][0] for name in CODES), *(result.name for result in criteria))
+
+
+def _check_criteria(judged: Sequence[str], listed: Sequence[str]) -> None:
+    errors = [
+        *(f"the criterion {name!r} is not judged" for name in listed if name not in judged),
+        *(f"there is no criterion {name!r}" for name in judged if name not in listed),
+        *(f"the criterion {name!r} is judged {judged.count(name)} times" for name in listed if judged.count(name) > 1),
+    ]
+    if errors:
+        raise InvalidAnswer(tuple(FieldError("/criteria", error) for error in errors))
+
+
+def _thresholds(base: ConvergenceThresholds, given: Mapping[str, float]) -> ConvergenceThresholds:
+    unknown = [name for name in given if name not in CODES]
+    outside = [f"{name}={value}" for name, value in given.items() if not 0 <= value <= 1]
+    if unknown or outside:
+        raise ConfigError(
+            f"thresholds cannot be used: {', '.join((*unknown, *outside))}",
+            hint="completeness, coherence and consistency take a number from 0 to 1",
+        )
+    return base.model_copy(update=dict(given))
+
+
+def _variables(
+    report: SemanticValidationReport,
+    plan: Plan,
+    outputs: Mapping[str, Any],
+    criteria: Mapping[str, str],
+    memory: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    final = answer_steps(plan)
+    return {
+        "task": plan.task,
+        "plan": plan_view(plan),
+        "outputs": outputs_view(plan.steps, outputs),
+        "answer": answer_text(plan),
+        "answer_steps": [step.step_id for step in final],
+        "answer_is_one_output": len(final) == 1 and final[0].step_id in outputs,
+        "issues": [issue.model_dump(exclude_none=True) for issue in report.issues],
+        "criteria": [{"name": name, "description": words} for name, words in criteria.items()],
+        "memory": memory_view(memory, outputs),
+    }

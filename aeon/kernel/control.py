@@ -1,0 +1,80 @@
+"""How a run is asked to stop from outside, and how its threads are waited for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+_Job = tuple["Future[Any]", Callable[[], Any]]
+
+
+class RunControl:
+    """A switch that may be thrown from any thread or signal handler; the run ends at its next safe boundary."""
+
+    def __init__(self) -> None:
+        self._stop = threading.Event()
+
+    def request_stop(self) -> None:
+        """Ask the run to stop. It starts nothing new and gives running work its grace."""
+        self._stop.set()
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether somebody asked."""
+        return self._stop.is_set()
+
+
+class Workers:
+    """At most `size` daemon threads, started when needed: work that is abandoned must not keep the process alive."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Run `work` in a thread of the pool; called by one thread only."""
+        future: Future[T] = Future()
+        self._jobs.put((future, work))
+        if len(self._threads) < self._size:
+            thread = threading.Thread(target=self._serve, daemon=True, name=f"aeon-step-{len(self._threads)}")
+            self._threads.append(thread)
+            thread.start()
+        return future
+
+    def close(self) -> None:
+        """Let the threads end once they are done; does not wait for them."""
+        for _ in self._threads:
+            self._jobs.put(None)
+
+    def _serve(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            future, work = job
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                future.set_result(work())
+            except BaseException as error:
+                future.set_exception(error)
+
+
+def as_done(
+    futures: Sequence[Future[T]], stopping: Callable[[], bool], grace_seconds: float, poll_seconds: float = 0.1
+) -> Iterator[Future[T]]:
+    """Each future when it is done. Once `stopping`, those not started are cancelled, and those still running after
+    `grace_seconds` are left out."""
+    pending, deadline = set(futures), None
+    while pending:
+        done, pending = wait(pending, timeout=poll_seconds, return_when=FIRST_COMPLETED)
+        yield from (future for future in done if not future.cancelled())
+        if stopping():
+            for future in pending:
+                future.cancel()
+            deadline = deadline or time.monotonic() + grace_seconds
+            if time.monotonic() >= deadline:
+                return

@@ -1,0 +1,178 @@
+"""A finished run, told: its history, its statistics, its best pass, its expiration response.
+
+Pure functions of values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from aeon.errors import AeonError
+from aeon.kernel.state import (
+    BestPass,
+    ExecutionHistory,
+    ExecutionPass,
+    ExpirationPoint,
+    FinalResult,
+    Outcome,
+    RunError,
+    RunState,
+    Statistics,
+    TerminationReason,
+    TTLExpirationResponse,
+    TTLExpiredMetadata,
+)
+from aeon.plan.graph import answer_text
+from aeon.plan.views import current_outputs
+
+
+def latest_complete(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
+    """The most recent execution pass that was assessed (FR-062)."""
+    return next((p for p in reversed(passes) if p.complete and p.pass_number > 0), None)
+
+
+def final_answer(state: RunState) -> str:
+    """The answer of the latest completed pass, else of what there is so far."""
+    latest = latest_complete(state.passes)
+    if latest is not None:
+        return latest.answer
+    return answer_text(state.plan) if state.plan else ""
+
+
+def best_pass(passes: Sequence[ExecutionPass]) -> BestPass | None:
+    """The pass closest to convergence: fewest failed criteria, then the highest of the lowest scores, then the
+    latest."""
+    assessed = [p for p in passes if p.evaluation_results.convergence and p.evaluation_results.convergence.evaluated]
+    if not assessed:
+        return None
+    best = max(assessed, key=_closeness)
+    scores = best.evaluation_results.convergence.scores  # type: ignore[union-attr]
+    return BestPass(
+        pass_number=best.pass_number,
+        completeness_score=scores["completeness_score"],
+        coherence_score=scores["coherence_score"],
+        consistency_score=scores["consistency_score"],
+        answer=best.answer,
+    )
+
+
+def _closeness(record: ExecutionPass) -> tuple[bool, int, float, float, int]:
+    assessment = record.evaluation_results.convergence
+    assert assessment is not None
+    scores = [assessment.scores[f"{name}_score"] for name in ("completeness", "coherence", "consistency")]
+    failed = 0 if assessment.converged else len(assessment.reason_codes)
+    return assessment.converged, -failed, min(scores), scores[0], record.pass_number
+
+
+def expiration_response(state: RunState, point: ExpirationPoint) -> TTLExpirationResponse:
+    """What a run gives back when its TTL ends (data model, TTLExpirationResponse)."""
+    latest = latest_complete(state.passes)
+    assessment = state.assessment
+    scores = assessment.scores if assessment else None
+    return TTLExpirationResponse(
+        latest_pass_result=_pass_result(latest) if latest else None,
+        partial_result=None if latest else _partial_result(state),
+        expiration_point=point,
+        ttl_expired_metadata=TTLExpiredMetadata(
+            completeness_score=scores.completeness_score if scores else None,
+            coherence_score=scores.coherence_score if scores else None,
+            consistency_score=scores.consistency_score if scores else None,
+            consistency_status=scores.consistency_status if scores else {},
+            detected_issues=assessment.detected_issues if assessment else (),
+            reason_codes=assessment.reason_codes if assessment else (),
+            pass_number=latest.pass_number if latest else state.pass_number,
+        ),
+    )
+
+
+def _pass_result(record: ExecutionPass) -> dict[str, Any]:
+    return {"pass_number": record.pass_number, "answer": record.answer, "outputs": current_outputs(record.steps)}
+
+
+def _partial_result(state: RunState) -> dict[str, Any]:
+    steps = state.plan.steps if state.plan else ()
+    return {
+        "pass_number": state.pass_number,
+        "answer": answer_text(state.plan) if state.plan else "",
+        "outputs": current_outputs(steps),
+        "incomplete_steps": [step.step_id for step in steps if step.incomplete],
+    }
+
+
+def statistics(state: RunState, converged: bool, seconds: float) -> Statistics:
+    """Totals and patterns over the passes, for tuning (FR-076)."""
+    assessments = {
+        p.pass_number: p.evaluation_results.convergence for p in state.passes if p.evaluation_results.convergence
+    }
+    reports = [p.evaluation_results.validation_report for p in state.passes]
+    blockers = Counter(code for a in assessments.values() if not a.converged for code in a.reason_codes)
+    return Statistics(
+        total_passes=sum(p.pass_number > 0 for p in state.passes),
+        total_refinements=state.refinements,
+        convergence_achieved=converged,
+        total_time_seconds=seconds,
+        fragments_refined=dict(state.attempts),
+        convergence_blockers=dict(blockers.most_common()),
+        issues_by_type=dict(sorted(Counter(i.type for r in reports if r for i in r.issues).items())),
+        scores_by_pass={
+            number: {name: a.scores[name] for name in ("completeness_score", "coherence_score", "consistency_score")}
+            for number, a in assessments.items()
+        },
+        depth_adjustments=tuple(f"pass {t.pass_number}: {t.reason}" for t in state.transitions),
+    )
+
+
+def build_history(
+    execution_id: str,
+    task: str,
+    configuration: dict[str, Any],
+    state: RunState,
+    reason: TerminationReason,
+    answer: str,
+    seconds: float,
+) -> ExecutionHistory:
+    """Everything a run did, as it is given back (FR-071 to FR-076, FR-095)."""
+    converged = reason == "converged"
+    stats = statistics(state, converged, seconds)
+    return ExecutionHistory(
+        execution_id=execution_id,
+        task_input=task,
+        configuration=configuration,
+        passes=state.passes,
+        profile_transitions=state.transitions,
+        final_convergence=state.assessment,
+        final_output=answer,
+        final_result=FinalResult(
+            converged=converged,
+            result_type=reason,
+            output=answer,
+            metadata={"manual_intervention": list(state.manual_intervention), "ttl_used": state.ttl_used},
+        ),
+        overall_statistics=stats,
+    )
+
+
+def outcome(
+    execution_id: str,
+    task: str,
+    configuration: dict[str, Any],
+    state: RunState,
+    reason: TerminationReason,
+    point: ExpirationPoint | None,
+    error: AeonError | None,
+    seconds: float,
+) -> Outcome:
+    """How a run ended, with everything it has. `point` is where its TTL ended, if it did."""
+    answer = final_answer(state)
+    return Outcome(
+        answer=answer,
+        converged=reason == "converged",
+        termination_reason=reason,
+        history=build_history(execution_id, task, configuration, state, reason, answer, seconds),
+        state=state,
+        best_pass=best_pass(state.passes),
+        ttl_expiration=expiration_response(state, point) if point else None,
+        error=RunError(type=type(error).__name__, message=error.message, hint=error.hint) if error else None,
+    )

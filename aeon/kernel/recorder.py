@@ -1,0 +1,101 @@
+"""The pass that is under way, until it becomes an `ExecutionPass` of the history. A container: it decides nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
+from aeon.kernel.state import (
+    EvaluationResults,
+    ExecutionPass,
+    Phase,
+    PhaseRecord,
+    RefinementRecord,
+    StepResult,
+    Timing,
+)
+from aeon.kernel.ttl import TTL
+from aeon.plan.models import Plan
+
+PhaseOutcome = Literal["done", "skipped", "unavailable", "abandoned"]
+
+
+@dataclass
+class OpenPhase:
+    """A phase under way; whoever runs it may say how it ended."""
+
+    outcome: PhaseOutcome = "done"
+
+
+def now() -> str:
+    """This moment, ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat()
+
+
+@dataclass
+class OpenPass:
+    """A pass under way: what has happened in it so far."""
+
+    number: int
+    plan: Plan | None
+    ttl: TTL
+    profile: TaskProfile
+    depth: AdaptiveDepthConfiguration
+    phases: list[PhaseRecord] = field(default_factory=list)
+    results: dict[str, StepResult] = field(default_factory=dict)
+    evaluation: EvaluationResults = field(default_factory=EvaluationResults)
+    refinement: RefinementRecord | None = None
+    answer: str = ""
+    complete: bool = False
+    start_time: str = field(default_factory=now)
+    started: float = field(default_factory=time.monotonic)
+
+    @contextmanager
+    def phase(self, phase: Phase) -> Iterator[OpenPhase]:
+        """Time a phase; one that an exception leaves is recorded as abandoned."""
+        start, note = now(), OpenPhase()
+        try:
+            yield note
+        except BaseException:
+            note.outcome = "abandoned"
+            raise
+        finally:
+            self.phases.append(PhaseRecord(phase=phase, start_time=start, end_time=now(), outcome=note.outcome))
+
+    @property
+    def clarity_states(self) -> dict[str, str]:
+        """The clarity state of each step that this pass executed, in plan order."""
+        return {step_id: r.clarity_state for step_id, r in self.results.items() if r.clarity_state}
+
+    def closed(self, plan: Plan | None, ttl: TTL) -> ExecutionPass:
+        """This pass as the history keeps it, with the plan and budget it ended with."""
+        order = [step.step_id for step in plan.steps] if plan else []
+        results = {step_id: self.results[step_id] for step_id in order if step_id in self.results}
+        return ExecutionPass(
+            pass_number=self.number,
+            phase="PLAN" if self.number == 0 else self.phases[-1].phase if self.phases else "EXECUTE",
+            phases=tuple(self.phases),
+            plan_state=self.plan,
+            steps=plan.steps if plan else (),
+            execution_results=results,
+            evaluation_results=self.evaluation,
+            refinement=self.refinement,
+            refinement_changes=self.refinement.accepted if self.refinement else (),
+            clarity_states={step_id: r.clarity_state for step_id, r in results.items() if r.clarity_state},
+            taskprofile=self.profile,
+            adaptive_depth=self.depth,
+            ttl_remaining=self.ttl.remaining,
+            ttl_used=ttl.used - self.ttl.used,
+            answer=self.answer,
+            complete=self.complete,
+            timing_information=Timing(
+                start_time=self.start_time,
+                end_time=now(),
+                duration_seconds=max(0.0, time.monotonic() - self.started),
+            ),
+        )

@@ -1,0 +1,143 @@
+"""The recursive planner: makes plans, decomposes steps, proposes changes (FR-009 to FR-016)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aeon.errors import PlanError
+from aeon.llm.interface import LLMAdapter
+from aeon.plan.models import EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan
+from aeon.plan.triggers import LOW_SCORE_CODES, Trigger, issue_triggers
+from aeon.plan.views import current_outputs, outputs_view, plan_view, step_view
+from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
+from aeon.structured import StructuredCaller
+from aeon.tools.registry import ToolRegistry
+from aeon.validation.models import ValidationIssue
+
+
+class RecursivePlanner:
+    """Plans with the model; what it proposes is applied elsewhere, by `aeon.plan.deltas`.
+
+    `max_nesting_depth` is how deep subplans may nest (FR-083), `max_steps` how many steps a plan may have. With an
+    `answer_schema` the plan must end with exactly one step.
+    """
+
+    def __init__(
+        self,
+        llm: LLMAdapter,
+        tool_registry: ToolRegistry | None = None,
+        max_nesting_depth: int = 5,
+        *,
+        structured: StructuredCaller | None = None,
+        max_steps: int = 100,
+        answer_schema: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._structured = structured or StructuredCaller(llm)
+        self._registry = tool_registry or ToolRegistry()
+        self._max_nesting_depth = max_nesting_depth
+        self._max_steps = max_steps
+        self._answer_schema = answer_schema
+
+    def generate_plan(self, task_description: str, context: dict[str, Any] | None = None) -> Plan:
+        """Make the initial plan of a task, in one model call (FR-086).
+
+        Raises LLMError when the call fails, ValidationError when its answer is malformed or structurally wrong (no
+        steps, too many, repeated ids, unknown dependencies, a cycle) and cannot be repaired.
+        """
+        return self._structured.call(
+            "plan",
+            {**self._common(), "task": task_description, "context": context},
+            lambda answer: parse_plan(
+                answer,
+                task_description,
+                max_steps=self._max_steps,
+                one_final_step=self._answer_schema is not None,
+            ),
+            role="planner",
+            tools=self._registry.names(),
+        )
+
+    def refine_plan(
+        self,
+        current_plan: Plan,
+        validation_issues: list[ValidationIssue],
+        convergence_reason_codes: list[str],
+        blocked_steps: list[str],
+        executed_step_ids: list[str],
+    ) -> list[RefinementAction]:
+        """The actions of `refine`, without its questions."""
+        triggers = (
+            *issue_triggers(validation_issues),
+            *(Trigger(kind="blocked_step", about=step_id) for step_id in blocked_steps),
+            *(Trigger(kind="low_score", about=c) for c in convergence_reason_codes if c in LOW_SCORE_CODES),
+            *(Trigger(kind="blocking_issue", about=c) for c in convergence_reason_codes if c not in LOW_SCORE_CODES),
+        )
+        refinement = self.refine(current_plan, validation_issues, triggers, executed_step_ids)
+        return list(refinement.actions)
+
+    def refine(
+        self,
+        current_plan: Plan,
+        validation_issues: Sequence[ValidationIssue],
+        triggers: Sequence[Trigger],
+        executed_step_ids: Sequence[str] = (),
+        closed_steps: Sequence[str] = (),
+    ) -> Refinement:
+        """Propose changes and questions for a plan, in one model call (FR-010 to FR-012, FR-069).
+
+        `triggers` are the reasons, `closed_steps` those left to a person. What may be applied is decided by whoever
+        applies it. Raises LLMError when the call fails, ValidationError when its answer cannot be repaired.
+        """
+        return self._structured.call(
+            "refinement",
+            {
+                **self._common(),
+                **_situation(current_plan),
+                "executed_step_ids": list(executed_step_ids),
+                "closed_steps": list(closed_steps),
+                "reasons": [trigger.model_dump() for trigger in triggers],
+                "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
+            },
+            lambda answer: parse_refinement(answer, validation_issues),
+            role="planner",
+            tools=self._registry.names(),
+        )
+
+    def create_subplan(self, parent_step: PlanStep, parent_plan: Plan, current_depth: int) -> Subplan:
+        """Decompose a step, in one model call (FR-009). `current_depth` is the level of the new subplan, from 1.
+
+        Raises PlanError when that is deeper than allowed, or the step is executed; LLMError and ValidationError as
+        above.
+        """
+        if current_depth > self._max_nesting_depth:
+            raise PlanError(
+                f"step {parent_step.step_id!r} cannot be decomposed: level {current_depth} is deeper than the"
+                f" {self._max_nesting_depth} allowed",
+                hint="a person should look at this step, or raise refinement.max_nesting_depth",
+            )
+        if parent_step.status in EXECUTED:
+            raise PlanError(f"step {parent_step.step_id!r} cannot be decomposed: it is {parent_step.status}")
+        return self._structured.call(
+            "subplan",
+            {
+                **self._common(),
+                **_situation(parent_plan),
+                "parent": step_view(parent_step),
+                "previous_output": parent_step.step_output,
+            },
+            lambda answer: parse_subplan(answer, parent_step.step_id, current_depth),
+            role="planner",
+            tools=self._registry.names(),
+        )
+
+    def _common(self) -> dict[str, Any]:
+        return {"tools": self._registry.describe(), "answer_schema": self._answer_schema}
+
+
+def _situation(plan: Plan) -> dict[str, Any]:
+    return {
+        "task": plan.task,
+        "plan": plan_view(plan),
+        "outputs": outputs_view(plan.steps, current_outputs(plan.steps)),
+    }

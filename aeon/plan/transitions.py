@@ -1,0 +1,56 @@
+"""How a step's state changes when it is carried out (data model, PlanStep: State Transitions). Pure; a leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from aeon.kernel.state import StepResult
+from aeon.plan.graph import incoming_steps, ready_steps
+from aeon.plan.models import Plan, PlanStep
+
+
+def started(step: PlanStep, context: str) -> PlanStep:
+    """pending -> running, with what its dependencies gave it."""
+    return step.model_copy(update={"status": "running", "incoming_context": context, "incomplete": False})
+
+
+def finished(step: PlanStep, result: StepResult) -> PlanStep:
+    """running -> complete, or invalid with its output kept when the worker was BLOCKED (FR-093)."""
+    update: dict[str, Any] = {
+        "status": "invalid" if result.clarity_state == "BLOCKED" else "complete",
+        "step_output": result.step_output,
+        "clarity_state": result.clarity_state,
+        "clarity_reason": result.clarity_reason,
+    }
+    return step.model_copy(update=update)
+
+
+def failed(step: PlanStep, message: str) -> PlanStep:
+    """running -> failed, the reason among its errors."""
+    return step.model_copy(update={"status": "failed", "errors": (*step.errors, message)})
+
+
+def abandoned(step: PlanStep) -> PlanStep:
+    """Back to pending, marked incomplete: a budget or a stop left it unfinished (FR-064)."""
+    return step.model_copy(update={"status": "pending", "incomplete": True})
+
+
+def cut_off(plan: Plan) -> Plan:
+    """The plan of a pass that a budget or a stop ended: steps that ran or could have run are marked incomplete."""
+    for step in (*(s for s in plan.steps if s.status == "running"), *ready_steps(plan)):
+        plan = plan.with_step(abandoned(step))
+    return plan
+
+
+def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> str:
+    """Outputs and hand-offs of a step's dependencies, in step order; empty when it has none (FR-090)."""
+    parts = []
+    for dependency in incoming_steps(plan, step):
+        result = results.get(dependency.step_id)
+        if result is None or result.step_output is None:
+            continue
+        parts.append(f"Output of step {dependency.step_id}:\n{result.step_output}")
+        if result.handoff:
+            parts.append(f"Hand-off of step {dependency.step_id}:\n{result.handoff}")
+    return "\n\n".join(parts)

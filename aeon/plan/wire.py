@@ -1,0 +1,115 @@
+"""What the model says of plans, read into plan values: `tool: null` becomes `agent: llm`, JSON text is parsed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pydantic
+
+from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
+from aeon.validation.models import ValidationIssue
+from aeon.validation.structural import check_steps
+
+
+def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_final_step: bool) -> Plan:
+    """A planned answer as a plan of the task.
+
+    InvalidAnswer names everything that is structurally wrong (Sprint 1, FR-010).
+    """
+    steps = _steps(answer["steps"], "/steps")
+    _check(steps, "", max_steps=max_steps, one_final_step=one_final_step)
+    return Plan(goal=answer["goal"], steps=steps, task=task)
+
+
+def parse_subplan(answer: Mapping[str, Any], parent_step_id: str, level: int) -> Subplan:
+    """The substeps of a step. InvalidAnswer when they depend on anything but each other, or are otherwise malformed."""
+    steps = _steps(answer["substeps"], "/substeps")
+    _check(steps, "/substeps")
+    return Subplan(
+        parent_step_id=parent_step_id, subplan_goal=answer["subplan_goal"], substeps=steps, depth_level=level
+    )
+
+
+def parse_refinement(answer: Mapping[str, Any], issues: Sequence[ValidationIssue]) -> Refinement:
+    """Proposed actions and questions.
+
+    InvalidAnswer when an action lacks what its type needs or names an unknown issue.
+    """
+    by_id = {issue.issue_id: issue for issue in issues}
+    actions, errors = [], []
+    for index, raw in enumerate(answer["actions"]):
+        pointer = f"/actions/{index}"
+        missing = _missing(raw)
+        unknown = [i for i in (*raw["addresses_issues"], *raw["overrides_issues"]) if i not in by_id]
+        errors += [FieldError(pointer, f"{raw['action_type']} needs {missing}")] if missing else []
+        errors += [FieldError(pointer, f"there is no issue {issue_id!r}") for issue_id in unknown]
+        if not errors:
+            actions.append(_action(raw, pointer, by_id))
+    if errors:
+        raise InvalidAnswer(tuple(errors))
+    questions = tuple(FollowUpQuestion.model_validate(raw) for raw in answer["questions"])
+    return Refinement(actions=tuple(actions), questions=questions)
+
+
+def _missing(raw: Mapping[str, Any]) -> str:
+    if raw["action_type"] != "ADD" and not raw["target_step_id"]:
+        return "target_step_id"
+    return "new_step" if raw["action_type"] in ("ADD", "MODIFY", "REPLACE") and not raw["new_step"] else ""
+
+
+def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, ValidationIssue]) -> RefinementAction:
+    uses_step = raw["action_type"] in ("ADD", "MODIFY", "REPLACE")
+    return RefinementAction(
+        action_type=raw["action_type"],
+        target_step_id=None if raw["action_type"] == "ADD" else raw["target_step_id"],
+        new_step=_step(raw["new_step"], f"{pointer}/new_step") if uses_step else None,
+        justification=raw["justification"],
+        inconsistency_detected=raw["inconsistency_detected"],
+        addresses_issues=tuple(raw["addresses_issues"]),
+        overrides_issues=tuple(raw["overrides_issues"]),
+        semantic_validation_input=tuple(issues[issue_id] for issue_id in raw["addresses_issues"]),
+    )
+
+
+def _steps(raw: Sequence[Mapping[str, Any]], pointer: str) -> tuple[PlanStep, ...]:
+    return tuple(_step(step, f"{pointer}/{index}") for index, step in enumerate(raw))
+
+
+def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
+    arguments = _arguments(raw["arguments"], f"{pointer}/arguments")
+    try:
+        return PlanStep(
+            step_id=raw["step_id"],
+            description=raw["description"],
+            dependencies=tuple(dict.fromkeys(raw["dependencies"])),
+            provides=tuple(raw["provides"]),
+            incoming_context="",
+            handoff_to_next=raw["handoff_to_next"],
+            tool=raw["tool"],
+            agent=None if raw["tool"] else "llm",
+            arguments=arguments,
+        )
+    except pydantic.ValidationError as error:
+        fields = ((f"{pointer}/{e['loc'][0] if e['loc'] else ''}", e["msg"]) for e in error.errors())
+        raise InvalidAnswer(tuple(FieldError(where, message) for where, message in fields)) from error
+
+
+def _arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
+    if text is None or not text.strip():
+        return None
+    try:
+        arguments = json.loads(text)
+    except ValueError as error:
+        raise InvalidAnswer((FieldError(pointer, f"must be JSON text of an object, or null: {error}"),)) from error
+    if not isinstance(arguments, dict):
+        raise InvalidAnswer((FieldError(pointer, "must be JSON text of an object, or null"),))
+    return arguments
+
+
+def _check(steps: Sequence[PlanStep], prefix: str, max_steps: int | None = None, one_final_step: bool = False) -> None:
+    findings = check_steps(steps, max_steps=max_steps, one_final_step=one_final_step)
+    if findings:
+        raise InvalidAnswer(tuple(FieldError(prefix + finding.pointer, finding.message) for finding in findings))

@@ -1,0 +1,289 @@
+"""Refinement: ask for changes, let through what is sound, validate it, apply it (FR-004, FR-013, FR-049, FR-067,
+FR-079).
+
+    propose     the planner, with the triggers as constraints
+    admit       attempt limits, per fragment and in all
+    decompose   a subplan for each SUBPLAN_CREATE
+    draft       the structurally sound actions, applied to a draft of the plan
+    validate    the changed steps of the draft, once
+    apply       what was not refused, to the plan
+
+The plan that comes out differs from the one that went in only by accepted actions and new questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from aeon.errors import LLMError, PlanError, ValidationError
+from aeon.kernel.settings import RefinementSettings
+from aeon.kernel.state import AdvisoryKind, RefinementRecord
+from aeon.llm.interface import CallName
+from aeon.plan import attempts as counting
+from aeon.plan.attempts import RefinementAttempts
+from aeon.plan.deltas import DeltaResult, apply_actions
+from aeon.plan.graph import nesting_level, ready_steps
+from aeon.plan.models import (
+    EXECUTED,
+    FollowUpQuestion,
+    Plan,
+    PlanStep,
+    Refinement,
+    RefinementAction,
+    RefusedAction,
+    Subplan,
+)
+from aeon.plan.recursive import RecursivePlanner
+from aeon.plan.triggers import Trigger
+from aeon.supervisor.models import SupervisorAssessment
+from aeon.validation.models import SemanticValidationReport, Severity, ValidationIssue, reaches
+from aeon.validation.semantic import SemanticValidator
+
+UNUSABLE = (LLMError, ValidationError, PlanError)
+Ask = Callable[[FollowUpQuestion], str | None]
+
+
+class Budget(Protocol):
+    """What a refinement may spend: the kernel's TTL, one cycle a call."""
+
+    def affordable(self) -> bool:
+        """Whether one more call may be made."""
+        ...
+
+    def call(self, name: CallName, ask: Callable[[], Any]) -> Any:
+        """Make one structured call, charged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something a person should know of a refinement; becomes an advisory."""
+
+    kind: AdvisoryKind
+    message: str
+    step_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refined:
+    """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067)."""
+
+    plan: Plan
+    attempts: RefinementAttempts
+    record: RefinementRecord | None = None
+    remarks: tuple[Remark, ...] = ()
+    handed_over: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Screened:
+    """Proposed actions after attempt limits and decomposition."""
+
+    sound: tuple[RefinementAction, ...]
+    refused: tuple[RefusedAction, ...]
+    subplans: Mapping[str, Subplan] = field(default_factory=dict)
+    too_deep: tuple[str, ...] = ()
+
+
+class Refiner:
+    """Refines plans. `ask` puts a question to the person; `one_final_step` holds the plan to a single final step."""
+
+    def __init__(
+        self,
+        planner: RecursivePlanner,
+        validator: SemanticValidator,
+        settings: RefinementSettings | None = None,
+        *,
+        max_steps: int = 100,
+        one_final_step: bool = False,
+        ask: Ask | None = None,
+    ) -> None:
+        self._planner = planner
+        self._validator = validator
+        self._settings = settings or RefinementSettings()
+        self._max_steps = max_steps
+        self._one_final_step = one_final_step
+        self._ask = ask
+
+    def may_refine(self, attempts: RefinementAttempts) -> bool:
+        """Whether the run may refine once more (FR-066)."""
+        return counting.may_refine(attempts, self._settings)
+
+    def is_due(self, triggers: Sequence[Trigger]) -> bool:
+        """Whether a pass with these triggers is refined."""
+        return bool(triggers) or self._settings.when == "always"
+
+    def refine(
+        self,
+        plan: Plan,
+        issues: Sequence[ValidationIssue],
+        triggers: Sequence[Trigger],
+        attempts: RefinementAttempts,
+        closed: Sequence[str],
+        budget: Budget,
+    ) -> Refined:
+        """Refine a plan; `closed` are the fragments left to a person.
+
+        Raises what `budget.call` raises to end the run.
+        """
+        executed = [step.step_id for step in plan.steps if step.status in EXECUTED]
+        try:
+            proposal: Refinement = budget.call(
+                "refinement", lambda: self._planner.refine(plan, issues, triggers, executed, closed)
+            )
+        except UNUSABLE as error:
+            remark = Remark("refinement_unavailable", f"The plan stays as it is: {error.message}")
+            return Refined(plan, counting.failed(attempts), remarks=(remark,))
+        admission = counting.admit(proposal.actions, attempts, self._settings)
+        screened = self._decompose(plan, admission, budget)
+        draft = self._apply(plan, screened.sound, screened.subplans)
+        report, rejected = self._validate(draft, budget)
+        final = self._apply(plan, _without(draft.accepted, rejected), screened.subplans)
+        refused = (*screened.refused, *draft.refused, *rejected, *final.refused)
+        questions = self._new_questions(plan, proposal.questions)
+        refined = (
+            final.plan.model_copy(update={"questions": (*plan.questions, *questions)}) if questions else final.plan
+        )
+        record = RefinementRecord(
+            triggers=tuple(str(trigger) for trigger in triggers),
+            accepted=final.accepted,
+            refused=refused,
+            changes=final.changes,
+            questions=questions,
+            fragment_report=report,
+            supervisor=supervise(plan, refined, final.accepted, refused),
+        )
+        remarks = (*refusal_remarks(refused), *conflict_remarks(final.accepted, issues))
+        handed_over = (*admission.exhausted_fragments, *screened.too_deep)
+        return Refined(refined, admission.attempts, record, remarks, handed_over)
+
+    def _decompose(self, plan: Plan, admission: counting.Admission, budget: Budget) -> _Screened:
+        steps = {step.step_id: step for step in plan.steps}
+        subplans: dict[str, Subplan] = {}
+        sound, refused, too_deep = [], list(admission.refused), []
+        for action in admission.admitted:
+            step = steps.get(action.fragment) if action.action_type == "SUBPLAN_CREATE" else None
+            try:
+                if step is not None and step.status not in EXECUTED and step.step_id not in subplans:
+                    subplans[step.step_id] = self._subplan(step, plan, budget)
+                sound.append(action)
+            except UNUSABLE as error:
+                refused.append(RefusedAction(action=action, reason=error.message))
+                too_deep += [action.fragment] if isinstance(error, TooDeep) else []
+        return _Screened(tuple(sound), tuple(refused), subplans, tuple(too_deep))
+
+    def _subplan(self, step: PlanStep, plan: Plan, budget: Budget) -> Subplan:
+        level = nesting_level(plan, step.step_id) + 1
+        if level > self._settings.max_nesting_depth:
+            raise TooDeep(f"level {level} is deeper than subplans may nest ({self._settings.max_nesting_depth})")
+        if not budget.affordable():
+            raise PlanError(f"the budget does not allow a subplan of step {step.step_id}")
+        subplan: Subplan = budget.call("subplan", lambda: self._planner.create_subplan(step, plan, level))
+        return subplan
+
+    def _apply(self, plan: Plan, actions: Sequence[RefinementAction], subplans: Mapping[str, Subplan]) -> DeltaResult:
+        return apply_actions(
+            plan,
+            actions,
+            subplans=subplans,
+            max_steps=self._max_steps,
+            max_nesting_depth=self._settings.max_nesting_depth,
+            one_final_step=self._one_final_step,
+        )
+
+    def _validate(
+        self, draft: DeltaResult, budget: Budget
+    ) -> tuple[SemanticValidationReport | None, tuple[RefusedAction, ...]]:
+        """Validate what a draft changed, in one call; without a report none of its actions may be applied."""
+        steps = [change.after for change in draft.changes if change.after is not None]
+        if not steps:
+            return None, ()
+        try:
+            if not budget.affordable():
+                raise PlanError("the budget does not allow it")
+            report: SemanticValidationReport = budget.call(
+                "semantic_validation", lambda: self._validator.validate("step", draft.plan, steps)
+            )
+        except UNUSABLE as error:
+            reason = f"the change could not be validated: {error.message}"
+            return None, tuple(RefusedAction(action=action, reason=reason) for action in draft.accepted)
+        return report, rejected_by(report, draft, self._settings.reject_severity)
+
+    def _new_questions(self, plan: Plan, questions: Sequence[FollowUpQuestion]) -> tuple[FollowUpQuestion, ...]:
+        """Questions not raised before, with the person's answers where one may be asked (FR-011)."""
+        known = {question.question for question in plan.questions}
+        new = [question for question in questions if question.question not in known]
+        if self._ask is None:
+            return tuple(new)
+        return tuple(question.model_copy(update={"answer": self._ask(question)}) for question in new)
+
+
+class TooDeep(PlanError):
+    """A subplan would nest deeper than allowed (FR-083)."""
+
+
+def _without(actions: Sequence[RefinementAction], refused: Sequence[RefusedAction]) -> tuple[RefinementAction, ...]:
+    gone = [refusal.action for refusal in refused]
+    return tuple(action for action in actions if action not in gone)
+
+
+def rejected_by(
+    report: SemanticValidationReport, draft: DeltaResult, reject_severity: Severity
+) -> tuple[RefusedAction, ...]:
+    """The actions of a draft that an issue at one of their steps refuses, by the severity the model gave it."""
+    grave = {i.step_id: i for i in report.issues if i.step_id and reaches(i.severity, reject_severity)}
+    refused = []
+    for action in draft.accepted:
+        issue = next((grave[step_id] for step_id in _steps_of(action, draft.plan) if step_id in grave), None)
+        if issue is not None:
+            refused.append(RefusedAction(action=action, reason=f"{issue.severity} issue: {issue.description}"))
+    return tuple(refused)
+
+
+def _steps_of(action: RefinementAction, plan: Plan) -> tuple[str, ...]:
+    new = (action.new_step.step_id,) if action.new_step else ()
+    if action.action_type != "SUBPLAN_CREATE":
+        return (action.fragment, *new)
+    return (action.fragment, *(s.step_id for s in plan.steps if s.parent_step_id == action.fragment))
+
+
+def supervise(
+    before: Plan, after: Plan, safe: Sequence[RefinementAction], refused: Sequence[RefusedAction]
+) -> SupervisorAssessment:
+    """What is safe to apply, what is not and why, and whether execution is stuck with it (FR-004)."""
+    return SupervisorAssessment(
+        blocking=is_stuck(before, after),
+        issues=tuple(refusal.reason for refusal in refused),
+        repairs=tuple(safe),
+    )
+
+
+def is_stuck(before: Plan, after: Plan) -> bool:
+    """Whether nothing changed and nothing can run."""
+    return after is before and not ready_steps(after)
+
+
+def refusal_remarks(refused: Sequence[RefusedAction]) -> tuple[Remark, ...]:
+    """A remark for each refused action, with its reason."""
+    return tuple(
+        Remark("refused_action", f"{r.action.action_type} {r.action.fragment}: {r.reason}", r.action.fragment)
+        for r in refused
+    )
+
+
+def conflict_remarks(accepted: Sequence[RefinementAction], issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
+    """A remark for each repair of the validator that an applied change overrides: the planner's wins (FR-079)."""
+    repairs = {issue.issue_id: issue.proposed_repair for issue in issues}
+    remarks = []
+    for action in accepted:
+        for issue_id in action.overrides_issues:
+            repair = repairs.get(issue_id)
+            proposed = f"{repair.action} {repair.target}" if repair else "no repair"
+            message = (
+                f"{action.action_type} {action.fragment} was applied in place of what validation proposed for"
+                f" {issue_id}: {proposed}"
+            )
+            remarks.append(Remark("conflict", message, action.fragment))
+    return tuple(remarks)

@@ -1,0 +1,200 @@
+"""Every call, made ready with a small worked example and not sent: templates are tried before the first real call, and
+`aeon render` shows what a call looks like. The real components make the calls, so the examples cannot drift from
+them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from aeon.adaptive.models import DEFAULT_PROFILE
+from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores, CriterionResult
+from aeon.errors import ConfigError, LLMError
+from aeon.events import EventStream
+from aeon.kernel.control import Workers
+from aeon.kernel.executor import Dispatch
+from aeon.llm.exchange import FieldError
+from aeon.llm.interface import CallName, CallSite, LLMRequest, LLMResponse, Message
+from aeon.llm.prompts import PromptLibrary
+from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
+from aeon.plan.triggers import pass_triggers
+from aeon.plan.views import current_outputs
+from aeon.supervisor.repair import Supervisor
+from aeon.validation.models import IssueLocation, SemanticValidationReport, ValidationIssue
+from aeon.wiring import Components, Process, components
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A call as it would be sent: its prompt, its wire schema, and the file that each part comes from."""
+
+    call: CallName
+    system: str
+    user: str
+    schema: Mapping[str, Any]
+    strict: bool
+    files: Mapping[str, Path]
+
+
+class NotSent(LLMError):
+    """Raised in place of an answer: a rehearsal asks no model."""
+
+
+class _Noting(PromptLibrary):
+    """A prompt library that notes the variables each call is rendered with."""
+
+    def __init__(self, prompts: PromptLibrary) -> None:
+        self._prompts = prompts
+        self.noted: list[tuple[CallName, Mapping[str, Any]]] = []
+
+    def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
+        self.noted.append((call, variables))
+        return self._prompts.render(call, variables)
+
+
+class _Recorder:
+    """An adapter that keeps the request and answers nothing."""
+
+    def __init__(self) -> None:
+        self.requests: list[LLMRequest] = []
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        self.requests.append(request)
+        raise NotSent("a rehearsal asks no model")
+
+
+def check(shared: Process) -> None:
+    """Try every template with its call's variables. Raises PromptError naming file and line."""
+    noting = _Noting(shared.prompts)
+    _rehearse(replace(shared, prompts=noting), "An example task.", {"example": "An example input."})
+    for call, variables in noting.noted:
+        shared.prompts.check({call: variables})
+
+
+def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> Rendered:
+    """One call of a task as it would be sent, in the worked example. Raises ConfigError for a call there is not."""
+    requests = {request.call: request for request in _rehearse(shared, task, inputs)}
+    request = next((found for name, found in requests.items() if name == call), None)
+    if request is None:
+        raise ConfigError(f"there is no call {call!r}", hint=f"the calls are {', '.join(sorted(requests))}")
+    files = dict(shared.prompts.files(request.call))
+    if call != "repair":
+        files |= shared.schemas.files(request.call)
+    system, user = (message.content for message in request.messages)
+    return Rendered(request.call, system, user, request.schema, request.strict, files)
+
+
+def _rehearse(shared: Process, task: str, inputs: Mapping[str, str]) -> list[LLMRequest]:
+    """The requests of every call, in the order of a run."""
+    recorder = _Recorder()
+    parts = components(shared, recorder, inputs, EventStream())
+    for ask in _calls(parts, shared, task, recorder):
+        try:
+            ask()
+        except NotSent:
+            continue
+    return recorder.requests
+
+
+def _calls(parts: Components, shared: Process, task: str, recorder: _Recorder) -> list[Callable[[], object]]:
+    plan, report, assessment = example_plan(task), example_report(), example_assessment()
+    outputs, steps = current_outputs(plan.steps), list(plan.steps)
+    criteria = shared.settings.convergence.criteria
+    triggers = pass_triggers(plan, report.issues, assessment)
+    supervisor = Supervisor(recorder, prompts=shared.prompts, schemas=shared.schemas)
+    schema = shared.schemas.wire("step").schema
+    return [
+        lambda: parts.adaptive.infer_task_profile(task),
+        lambda: parts.planner.generate_plan(task),
+        lambda: parts.validator.validate("plan", plan),
+        lambda: parts.validator.validate("step", plan, [plan.steps[2]]),
+        lambda: parts.planner.create_subplan(plan.steps[1], plan, 1),
+        lambda: _step(parts, plan),
+        lambda: parts.adaptive.update_task_profile(DEFAULT_PROFILE, True, list(report.issues), ["BLOCKED"], task),
+        lambda: parts.validator.validate("cross_phase", plan, steps, outputs, {"note": "An example memory."}),
+        lambda: parts.convergence.assess(report, plan, steps, outputs, criteria),
+        lambda: parts.planner.refine(plan, report.issues, triggers, ["gather"], ["other"]),
+        lambda: supervisor.repair_json("{", schema, errors=[FieldError("", "not JSON")], call="step"),
+    ]
+
+
+def _step(parts: Components, plan: Plan) -> None:
+    """The plan's last step, with context and an earlier attempt, carried out as the kernel would."""
+    step = plan.steps[-1].model_copy(
+        update={
+            "status": "running",
+            "incoming_context": "Output of step gather:\nThe facts.",
+            "step_output": "A draft.",
+        }
+    )
+    workers = Workers(1)
+    try:
+        dispatch = Dispatch(step, CallSite(phase="EXECUTE", step_id=step.step_id))
+        for executed in parts.executor.run_batch(plan.with_step(step), [dispatch], workers, lambda: False, 0):
+            del executed
+    finally:
+        workers.close()
+
+
+def example_plan(task: str) -> Plan:
+    """A plan under way: one step complete, one BLOCKED, one pending."""
+    return Plan(
+        goal="An answer that the person can use as it stands.",
+        task=task,
+        steps=(
+            PlanStep(
+                step_id="gather",
+                description="Gather what the task and its inputs give",
+                status="complete",
+                provides=("facts",),
+                handoff_to_next="the facts that everything else rests on",
+                step_output="The facts.",
+                clarity_state="CLEAR",
+                agent="llm",
+            ),
+            PlanStep(
+                step_id="compare",
+                description="Compare the options by the facts",
+                dependencies=("gather",),
+                status="invalid",
+                step_output="The options, not yet compared.",
+                clarity_state="BLOCKED",
+                clarity_reason="It is not said what matters most.",
+                agent="llm",
+            ),
+            PlanStep(
+                step_id="answer",
+                description="Write the answer from the facts and the comparison",
+                dependencies=("gather", "compare"),
+                agent="llm",
+            ),
+        ),
+        questions=(FollowUpQuestion(question="What matters most?", assumption="Cost.", step_id="compare"),),
+    )
+
+
+def example_report() -> SemanticValidationReport:
+    """A review with one issue."""
+    issue = ValidationIssue(
+        issue_id="i1",
+        type="specificity",
+        severity="MEDIUM",
+        description="The comparison names no measure.",
+        location=IssueLocation(step_id="compare"),
+    )
+    return SemanticValidationReport(validation_id="example", artifact_type="cross_phase", issues=(issue,))
+
+
+def example_assessment() -> ConvergenceAssessment:
+    """An assessment that found something missing."""
+    return ConvergenceAssessment(
+        converged=False,
+        reason_codes=("incomplete", "omission_detected"),
+        scores=ConvergenceScores(completeness_score=0.4, coherence_score=0.9, consistency_score=0.9),
+        explanation="The comparison is missing.",
+        detected_issues=("The comparison is missing.",),
+        blocking_issues=("The comparison is missing.",),
+        criteria=(CriterionResult(name="example", met=False, reason="Not yet."),),
+    )

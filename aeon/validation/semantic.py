@@ -1,0 +1,125 @@
+"""Semantic validation: the model reviews plans, steps and results; the program checks structure only (FR-036 to
+FR-046)."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.llm.interface import LLMAdapter, current_site
+from aeon.plan.graph import answer_text
+from aeon.plan.models import Plan, PlanStep
+from aeon.plan.views import memory_view, outputs_view, plan_view, step_view
+from aeon.structured import StructuredCaller
+from aeon.tools.registry import ToolRegistry
+from aeon.validation.models import SemanticValidationReport, ValidationIssue
+from aeon.validation.structural import check_steps
+
+ARTIFACT_TYPES = ("plan", "step", "execution_artifact", "cross_phase")
+
+
+class SemanticValidator:
+    """Reviews artefacts for specificity, relevance, consistency, hallucination and do/say mismatch.
+
+    Best effort and advisory, not an oracle (FR-081). `tool_registry` is what tools really exist (FR-039).
+    """
+
+    def __init__(
+        self,
+        llm: LLMAdapter,
+        tool_registry: ToolRegistry | None = None,
+        *,
+        structured: StructuredCaller | None = None,
+        max_steps: int | None = None,
+    ) -> None:
+        self._structured = structured or StructuredCaller(llm)
+        self._registry = tool_registry
+        self._max_steps = max_steps
+
+    def validate(
+        self,
+        artifact_type: str,
+        plan: Plan | None = None,
+        steps: list[PlanStep] | None = None,
+        outputs: dict[str, Any] | None = None,
+        memory_artifacts: dict[str, Any] | None = None,
+    ) -> SemanticValidationReport:
+        """Review artefacts, in one model call (FR-042, FR-046, FR-082).
+
+        `artifact_type` is "plan", "step" (the `steps` are those new or changed in `plan`), "execution_artifact" or
+        "cross_phase" (outputs, answer and memory too, FR-041). Structural findings are passed to the model as context.
+        Raises ValueError for another type, LLMError when the call fails, ValidationError when its answer cannot be
+        repaired.
+        """
+        if artifact_type not in ARTIFACT_TYPES:
+            raise ValueError(f"artifact_type must be one of {', '.join(ARTIFACT_TYPES)}, not {artifact_type!r}")
+        reviewed = tuple(steps if steps is not None else plan.steps if plan else ())
+        known = {step.step_id for step in (*reviewed, *(plan.steps if plan else ()))}
+        return self._structured.call(
+            "semantic_validation",
+            self._variables(artifact_type, plan, reviewed, outputs or {}, memory_artifacts),
+            lambda answer: parse_report(answer, artifact_type, known),
+            role="grader",
+        )
+
+    def _variables(
+        self,
+        artifact_type: str,
+        plan: Plan | None,
+        steps: Sequence[PlanStep],
+        outputs: Mapping[str, Any],
+        memory: Mapping[str, Any] | None,
+    ) -> dict[str, Any]:
+        shown = plan or Plan.model_construct(goal="", steps=tuple(steps), task="", questions=())
+        names = self._registry.names() if self._registry else None
+        findings = check_steps(shown.steps, max_steps=self._max_steps, tool_names=names)
+        return {
+            "artifact_type": artifact_type,
+            "task": shown.task,
+            "plan": plan_view(shown),
+            "steps": [step_view(step) for step in steps],
+            "outputs": outputs_view(shown.steps, outputs),
+            "answer": answer_text(shown),
+            "memory": memory_view(memory, outputs),
+            "structural_findings": [finding.message for finding in findings],
+            "tools": self._registry.describe() if self._registry else [],
+        }
+
+
+def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[str]) -> SemanticValidationReport:
+    """The model's issues as a report. InvalidAnswer when an issue names a step that does not exist, or ids repeat."""
+    issues, errors = [], []
+    for index, raw in enumerate(answer["issues"]):
+        pointer = f"/issues/{index}"
+        step_id = (raw.get("location") or {}).get("step_id")
+        if step_id is not None and step_id not in step_ids:
+            errors.append(FieldError(f"{pointer}/location/step_id", f"there is no step {step_id!r}; use null"))
+        repair = raw.get("proposed_repair")
+        if repair:
+            changes, error = _changes(repair["changes"])
+            raw = {**raw, "proposed_repair": {**repair, "changes": changes}}
+            errors += [FieldError(f"{pointer}/proposed_repair/changes", error)] if error else []
+        if not errors:
+            issues.append(ValidationIssue.model_validate(raw))
+    if errors:
+        raise InvalidAnswer(tuple(errors))
+    return SemanticValidationReport.model_validate(
+        {"validation_id": _validation_id(), "artifact_type": artifact_type, "issues": issues}
+    )
+
+
+def _changes(text: str) -> tuple[dict[str, Any], str | None]:
+    try:
+        changes = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        return {}, f"must be JSON text of an object: {error}"
+    return (changes, None) if isinstance(changes, dict) else ({}, "must be JSON text of an object")
+
+
+def _validation_id() -> str:
+    """Unique within a run, and the same for the same run made again; outside a run, random."""
+    cycle = current_site().cycle
+    return f"validation-{cycle}" if cycle else f"validation-{uuid.uuid4().hex[:12]}"

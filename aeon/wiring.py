@@ -1,0 +1,169 @@
+"""Settings -> objects: the only place where the rooms are put together.
+
+Two lifetimes. A `Process` holds what many runs share: the provider's adapter, templates, validators. `orchestrator`
+builds what one run owns: its limits, its five components, its kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aeon.adaptive.heuristics import AdaptiveDepth
+from aeon.config import Settings, resolve_provider
+from aeon.convergence.engine import ConvergenceEngine
+from aeon.events import EventStream
+from aeon.kernel.control import RunControl
+from aeon.kernel.executor import StepExecutor
+from aeon.kernel.orchestrator import Orchestrator
+from aeon.llm import stack
+from aeon.llm.interface import LLMAdapter
+from aeon.llm.prompts import PromptLibrary
+from aeon.llm.schemas import SchemaLibrary
+from aeon.llm.settings import parameters_for
+from aeon.memory.in_memory import InMemory
+from aeon.plan.recursive import RecursivePlanner
+from aeon.refinement.refiner import Ask, Refiner
+from aeon.structured import StructuredCaller
+from aeon.tools.registry import ToolRegistry
+from aeon.validation.semantic import SemanticValidator
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What many runs share. `settings` name a definite provider."""
+
+    settings: Settings
+    adapter: LLMAdapter
+    prompts: PromptLibrary
+    schemas: SchemaLibrary
+    registry: ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """What one run asks a model through."""
+
+    convergence: ConvergenceEngine
+    validator: SemanticValidator
+    planner: RecursivePlanner
+    adaptive: AdaptiveDepth
+    executor: StepExecutor
+
+
+def process(settings: Settings, environ: Mapping[str, str]) -> Process:
+    """Resolve the provider and load prompts and schemas. Raises ConfigError for whatever of them cannot be used."""
+    settings = resolve_provider(settings, environ)
+    prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
+    schemas = SchemaLibrary(settings.schemas.dir)
+    schemas.check()
+    return Process(settings, stack.process_stack(settings.provider, environ), prompts, schemas, ToolRegistry())
+
+
+def components(shared: Process, llm: LLMAdapter, inputs: Mapping[str, str], stream: EventStream) -> Components:
+    """The components of one run, all on one structured caller."""
+    settings, registry = shared.settings, shared.registry
+    structured = StructuredCaller(
+        llm,
+        prompts=shared.prompts,
+        schemas=shared.schemas,
+        parameters=lambda role, mode: parameters_for(settings.roles, settings.reasoning, role, mode),
+        shared={"inputs": dict(inputs)},
+        emit=stream.emit,
+    )
+    answer_schema = settings.answer.json_schema
+    return Components(
+        convergence=ConvergenceEngine(
+            llm,
+            {name: getattr(settings.convergence, name) for name in ("completeness", "coherence", "consistency")},
+            structured=structured,
+        ),
+        validator=SemanticValidator(llm, registry, structured=structured, max_steps=settings.execution.max_steps),
+        planner=RecursivePlanner(
+            llm,
+            registry,
+            settings.refinement.max_nesting_depth,
+            structured=structured,
+            max_steps=settings.execution.max_steps,
+            answer_schema=answer_schema,
+        ),
+        adaptive=AdaptiveDepth(
+            llm,
+            settings.ttl.limit,
+            settings.limits.model_dump(),
+            table=settings.ttl,
+            structured=structured,
+            tools=registry.describe(),
+        ),
+        executor=StepExecutor(
+            llm,
+            structured=structured,
+            registry=registry,
+            answer_schema=answer_schema,
+            emit=stream.emit,
+        ),
+    )
+
+
+def orchestrator(
+    shared: Process,
+    inputs: Mapping[str, str],
+    stream: EventStream,
+    control: RunControl,
+    ask: Ask | None = None,
+) -> Orchestrator:
+    """The kernel of one run, with everything it needs."""
+    settings = shared.settings
+    llm = stack.run_stack(
+        shared.adapter,
+        limits=settings.limits,
+        retry=settings.provider.retry,
+        prices=settings.provider.prices,
+        emit=stream.emit,
+        stop=lambda: control.stop_requested,
+    )
+    parts = components(shared, llm, inputs, stream)
+    one_final_step = settings.answer.json_schema is not None
+    return Orchestrator(
+        llm,
+        parts.convergence,
+        parts.validator,
+        parts.planner,
+        parts.adaptive,
+        executor=parts.executor,
+        memory=InMemory(),
+        refiner=Refiner(
+            parts.planner,
+            parts.validator,
+            settings.refinement,
+            max_steps=settings.execution.max_steps,
+            one_final_step=one_final_step,
+            ask=ask,
+        ),
+        execution=settings.execution,
+        limits=settings.limits,
+        criteria=settings.convergence.criteria,
+        base_ttl=settings.ttl.base,
+        requires_final_step=one_final_step,
+        stream=stream,
+        control=control,
+        configuration=history_configuration(settings),
+    )
+
+
+def history_configuration(settings: Settings) -> dict[str, Any]:
+    """What the history says of a run's configuration (data model, ExecutionHistory)."""
+    dumped = settings.model_dump(mode="json")
+    return {
+        "convergence_criteria": dumped["convergence"],
+        "ttl": dumped["ttl"],
+        "adaptive_depth_settings": dumped["reasoning"],
+        "refinement": dumped["refinement"],
+        "limits": dumped["limits"],
+    }
+
+
+def close(shared: Process) -> None:
+    """Close what a process holds open."""
+    stack.close(shared.adapter)
