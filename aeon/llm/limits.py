@@ -8,12 +8,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import get_args
 
 from aeon.errors import AeonError, ConfigError, LimitReached
 from aeon.kernel.settings import LimitSettings
-from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, ReasoningMode, Role, Usage
-from aeon.llm.settings import Price, ReasoningSettings, RoleSettings, parameters_for
+from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Usage
+from aeon.llm.settings import Price
 
 PER = 1_000_000
 
@@ -89,7 +88,7 @@ class RunLimits:
     def _price(self, request: LLMRequest) -> Price | None:
         model = request.parameters.model or self._model
         check_prices(self._limits, self._prices, [model])
-        return self._prices.get(model)
+        return price_of(model, self._prices)
 
 
 def check(limits: LimitSettings, spent: Spent) -> None:
@@ -103,7 +102,7 @@ def check(limits: LimitSettings, spent: Spent) -> None:
         if cap is not None and used >= cap:
             raise LimitReached(
                 name,
-                f"limits.{name}={cap:g} is reached ({used:g} used)",
+                f"limits.{name}={cap:.12g} is reached ({used:.12g} used)",
                 hint=f"Raise limits.{name}, or set it to null.",
             )
 
@@ -115,19 +114,18 @@ def cost(usage: Usage, price: Price) -> float:
     return (fresh * price.input + usage.cached_tokens * cached + usage.output_tokens * price.output) / PER
 
 
+def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """The price of a model: its own, else that of the longest name it begins with (a dated version of a model)."""
+    names = [name for name in prices if model.startswith(name)]
+    return prices[max(names, key=len)] if names else None
+
+
 def check_prices(limits: LimitSettings, prices: Mapping[str, Price], models: Iterable[str]) -> None:
     """Raise `ConfigError` if `limits.max_cost` is set and a model has no price: the cap could be exceeded unseen."""
-    missing = sorted({model for model in models if model not in prices})
+    missing = sorted({model for model in models if price_of(model, prices) is None})
     if limits.max_cost is not None and missing:
         raise ConfigError(
-            f"limits.max_cost is set, and there is no price for {', '.join(missing)}",
+            f"limits.max_cost={limits.max_cost:g}: no price is configured for {', '.join(missing)}",
             hint="Set provider.prices, in money per million tokens, for example "
             f"{{{missing[0]}: {{input: 0.25, output: 2.0}}}}; or set limits.max_cost to null.",
         )
-
-
-def models_used(default: str, roles: RoleSettings, reasoning: ReasoningSettings) -> tuple[str, ...]:
-    """Every model that a run may call: for each role in each reasoning mode the one configured, else `default`."""
-    modes: tuple[ReasoningMode | None, ...] = (None, *get_args(ReasoningMode))
-    found = (parameters_for(roles, reasoning, role, mode).model or default for role in get_args(Role) for mode in modes)
-    return tuple(dict.fromkeys(found))

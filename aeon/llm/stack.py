@@ -25,30 +25,25 @@ from aeon.kernel.settings import LimitSettings
 from aeon.llm.interface import LLMAdapter
 from aeon.llm.limits import RunLimits
 from aeon.llm.retry import Retry
-from aeon.llm.settings import AutoProvider, OpenAIProvider, Price, ProviderSettings, RetrySettings, SimulatedProvider
+from aeon.llm.settings import OpenAIProvider, Price, ProviderSettings, RetrySettings, SimulatedProvider
 
 Environ = Mapping[str, str]
-
-
-def resolve_auto(settings: ProviderSettings, environ: Environ) -> SimulatedProvider | OpenAIProvider:
-    """`provider=auto` made definite: openai if OPENAI_API_KEY or OPENAI_BASE_URL is set, else simulated.
-
-    Other settings are returned as they are. A server named by OPENAI_BASE_URL alone is asked without a key.
-    """
-    if not isinstance(settings, AutoProvider):
-        return settings
-    key, url = environ.get("OPENAI_API_KEY", "").strip(), environ.get("OPENAI_BASE_URL", "").strip()
-    return OpenAIProvider(require_key=bool(key)) if key or url else SimulatedProvider()
 
 
 def process_stack(settings: ProviderSettings, environ: Environ) -> LLMAdapter:
     """The provider's adapter, for the life of the process; it connects with its first call.
 
-    `environ` holds the key and the secret headers that the settings name. Raises `ConfigError` for a variable that is
-    missing or cannot be sent, a base URL that is none, or a scenario that cannot be read.
+    `settings` are definite: `auto` is resolved with the configuration. `environ` holds the key and the secret headers
+    that they name. Raises `ConfigError` for a variable that is missing or cannot be sent, a base URL that is none, or a
+    scenario that cannot be read.
     """
-    definite = resolve_auto(settings, environ)
-    return FACTORIES[definite.kind](definite, environ)
+    factory = FACTORIES.get(settings.kind)
+    if factory is None:
+        raise ConfigError(
+            f"provider={settings.kind} names no adapter: there are {', '.join(sorted(FACTORIES))}",
+            hint="provider=auto becomes one of them in aeon.config.resolve_provider.",
+        )
+    return factory(settings, environ)
 
 
 def run_stack(

@@ -93,7 +93,8 @@ Script = Answer | Sequence[Answer] | Callable[[Received], Answer]
 class OpenAIServer:
     """The server; a context manager. `key`: the only bearer key that it accepts, None for any or none.
 
-    `record`, `refused` (what was answered with 400 and why) and `max_in_flight` may be read at any time.
+    `requests`, `refused` (why requests were answered with 400), `max_in_flight` and `connections` (how many were made)
+    may be read at any time.
     """
 
     def __init__(self, script: Mapping[str, Script] | None = None, *, key: str | None = None) -> None:
@@ -102,6 +103,7 @@ class OpenAIServer:
         self.requests: list[Received] = []
         self.refused: list[str] = []
         self.max_in_flight = 0
+        self.connections = 0
         self._in_flight = 0
         self._asked: dict[str, int] = {}
         self._lock = threading.Lock()
@@ -224,6 +226,7 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self.open.add(request)
+        self.owner.connections += 1
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:

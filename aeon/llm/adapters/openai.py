@@ -186,9 +186,15 @@ def wire_body(request: LLMRequest, settings: OpenAIProvider) -> dict[str, Any]:
 
 def _check_sendable(settings: OpenAIProvider, key: str | None, headers: Mapping[str, str]) -> None:
     """Raise `ConfigError`, never quoting a value, for what an HTTP request cannot carry."""
-    if not _is_address(settings.base_url or DEFAULT_BASE_URL):
+    address = settings.base_url or DEFAULT_BASE_URL
+    if "@" in address:
         raise ConfigError(
-            f"provider.base_url is no http address: {settings.base_url}",
+            "provider.base_url holds a user or a password",
+            hint="Take it out; provider.extra_headers_env.Authorization=NAME names a variable that holds the header.",
+        )
+    if not _is_address(address):
+        raise ConfigError(
+            f"provider.base_url is no http address: {address}",
             hint="Write it whole, for example http://localhost:8000/v1.",
         )
     if key is not None and not _sendable(key):

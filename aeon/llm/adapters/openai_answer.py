@@ -13,19 +13,19 @@ from aeon.llm.adapters.openai_errors import Endpoint, not_an_api
 from aeon.llm.interface import LLMRequest, LLMResponse, Usage
 
 
-class _Read(BaseModel):
+class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-class _InputDetails(_Read):
+class _InputDetails(_Part):
     cached_tokens: int | None = None
 
 
-class _OutputDetails(_Read):
+class _OutputDetails(_Part):
     reasoning_tokens: int | None = None
 
 
-class _Usage(_Read):
+class _Usage(_Part):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     prompt_tokens_details: _InputDetails | None = None
@@ -40,17 +40,17 @@ def _or_none(value: Any, read: Callable[[Any], Any]) -> Any:
         return None
 
 
-class _Message(_Read):
+class _Message(_Part):
     content: str | None = None
     refusal: str | None = None
 
 
-class _Choice(_Read):
+class _Choice(_Part):
     message: _Message
     finish_reason: str | None = None
 
 
-class Completion(_Read):
+class Completion(_Part):
     """A chat completion, as far as it matters here."""
 
     choices: list[_Choice] = Field(min_length=1)
@@ -65,10 +65,9 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
     Raises `NotAnAPI` for anything but a chat completion, and `Truncated`, `Refused`, `Filtered` or `EmptyAnswer`, with
     the usage that was paid, for one without a usable text.
     """
-    try:
-        completion = Completion.model_validate_json(body)
-    except ShapeError:
-        raise not_an_api(body.decode("utf-8", "replace") or "an empty body", endpoint) from None
+    completion = _read(body)
+    if completion is None:
+        raise not_an_api(body.decode("utf-8", "replace") or "an empty body", endpoint)
     usage = usage_of(completion)
     choice = completion.choices[0]
     _check(choice, usage, request, endpoint)
@@ -79,6 +78,13 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
         response_id=completion.id,
         finish_reason=choice.finish_reason or "stop",
     )
+
+
+def _read(body: bytes) -> Completion | None:
+    try:
+        return Completion.model_validate_json(body)
+    except ShapeError:
+        return None
 
 
 def usage_of(completion: Completion) -> Usage:

@@ -81,9 +81,8 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """The base URL without user, password and query."""
-        url = urlsplit(self.base_url)
-        return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
+        """The base URL without its query, where some servers take a key."""
+        return urlsplit(self.base_url)._replace(query="", fragment="").geturl()
 
     def clean(self, text: str) -> str:
         """The text on one line, without secrets, at most 300 characters."""

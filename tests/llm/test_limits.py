@@ -1,0 +1,175 @@
+"""The caps on a run's model calls."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from aeon.errors import ConfigError, LimitReached, ServerFailed, Truncated
+from aeon.kernel.settings import LimitSettings
+from aeon.llm.interface import LLMRequest, LLMResponse, Parameters, Usage
+from aeon.llm.limits import RunLimits, Spent, check_prices, cost, price_of
+from aeon.llm.settings import Price
+from tests.support.requests import request
+
+PRICE = Price(input=1.0, output=10.0)
+
+
+class Model:
+    """Answers with the same usage every time, or fails having paid it."""
+
+    def __init__(self, usage: Usage, fails: bool = False, barrier: threading.Barrier | None = None) -> None:
+        self.usage, self.fails, self.barrier = usage, fails, barrier
+        self.calls = 0
+        self.lock = threading.Lock()
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        with self.lock:
+            self.calls += 1
+        if self.barrier is not None:
+            self.barrier.wait()
+        if self.fails:
+            raise Truncated("cut off", usage=self.usage)
+        return LLMResponse("{}", self.usage, "m")
+
+
+def limited(model: Model, prices: dict[str, Price] | None = None, **caps: Any) -> RunLimits:
+    return RunLimits(model, LimitSettings(**caps), prices, model="m")
+
+
+def outcome(limits: RunLimits) -> str:
+    try:
+        limits.complete(request())
+    except LimitReached as error:
+        return error.limit
+    return "answered"
+
+
+def test_without_caps_nothing_is_refused_and_everything_is_counted() -> None:
+    limits = limited(Model(Usage(100, 20, requests=1)))
+    for _ in range(3):
+        assert outcome(limits) == "answered"
+    assert limits.spent == Spent(3, Usage(300, 60, requests=3), 0.0)
+
+
+def test_exactly_as_many_calls_go_out_as_allowed_however_many_threads_ask() -> None:
+    model = Model(Usage(1), barrier=threading.Barrier(5, timeout=10))
+    limits = limited(model, max_llm_calls=5)
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = [future.result() for future in [pool.submit(outcome, limits) for _ in range(8)]]
+    assert sorted(outcomes) == ["answered"] * 5 + ["max_llm_calls"] * 3
+    assert model.calls == 5
+
+
+def test_a_call_may_start_while_the_recorded_tokens_are_below_the_cap() -> None:
+    model = Model(Usage(60, 40))
+    limits = limited(model, max_tokens=150)
+    assert [outcome(limits) for _ in range(3)] == ["answered", "answered", "max_tokens"]
+    assert limits.spent.usage.total_tokens == 200
+
+
+def test_the_token_cap_is_exceeded_by_no_more_than_what_is_in_flight() -> None:
+    model = Model(Usage(100), barrier=threading.Barrier(4, timeout=10))
+    limits = limited(model, max_tokens=100)
+    with ThreadPoolExecutor(4) as pool:
+        outcomes = [future.result() for future in [pool.submit(outcome, limits) for _ in range(4)]]
+    assert outcomes == ["answered"] * 4
+    assert outcome(limits) == "max_tokens"
+    assert limits.spent.usage.total_tokens == 400
+
+
+def test_the_cost_cap_counts_money() -> None:
+    model = Model(Usage(500_000, 100_000))
+    limits = limited(model, {"m": PRICE}, max_cost=2.0)
+    assert [outcome(limits) for _ in range(3)] == ["answered", "answered", "max_cost"]
+    assert limits.spent.cost == pytest.approx(3.0)
+
+
+def test_the_model_of_the_request_is_the_one_that_is_paid() -> None:
+    limits = limited(Model(Usage(1_000_000)), {"m": PRICE, "dear": Price(input=50, output=50)})
+    limits.complete(request(parameters=Parameters(model="dear")))
+    assert limits.spent.cost == pytest.approx(50.0)
+
+
+def test_what_a_failed_call_paid_is_recorded_and_its_call_counted() -> None:
+    limits = limited(Model(Usage(600, 400), fails=True), max_tokens=1000)
+    with pytest.raises(Truncated):
+        limits.complete(request())
+    assert limits.spent == Spent(1, Usage(600, 400), 0.0)
+    assert outcome(limits) == "max_tokens"
+
+
+def test_reaching_a_cap_says_which_and_how_to_raise_it() -> None:
+    limits = limited(Model(Usage(1_500_000)), max_tokens=1_000_000)
+    outcome(limits)
+    with pytest.raises(LimitReached) as raised:
+        limits.complete(request())
+    assert raised.value.message == "limits.max_tokens=1000000 is reached (1500000 used)"
+    assert "limits.max_tokens" in raised.value.hint
+
+
+def test_a_refused_call_costs_nothing() -> None:
+    limits = limited(Model(Usage(10)), max_llm_calls=1)
+    outcome(limits)
+    spent = limits.spent
+    assert outcome(limits) == "max_llm_calls"
+    assert limits.spent == spent
+
+
+def test_a_model_without_a_price_is_never_called_under_a_cost_cap() -> None:
+    model = Model(Usage(1))
+    limits = limited(model, {"m": PRICE}, max_cost=1.0)
+    with pytest.raises(ConfigError, match="other"):
+        limits.complete(request(parameters=Parameters(model="other")))
+    assert model.calls == 0
+
+
+def test_another_error_than_aeons_passes_through() -> None:
+    class Broken:
+        def complete(self, request: LLMRequest) -> LLMResponse:
+            raise KeyError("x")
+
+    with pytest.raises(KeyError):
+        RunLimits(Broken(), LimitSettings()).complete(request())
+
+
+@pytest.mark.parametrize(
+    ("price", "money"),
+    [
+        (Price(input=2, output=8), 2 * 1.0 + 8 * 0.5),
+        (Price(input=2, output=8, cached=0.5), 2 * 0.6 + 0.5 * 0.4 + 8 * 0.5),
+        (Price(input=2, output=8, cached=0), 2 * 0.6 + 8 * 0.5),
+        (Price(input=0, output=0), 0.0),
+    ],
+)
+def test_cost_is_per_million_tokens_and_cached_input_has_its_own_price(price: Price, money: float) -> None:
+    usage = Usage(input_tokens=1_000_000, output_tokens=500_000, cached_tokens=400_000, reasoning_tokens=100_000)
+    assert cost(usage, price) == pytest.approx(money)
+
+
+def test_a_dated_version_has_the_price_of_the_longest_name_it_begins_with() -> None:
+    small, large = Price(input=1, output=1), Price(input=9, output=9)
+    prices = {"gpt-5": large, "gpt-5-mini": small}
+    assert price_of("gpt-5-mini-2025-08-07", prices) is small
+    assert price_of("gpt-5", prices) is large
+    assert price_of("o5", prices) is None
+
+
+def test_prices_are_only_needed_for_a_cost_cap() -> None:
+    check_prices(LimitSettings(), {}, ["a", "b"])
+    check_prices(LimitSettings(max_cost=1), {"a": PRICE}, ["a"])
+    with pytest.raises(ConfigError, match=r"no price is configured for b, c$") as raised:
+        check_prices(LimitSettings(max_cost=1), {"a": PRICE}, ["c", "a", "b"])
+    assert "provider.prices" in raised.value.hint
+
+
+def test_a_provider_that_fails_without_usage_leaves_only_the_call_counted() -> None:
+    class Down:
+        def complete(self, request: LLMRequest) -> LLMResponse:
+            raise ServerFailed("500")
+
+    limits = RunLimits(Down(), LimitSettings())
+    with pytest.raises(ServerFailed):
+        limits.complete(request())
+    assert limits.spent == Spent(1, Usage(), 0.0)
