@@ -33,7 +33,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def copy_resources(directory: Path) -> int:
-    """Copy the packaged files; how many there were. Raises ConfigError, with nothing copied, if one is there already."""
+    """Copy the packaged files; how many there were. ConfigError, with nothing copied, if one is there already."""
     copies = [(source, directory / relative) for source, relative in packaged_files()]
     existing = [target for _, target in copies if target.exists()]
     if existing:

@@ -1,0 +1,54 @@
+# make run task="..."   the main job: environment, installation and run (args="key=value ..." for overrides)
+# make test             the same for the tests (args="-k name" for pytest)
+# make lint             style, types, import contracts, dependencies, spelling
+#
+# Needs Python >= 3.11 and a package index; PYTHON=... names another interpreter.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help run test lint clean
+# Else make expands the task's text once more, when it hands its variables to the shell.
+unexport task
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && echo $$python && break; done)
+
+help:
+	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+
+# The text travels through the environment and standard input, so that no shell and no make reads anything into it.
+run: export AEON_TASK := $(value task)
+run: $(VENV)/installed
+	@printf '%s' "$$AEON_TASK" | $(BIN)/python -m aeon task=- $(args); status=$$?; \
+	if [ $$status -eq 3 ]; then \
+		echo "The run finished without converging (exit status 3). Its answer and its artefacts are the best it had." >&2; \
+	fi; exit $$status
+
+test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest $(args)
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+	$(BIN)/codespell
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo "Aeon needs Python 3.11 or newer; PYTHON=/path/to/python3 names one." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps keep a second call from installing again; a changed dependency installs anew.
+$(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@ $(VENV)/installed
