@@ -46,62 +46,63 @@ def extract_json(text: str) -> Any:
     try:
         return _usable(text.removeprefix("\ufeff"))
     except ExtractError as error:
-        whole = failure = error
-    for start in _answers(text):
-        try:
-            return _within(text, start)
-        except ExtractError as error:
-            failure = error
-    raise whole if text.lstrip().startswith(("{", "[")) else failure
+        whole = error
+    try:
+        return _within(text, _begin(text))
+    except ExtractError as error:
+        raise whole if text.lstrip().startswith(("{", "[")) else error from None
 
 
-def _answers(text: str) -> Iterator[int]:
-    """Where an answer may begin: behind the reasoning; if none was opened, the mark may be part of the answer."""
+def _begin(text: str) -> int:
+    """Where the answer may begin: behind the reasoning. A mark in a bracketed stretch belongs to that stretch."""
     opened = _OPENED.match(text)
-    closing = _CLOSED.search(text, opened.end()) if opened else None
     if opened:
-        yield closing.end() if closing else len(text)
-        return
-    closings = [mark.end() for mark in _CLOSED.finditer(text)]
-    yield from ([closings[-1], 0] if closings else [0])
+        closing = _CLOSED.search(text, opened.end())
+        return closing.end() if closing else len(text)
+    begin, position = 0, 0
+    for start, end in (*_spans(text, 0), (len(text), len(text))):
+        for mark in _CLOSED.finditer(text, position, start):
+            begin = mark.end()
+        position = end
+    return begin
 
 
-def _within(text: str, start: int) -> Any:
-    """The JSON in the text from `start` on: all of it, a fenced block, an object, an array."""
-    for begin, end in ((start, len(text)), *_fenced(text, start)):
+def _within(text: str, begin: int) -> Any:
+    """The JSON in the text from `begin` on: all of it, a fenced block, an object, an array."""
+    for start, end in ((begin, len(text)), *_fenced(text, begin)):
         try:
-            return _usable(text[begin:end])
+            return _usable(text[start:end])
         except ExtractError:
             continue
-    return _amid(text, start)
+    return _amid(text, begin)
 
 
-def _fenced(text: str, start: int) -> Iterator[tuple[int, int]]:
+def _fenced(text: str, begin: int) -> Iterator[tuple[int, int]]:
     """What stands in each code fence."""
-    begin: int | None = None
-    for mark in _FENCE.finditer(text, start):
-        if begin is None:
-            begin = mark.end()
+    opened: int | None = None
+    for mark in _FENCE.finditer(text, begin):
+        if opened is None:
+            opened = mark.end()
         elif not mark.group(1).strip():
-            yield begin, mark.start()
-            begin = None
+            yield opened, mark.start()
+            opened = None
 
 
-def _amid(text: str, start: int) -> Any:
+def _amid(text: str, begin: int) -> Any:
     arrays: list[Any] = []
     failure: ExtractError | None = None
-    for begin, end in _spans(text, start):
+    for start, end in _spans(text, begin):
         try:
-            value = _usable(text[begin:end])
+            value = _usable(text[start:end])
         except ExtractError as error:
-            failure = failure or _moved(error, begin, text)
+            failure = failure or _moved(error, start, text)
             continue
         if isinstance(value, dict):
             return value
         arrays.append(value)
     if arrays:
         return arrays[0]
-    raise failure or ExtractError("there is no JSON object in the answer", start)
+    raise failure or ExtractError("there is no JSON object in the answer", begin)
 
 
 def _spans(text: str, start: int) -> Iterator[tuple[int, int]]:

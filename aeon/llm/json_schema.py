@@ -84,8 +84,19 @@ def rebuilt(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> 
 
 
 def bare(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema without what only names the document: `$schema`, `$id`, `$comment`."""
-    return {key: value for key, value in schema.items() if key not in ("$schema", "$id", "$comment")}
+    """The schema without what only names the document (`$schema`, `$id`, `$comment`), its references made local."""
+    local = _redirected(dict(schema), lambda reference: reference) if "$id" in schema else schema
+    return {key: value for key, value in local.items() if key not in ("$schema", "$id", "$comment")}
+
+
+def _redirected(schema: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:
+    """The schema with every reference, made local, changed."""
+
+    def redirect(part: dict[str, Any]) -> dict[str, Any]:
+        return {**part, "$ref": change(_own(part["$ref"], schema))} if "$ref" in part else part
+
+    result: dict[str, Any] = rebuilt(schema, redirect)
+    return result
 
 
 def embedded(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,15 +110,9 @@ def embedded(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) -> dic
     nullable = _nullable(schema["properties"][name])
     base = f"#/properties/{name}" + ("/anyOf/0" if nullable else "")
     moved = _moved(inner, set(schema.get("$defs", {})))
-
-    def change(part: dict[str, Any]) -> dict[str, Any]:
-        if "$ref" not in part:
-            return part
-        return {**part, "$ref": _relocated(_own(part["$ref"], inner), base, moved)}
-
-    body: dict[str, Any] = rebuilt(inner, change)
+    body = bare(_redirected(inner, lambda reference: _relocated(reference, base, moved)))
     definitions = {new: body[kind][old] for (kind, old), new in moved.items()}
-    body = {key: value for key, value in bare(body).items() if key not in _DEFINITIONS}
+    body = {key: value for key, value in body.items() if key not in _DEFINITIONS}
     placed = {"anyOf": [body, {"type": "null"}]} if nullable else body
     result = {**schema, "properties": {**schema["properties"], name: placed}}
     return {**result, "$defs": {**schema.get("$defs", {}), **definitions}} if definitions else result

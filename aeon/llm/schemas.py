@@ -24,20 +24,12 @@ from aeon.llm.json_schema import bare, check_schema, embedded, rebuilt
 from aeon.llm.strict import strict_violations
 from aeon.resources import resource_root
 
-__all__ = [
-    "CALLS",
-    "EMBEDDED",
-    "SchemaLibrary",
-    "WireSchema",
-    "packaged_schemas",
-    "read_schema",
-    "strict_violations",
-]
+__all__ = ["ANSWER", "CALLS", "SchemaLibrary", "WireSchema", "packaged_schemas", "read_schema", "strict_violations"]
 
-# A repair is asked for in the schema of the call it repairs.
-CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call != "repair")
-# Where a person's answer schema, or a tool's input schema, takes the place of the file's own property.
-EMBEDDED: Mapping[CallName, str] = {"step": "step_output", "tool_arguments": "arguments"}
+# The calls that have a file: a repair has the schema of the call it repairs, a tool's arguments have the tool's own.
+CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call not in ("repair", "tool_arguments"))
+# The property of a step's answer whose place a person's schema takes.
+ANSWER = "step_output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,27 +61,21 @@ class SchemaLibrary:
     ) -> WireSchema:
         """The schema as sent. `tools`: the only names a property `tool` may take beside null; None leaves it open.
 
-        `answer_schema` takes the place of `step_output` (call `step`) or `arguments` (call `tool_arguments`); null
-        stays allowed where the file allows it. `strict` is False for what is outside OpenAI's strict subset.
+        `answer_schema` takes the place of a step's `step_output`, where null stays allowed if the file allows it; for
+        `tool_arguments` it is the tool's input schema, and the whole. `strict` is False for what is outside OpenAI's
+        strict subset.
         """
         key = (call, None if tools is None else tuple(tools), _key(answer_schema))
         if key not in self._wires:
-            schema = bare(self._document(call))
-            if tools is not None:
-                schema = _with_tools(schema, tuple(tools))
-            if answer_schema is not None:
-                schema = embedded(schema, EMBEDDED[call], answer_schema)
+            schema = bare(self._full(call, tools, answer_schema))
             self._wires[key] = WireSchema(schema, not strict_violations(schema))
         return self._wires[key]
 
     def local(self, call: CallName, answer_schema: Mapping[str, Any] | None = None) -> Validator:
-        """The kept validator of the file's own form, with `answer_schema` in its place where given."""
+        """The kept validator of the file's own form, with `answer_schema` as in `wire()`."""
         key = (call, _key(answer_schema))
         if key not in self._validators:
-            schema = self._document(call)
-            if answer_schema is not None:
-                schema = embedded(schema, EMBEDDED[call], answer_schema)
-            self._validators[key] = Draft202012Validator(schema)
+            self._validators[key] = Draft202012Validator(self._full(call, None, answer_schema))
         return self._validators[key]
 
     def validator(self, schema: Mapping[str, Any]) -> Validator:
@@ -101,8 +87,8 @@ class SchemaLibrary:
         return self._others[key]
 
     def files(self, call: CallName) -> dict[str, Path]:
-        """The file the schema of a call comes from, as `schema`; none for `repair`."""
-        return {} if call == "repair" else {"schema": self._path(call)}
+        """The file the schema of a call comes from, as `schema`; nothing for `repair` and `tool_arguments`."""
+        return {} if call in ("repair", "tool_arguments") else {"schema": self._path(call)}
 
     def digest(self) -> str:
         """SHA-256, hex, over the schema files in force."""
@@ -117,6 +103,17 @@ class SchemaLibrary:
         for call in CALLS:
             self.local(call)
             self.wire(call, tools=())
+
+    def _full(
+        self, call: CallName, tools: Sequence[str] | None, answer_schema: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        if call == "tool_arguments" and answer_schema is not None:
+            check_schema(own := dict(answer_schema), "the tool's input schema")
+            return own
+        schema = self._document(call)
+        if tools is not None:
+            schema = _with_tools(schema, tuple(tools))
+        return schema if answer_schema is None else embedded(schema, ANSWER, answer_schema)
 
     def _path(self, call: CallName) -> Path:
         if call not in CALLS:

@@ -14,14 +14,21 @@ from jsonschema.protocols import Validator
 from aeon import events
 from aeon.errors import AeonError, ValidationError
 from aeon.llm.exchange import Answered, FieldError, InvalidAnswer, check_answer, exchange
-from aeon.llm.interface import CallSite, LLMAdapter, LLMRequest, Parameters, ReasoningMode, Role, Usage
+from aeon.llm.interface import (
+    CallSite,
+    LLMAdapter,
+    LLMRequest,
+    Parameters,
+    ReasoningMode,
+    Role,
+    Usage,
+    current_site,
+)
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
 from aeon.supervisor.models import RepairRecord
 
 T = TypeVar("T")
-
-_NOWHERE = CallSite()
 ParametersFor = Callable[[Role, ReasoningMode | None], Parameters]
 
 # What the repair templates are given, for `PromptLibrary.check()`.
@@ -93,13 +100,13 @@ class Supervisor:
         validator: Validator | None = None,
         strict: bool = True,
         tools: Sequence[Any] = (),
-        site: CallSite = _NOWHERE,
+        site: CallSite | None = None,
     ) -> Repaired[T]:
         """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`, where given).
 
         Without `errors` they are found here; where there are none, nothing is asked of the model. Without `parse` the
-        value is the JSON itself. `call` is the call being repaired, `tools` what may be named in it. Emits
-        RepairFinished.
+        value is the JSON itself. `call` is the call being repaired, `tools` what may be named in it; `site`
+        is the current one unless given. Emits RepairFinished.
 
         Raises:
             ValidationError: not valid after `max_attempts`; `errors` are those of the last attempt.
@@ -116,7 +123,7 @@ class Supervisor:
             validator=validator or self._schemas.validator(schema),
             strict=strict and not strict_violations(schema),
             tools=tools,
-            site=site,
+            site=current_site() if site is None else site,
         )
         if not errors:
             try:
