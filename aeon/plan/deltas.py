@@ -56,7 +56,7 @@ def apply_actions(
     """Apply the actions that can be applied together, refuse the others (FR-009, FR-010, FR-069, FR-070, FR-083).
 
     `subplans` holds the subplan of each SUBPLAN_CREATE's target. `max_steps` bounds the plan: what makes it longer is
-    refused, last first. With `one_final_step` actions are refused, last first, until exactly one live step is final.
+    refused, last first; and so is the removal of the only step. With `one_final_step` actions are refused, last first, until exactly one live step is final.
     The plan is then in stable topological order and renumbered; unchanged steps are shared with the old plan, which is
     itself returned when nothing changed. Executed steps keep everything they gave; only `status` and `replaced_by` of
     one change. Raises PlanError when the plan has a cycle that no action takes part in.
@@ -68,6 +68,7 @@ def apply_actions(
         wrong = (
             _unknown_references(draft)
             or _closed_cycle(draft)
+            or _emptied(draft, actions, accepted)
             or _too_long(draft, actions, accepted, subplans, max_steps)
             or (_not_one_final(draft, accepted) if one_final_step else {})
         )
@@ -144,6 +145,12 @@ def _closed_cycle(draft: Draft) -> dict[int, str]:
     if last == OWN:
         raise PlanError(f"the plan has a cycle: {cycle_text(cycle)}", hint="Remove one of these dependencies.")
     return {last: f"it would close a cycle: {cycle_text(cycle)}"}
+
+
+def _emptied(draft: Draft, actions: Sequence[RefinementAction], accepted: Sequence[int]) -> dict[int, str]:
+    """The last removal, when no step would be left."""
+    removals = [number for number in accepted if actions[number].action_type == "REMOVE"]
+    return {} if draft.steps or not removals else {removals[-1]: "no step would be left: a plan needs at least one"}
 
 
 def _too_long(

@@ -6,7 +6,7 @@ never complete.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 
@@ -166,12 +166,19 @@ def level_among(steps: Mapping[str, PlanStep], step_id: str) -> int:
 
     Raises KeyError when there is no such step.
     """
-    level, parent, seen = 0, steps[step_id].parent_step_id, {step_id}
+    return sum(1 for _ in ancestors(steps, step_id))
+
+
+def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
+    """The ids of the steps a step is nested in, nearest first; a circle of parents is walked once.
+
+    Raises KeyError when there is no such step.
+    """
+    parent, seen = steps[step_id].parent_step_id, {step_id}
     while parent is not None and parent not in seen:
-        level += 1
+        yield parent
         seen.add(parent)
         parent = steps[parent].parent_step_id if parent in steps else None
-    return level
 
 
 def expected_calls(plan: Plan) -> int:

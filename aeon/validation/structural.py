@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 
-from aeon.plan.graph import by_id, cycle_in, cycle_text, is_live, level_among, unneeded
+from aeon.plan.graph import ancestors, by_id, cycle_in, cycle_text, is_live, unneeded
 from aeon.plan.models import PlanStep
 from aeon.values import Value
 
@@ -104,8 +105,11 @@ def _bad_references(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
 
 
 def _cycles(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
-    edges = {step.step_id: [d for d in step.dependencies if d != step.step_id] for step in steps}
-    position = {step.step_id: index for index, step in enumerate(steps)}
+    edges: dict[str, list[str]] = {}
+    position: dict[str, int] = {}
+    for index, step in enumerate(steps):
+        edges.setdefault(step.step_id, []).extend(d for d in step.dependencies if d != step.step_id)
+        position.setdefault(step.step_id, index)
     for _ in range(_CYCLES_SHOWN):
         cycle = cycle_in(edges)
         if not cycle:
@@ -122,8 +126,10 @@ def _bad_nesting(steps: Sequence[PlanStep], max_nesting_depth: int) -> Iterator[
     for index, step in enumerate(steps):
         if step.step_id in circular:
             message = f"step '{step.step_id}' is, by parent_step_id, a substep of itself"
-        elif step.parent_step_id is not None and (level := level_among(known, step.step_id)) > max_nesting_depth:
-            message = f"step '{step.step_id}' is nested {level} subplans deep, at most {max_nesting_depth} are allowed"
+        elif any(islice(ancestors(known, step.step_id), max_nesting_depth, None)):
+            message = (
+                f"step '{step.step_id}' is nested in more than {max_nesting_depth} subplans, the most there may be"
+            )
         else:
             continue
         yield _at(index, "parent_step_id", step, message)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from aeon.plan.deltas import DeltaResult
 from aeon.plan.models import Plan, PlanStep, RefinementAction, Subplan
 
 
@@ -71,3 +72,21 @@ def subplan(parent: str, *substeps: PlanStep) -> dict[str, Subplan]:
 def shape(plan: Plan) -> dict[str, tuple[str, ...]]:
     """The dependencies of each step, in plan order."""
     return {one.step_id: one.dependencies for one in plan.steps}
+
+
+def chain() -> Plan:
+    """One complete step and two pending ones behind it."""
+    return plan_of(done("a"), step("b", "a"), step("c", "b"))
+
+
+def reasons(result: DeltaResult) -> list[str]:
+    return [refused.reason for refused in result.refused]
+
+
+def assert_refused_whole(plan: Plan, result: DeltaResult, *words: str) -> None:
+    assert result.plan is plan
+    assert result.accepted == ()
+    assert result.changes == ()
+    assert len(result.refused) == 1
+    for word in words:
+        assert word in result.refused[0].reason
