@@ -16,14 +16,13 @@ MAX_LARGE_ENUM_LENGTH = 15_000
 
 TYPES = {"string", "number", "boolean", "integer", "object", "array", "null"}
 FORMATS = {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
-ANYWHERE = {"type", "enum", "const", "anyOf", "$ref", "$defs", "definitions", "description", "title"}
-ONLY_FOR = {
-    "object": {"properties", "required", "additionalProperties"},
-    "array": {"items", "minItems", "maxItems"},
-    "string": {"pattern", "format"},
-    "number": {"multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"},
-}
-KEYWORDS = ANYWHERE.union(*ONLY_FOR.values())
+KEYWORDS = (
+    {"type", "enum", "const", "anyOf", "$ref", "$defs", "definitions", "description", "title"}
+    | {"properties", "required", "additionalProperties"}
+    | {"items", "minItems", "maxItems"}
+    | {"pattern", "format"}
+    | {"multipleOf", "maximum", "exclusiveMaximum", "minimum", "exclusiveMinimum"}
+)
 
 
 @dataclass
@@ -55,7 +54,7 @@ def _walk(root: Mapping[str, Any], node: Any, at: str, depth: int, seen: tuple[s
     if is_object and depth > MAX_DEPTH:
         counts.found.append(f"{at}: objects are nested more than {MAX_DEPTH} levels deep")
         return
-    _count(node, counts)
+    _count(node, at, counts)
     for name, child, deeper in _children(node):
         _walk(root, child, f"{at}/{name}", depth + (is_object and deeper), seen, counts)
     reference = node.get("$ref")
@@ -126,7 +125,7 @@ def _resolve(root: Mapping[str, Any], reference: Any) -> Any:
     return target
 
 
-def _count(node: Mapping[str, Any], counts: _Counts) -> None:
+def _count(node: Mapping[str, Any], at: str, counts: _Counts) -> None:
     properties = node.get("properties")
     names = list(properties) if isinstance(properties, Mapping) else []
     definitions = [name for key in ("$defs", "definitions") for name in (node.get(key) or {})]
@@ -137,9 +136,8 @@ def _count(node: Mapping[str, Any], counts: _Counts) -> None:
     counts.names_length += sum(map(len, [*names, *definitions, *texts]))
     length = sum(map(len, texts))
     if len(values) > LARGE_ENUM and length > MAX_LARGE_ENUM_LENGTH:
-        counts.found.append(
-            f"an enum of {len(values)} values is {length} characters long, over {MAX_LARGE_ENUM_LENGTH}"
-        )
+        most = MAX_LARGE_ENUM_LENGTH
+        counts.found.append(f"{at}: an enum of {len(values)} values is {length} characters long, over {most}")
 
 
 def _check_totals(counts: _Counts) -> None:

@@ -1,0 +1,56 @@
+"""No key, header or password is ever shown."""
+
+import pytest
+
+from aeon.errors import (
+    AeonError,
+    ConfigError,
+    ProviderError,
+)
+from tests.llm.adapters.conftest import KEY, Connect
+from tests.support.openai_server import Failure, OpenAIServer
+from tests.support.requests import request
+
+
+def everything_said(failure: BaseException) -> str:
+    """All text that printing an error with its causes could show."""
+    said, chain = "", failure
+    while chain is not None:
+        said += f"{chain!r} {chain} {getattr(chain, 'hint', '')} {vars(chain) if isinstance(chain, AeonError) else ''}"
+        chain = chain.__cause__ or chain.__context__
+    return said
+
+
+@pytest.mark.parametrize("echo", [f"Incorrect API key provided: {KEY}", "header was team-secret"])
+@pytest.mark.parametrize("status", [400, 401, 429, 500, 200])
+def test_no_secret_is_shown_even_if_the_server_echoes_it(
+    status: int, echo: str, openai_server: OpenAIServer, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    openai_server.script["plan"] = Failure(status, body={"error": {"message": echo, "code": echo}})
+    adapter = connect(headers={"X-Team": "team-secret"})
+    with pytest.raises(ProviderError) as raised:
+        adapter.complete(request())
+    shown = everything_said(raised.value) + repr(adapter) + caplog.text
+    assert KEY not in shown
+    assert "team-secret" not in shown
+    assert "[secret]" in raised.value.message
+
+
+def test_a_password_in_the_base_url_is_refused_without_being_shown(connect: Connect) -> None:
+    with pytest.raises(ConfigError, match="user or a password") as raised:
+        connect(base_url="http://me:hunter2@localhost:8000/v1")
+    assert "hunter2" not in everything_said(raised.value)
+
+
+@pytest.mark.parametrize("key", ["sk-with\nnewline", "sk-with-é"])
+def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str, connect: Connect) -> None:
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY") as raised:
+        connect(key)
+    assert key not in everything_said(raised.value)
+
+
+@pytest.mark.parametrize("headers", [{"X Team": "a"}, {"X-Team": "a\nb"}, {"": "a"}])
+def test_a_header_that_cannot_be_sent_is_refused(headers: dict[str, str], connect: Connect) -> None:
+    with pytest.raises(ConfigError, match="extra_headers_env"):
+        connect(headers=headers)
