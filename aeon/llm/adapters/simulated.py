@@ -41,7 +41,18 @@ _TELLING: Mapping[str, CallName] = {
     "actions": "refinement",
     "step_output": "step",
     "completeness_score": "convergence",
+    "issues": "semantic_validation",
 }
+# How often an untidy model spoils an answer, and what it forgets: what a repair can give again without knowing the task.
+_SPOILED: Mapping[CallName, float] = {
+    "task_profile": 0.3,
+    "plan": 1.0,
+    "semantic_validation": 0.2,
+    "refinement": 0.3,
+    "step": 0.3,
+    "convergence": 0.3,
+}
+_DISPENSABLE = ("goal", "explanation", "raw_inference", "questions", "issues")
 _CHARACTERS_PER_TOKEN = 4
 
 
@@ -115,21 +126,19 @@ def _wish(situation: Situation) -> Any:
         properties = situation.request.schema.get("properties", {})
         original = _original(situation.reading, properties)
         if original is not None:
-            return original
+            return completed(situation.request.schema, original, situation.rng)
         call = next((call for name, call in _TELLING.items() if name in properties), call)
     make = _WISHES.get(call)
     return make(situation) if make else NOTHING
 
 
 def _original(reading: Reading, properties: Any) -> dict[str, Any] | None:
-    """The answer to be repaired: of the JSON objects in the prompt, the last with most of the schema's properties."""
-    texts = [*(fence.text for fence in reversed(reading.fences)), reading.bare]
-    best: tuple[int, dict[str, Any]] | None = None
-    for candidate in (value for text in texts for value in json_objects(text)):
-        known = sum(name in properties for name in candidate)
-        if known and (best is None or known >= best[0]):
-            best = known, candidate
-    return best[1] if best else None
+    """The answer to be repaired: of the JSON objects in the prompt, the first with most of the schema's properties."""
+    labelled = [reading.text(label) or "" for label in ("attempt", "original")]
+    others = [fence.text for fence in reading.fences if fence.label not in ("attempt", "original", "schema")]
+    found = [value for text in (*labelled, *others, reading.bare) for value in json_objects(text)]
+    best = max(found, key=lambda value: sum(name in properties for name in value), default={})
+    return best if 2 * sum(name in properties for name in best) >= max(1, len(properties)) else None
 
 
 def _fails(situation: Situation) -> bool:
@@ -141,15 +150,15 @@ def _fails(situation: Situation) -> bool:
 
 
 def _spoiled(text: str, situation: Situation) -> str:
-    """The answer as an untidy model would give it: without a property, cut off, or as it is; repairs are in order."""
-    request = situation.request
+    """The answer as an untidy model would give it: a step's cut off, others without a property; a repair is in order."""
+    call = situation.request.call
     value = json.loads(text)
-    chance = 1.0 if request.call == "plan" else 0.3
-    if request.call in ("repair", "tool_arguments") or situation.rng.random() >= chance or not isinstance(value, dict):
+    if situation.rng.random() >= _SPOILED.get(call, 0) or not isinstance(value, dict):
         return text
-    if request.call != "plan" and situation.rng.random() < 0.5:
+    if call == "step":
         return text[: len(text) * 2 // 3]
-    return _text(dict(list(value.items())[1:]))
+    dispensable = next((name for name in _DISPENSABLE if name in value), "")
+    return _text({name: member for name, member in value.items() if name != dispensable})
 
 
 def _scripted(rule: Rule, request: LLMRequest, seed: int) -> str:

@@ -11,6 +11,7 @@ from aeon.llm.adapters.prompt_reading import excerpt
 from aeon.llm.adapters.scalar_values import MARK
 from aeon.llm.adapters.situation import SeenStep, Situation
 
+_OUTPUT = re.compile(rf"^{re.escape(MARK)} Output of step (.*)", re.MULTILINE)
 _TRIED = re.compile(r"attempt (\d{1,3})")
 
 
@@ -97,10 +98,16 @@ def _blocked(name: str, attempt: int) -> dict[str, Any]:
 def _output(situation: Situation, name: str, index: int, total: int) -> str:
     lines = [f"{MARK} Output of step {name} ({index} of {total}): {excerpt(_goal(situation), 100)}"]
     incoming = situation.reading.incoming
-    lines.append(f"What came in: {excerpt(incoming, 200)}" if incoming else "Nothing came in from earlier steps.")
+    lines += _came_in(incoming) if incoming else ["Nothing came in from earlier steps."]
     if index == total:
         lines.append(f"Here a model would have written the answer to: {situation.task}")
     return "\n".join(lines)
+
+
+def _came_in(incoming: str) -> list[str]:
+    """What came in: a line for each simulated output in it, or the beginning of what else it is."""
+    outputs = [f"- {excerpt(line, 160)}" for line in _OUTPUT.findall(incoming)]
+    return ["What came in:", *outputs] if outputs else [f"What came in: {excerpt(incoming, 200)}"]
 
 
 def _goal(situation: Situation) -> str:
