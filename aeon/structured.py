@@ -73,7 +73,8 @@ class StructuredCaller:
         """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included).
 
         `parse` gets JSON that is valid by `schemas/<name>.json`; its ValueError, pydantic errors and InvalidAnswer go
-        to repair. `site` is the current one (`at_site`) unless given. `tools` are the names that the answer may use, `answer_schema` a person's schema for a step's output.
+        to repair. `site` is the current one (`at_site`) unless given. `tools` are the names that the answer may use,
+        `answer_schema` a person's schema for a step's output, or a tool's own for its arguments.
         Emits CallAnswered or CallFailed per request, RepairFinished if there was a repair, always CycleFinished last.
 
         Raises:
