@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,57 +11,63 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from aeon.api import Aeon
+from aeon.cli.ask import ask
 from aeon.cli.interrupt import interruptible
-from aeon.cli.output import say, summary, write_answer
+from aeon.cli.output import ending, say, write_answer
+from aeon.cli.progress import progress_for
 from aeon.cli.status import INTERRUPTED, guarded, write_status
-from aeon.config import Settings, environment, read_inputs, read_task, resolve_provider, settings_from
+from aeon.config import environment, read_inputs, read_task, settings_from
 from aeon.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A job that has been checked: its settings with the provider settled, and the texts it works on."""
+    """A job that has been checked as far as that is possible without calling a model."""
 
-    settings: Settings
+    aeon: Aeon
     task: str
     inputs: dict[str, str]
 
 
-def checked(cfg: DictConfig) -> Prepared:
-    """Check a composed configuration as far as that is possible without calling a model. Raises ConfigError."""
+def prepared(cfg: DictConfig) -> Prepared:
+    """Check a composed configuration, its texts, provider, prompts and schemas. Raises ConfigError."""
     settings = settings_from(cfg)
     task = read_task(settings)
     inputs = read_inputs(settings)
     if settings.interaction.kind == "ask" and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError("interaction=ask: there is no terminal to ask at", hint="Use interaction=none.")
-    return Prepared(resolve_provider(settings, environment()), task, inputs)
+    return Prepared(Aeon(settings, environment()), task, inputs)
 
 
-def job(cfg: DictConfig) -> int:
-    """What Hydra calls, perhaps in another process: run, and return the exit status.
+def sweep_job(cfg: DictConfig) -> int:
+    """What Hydra calls for each job of a multirun, perhaps in another process: prepare, run, leave the exit status.
 
-    It never raises, so that every job of a multirun gets its turn; but an interrupted job ends the multirun.
+    It does not raise, so that every job gets its turn; but an interrupted one ends the multirun.
     """
-    hydra = HydraConfig.get()
-    directory = Path(hydra.runtime.output_dir)
-    status = guarded(lambda: execute(checked(cfg), directory))
-    if hydra.mode == RunMode.MULTIRUN:
-        write_status(directory, status)
-        if status == INTERRUPTED:
-            raise KeyboardInterrupt
+    directory = Path(HydraConfig.get().runtime.output_dir)
+    status = guarded(lambda: run_job(prepared(cfg), directory))
+    write_status(directory, status)
+    if status == INTERRUPTED and HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise KeyboardInterrupt
     return status
 
 
-def execute(prepared: Prepared, directory: Path) -> int:
-    """Run a checked job with its artefacts in `directory`; prints the answer, and on standard error how it ended."""
-    from aeon.api import Aeon
-    from aeon.cli.progress import progress_for
-
-    settings = prepared.settings
-    with interruptible() as control, progress_for(settings.progress, sys.stderr) as progress:
-        result = Aeon(settings).run(
-            prepared.task, inputs=prepared.inputs, directory=directory, observers=[progress], control=control
+def run_job(job: Prepared, directory: Path) -> int:
+    """Run a job with its artefacts in `directory`; prints the answer, and on standard error how it ended."""
+    settings = job.aeon.settings
+    asks = settings.interaction.kind == "ask"
+    # A live picture would paint over the question.
+    shown = "plain" if asks and settings.progress.kind != "none" else settings.progress.kind
+    with job.aeon, interruptible() as control, progress_for(shown, sys.stderr, os.environ) as progress:
+        result = job.aeon.run(
+            job.task,
+            inputs=job.inputs,
+            directory=directory,
+            observers=[progress],
+            control=control,
+            ask=ask if asks else None,
         )
     write_answer(result, settings.output)
-    say(summary(result, directory))
+    say(ending(result, directory))
     return result.exit_status

@@ -59,17 +59,18 @@ def _discard_stdout() -> None:
         os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
-def summary(result: RunResult, directory: Path) -> str:
-    """How a run ended, in one line (two for a failed one), and where its artefacts are."""
-    return f"{_ending(result)} {_figures(result)} Artefacts: {directory}"
+def ending(result: RunResult, directory: Path) -> str:
+    """How a run ended, in one line, and where its artefacts are; why, where that takes a line of its own."""
+    failure = f"Error: {result.error.message}\n" if result.error else ""
+    hint = f"{result.error.hint}\n" if result.error and result.error.hint else ""
+    return f"{failure}{hint}{_verdict(result)} {_figures(result)} Artefacts: {directory}"
 
 
-def _ending(result: RunResult) -> str:
+def _verdict(result: RunResult) -> str:
     if result.converged:
         return "Converged."
-    if result.error is not None:
-        hint = f" {result.error.hint}" if result.error.hint else ""
-        return f"Failed: {result.error.message}{hint}\n"
+    if result.termination_reason in ("failed", "interrupted"):
+        return f"{result.termination_reason.capitalize()}."
     return f"Finished without converging ({result.termination_reason})."
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
-from hydra.types import RunMode
+from hydra.types import RunMode, TaskFunction
 from hydra.version import setbase
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
@@ -19,7 +20,7 @@ from omegaconf.errors import OmegaConfBaseException
 from aeon import config_compose
 from aeon.cli.arguments import Arguments, parse
 from aeon.cli.directory import claimed_run, claimed_sweep
-from aeon.cli.job import checked, job
+from aeon.cli.job import prepared, run_job, sweep_job
 from aeon.cli.show import show
 from aeon.cli.status import read_statuses, worst
 from aeon.config_literal import quoted
@@ -49,9 +50,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _single(given: Arguments, whole: DictConfig) -> int:
-    checked(whole)
+    job = prepared(whole)
     directory = claimed_run(whole)
-    ended = _start(given, f"hydra.run.dir={quoted(str(directory))}", RunMode.RUN)
+    ended = _start(given, f"hydra.run.dir={quoted(str(directory))}", RunMode.RUN, lambda _: run_job(job, directory))
     return int(ended.return_value)
 
 
@@ -60,9 +61,9 @@ def _multirun(given: Arguments, whole: DictConfig) -> int:
     if whole.hydra.sweeper.get("_target_") == _BASIC_SWEEPER:
         params = dict(whole.hydra.sweeper.params or {})
         for overrides in config_compose.sweep_jobs(given.overrides, params, given.config_dir):
-            checked(_composed(given, overrides))
+            prepared(_composed(given, overrides)).aeon.close()
     directory = claimed_sweep(whole)
-    _start(given, f"hydra.sweep.dir={quoted(str(directory))}", RunMode.MULTIRUN)
+    _start(given, f"hydra.sweep.dir={quoted(str(directory))}", RunMode.MULTIRUN, sweep_job)
     return worst(read_statuses(directory))
 
 
@@ -70,16 +71,17 @@ def _composed(given: Arguments, overrides: Sequence[str], *, with_hydra: bool = 
     return config_compose.compose(overrides, given.config_dir, config_name=given.config_name, with_hydra=with_hydra)
 
 
-def _start(given: Arguments, directory: str, mode: RunMode) -> Any:
+def _start(given: Arguments, directory: str, mode: RunMode, task: TaskFunction) -> Any:
     """Hand over to Hydra, as `hydra.main` would, but with its errors raised and what the job returned given back."""
     overrides = [*given.overrides, directory, f"hydra.mode={mode.name}"]
     setbase(config_compose.HYDRA_VERSION_BASE)
     search_path = create_config_search_path(str(given.config_dir or config_compose.packaged_config_dir()))
-    search_path.append("aeon", f"file://{config_compose.packaged_config_dir()}")
+    packaged = f"file://{config_compose.packaged_config_dir()}"
+    search_path.prepend("aeon", packaged, anchor=SearchPathQuery(provider="schema"))
     try:
         hydra = Hydra.create_main_hydra2("aeon", search_path)
         start = hydra.multirun if mode == RunMode.MULTIRUN else hydra.run
-        return start(config_name=given.config_name, task_function=job, overrides=overrides)
+        return start(config_name=given.config_name, task_function=task, overrides=overrides)
     except (HydraException, OmegaConfBaseException) as error:
         raise composition_error(error) from error
     finally:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from hydra._internal.utils import _run_hydra, get_args_parser
 from hydra.errors import HydraException
 from hydra.version import setbase
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
 from aeon import config_compose
 from aeon.cli.arguments import Arguments
-from aeon.cli.job import job
 from aeon.cli.status import DONE
 from aeon.config import settings_from
 from aeon.config_compose import CONFIG_NAME, HYDRA_VERSION_BASE, full_errors, packaged_config_dir
 from aeon.config_problems import composition_error
+
+
+def _nothing(_cfg: DictConfig) -> None:
+    """Nothing is run."""
 
 
 def show(given: Arguments) -> int:
@@ -27,7 +31,7 @@ def show(given: Arguments) -> int:
             _run_hydra(
                 args=flags,
                 args_parser=get_args_parser(),
-                task_function=job,
+                task_function=_nothing,
                 config_path=str(packaged_config_dir()),
                 config_name=CONFIG_NAME,
             )

@@ -1,0 +1,16 @@
+"""`interaction=ask`: follow-up questions put to the person at the terminal."""
+
+from __future__ import annotations
+
+import sys
+
+from aeon.cli.output import say
+from aeon.plan.models import FollowUpQuestion
+
+
+def ask(question: FollowUpQuestion) -> str | None:
+    """Put a question and wait for a line; None, which keeps the assumption, for an empty one or the end of input."""
+    say(
+        f"\nQuestion: {question.question}\n  Assumed meanwhile: {question.assumption}\n  Your answer (Enter keeps that):"
+    )
+    return sys.stdin.readline().strip() or None
