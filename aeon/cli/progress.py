@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
@@ -13,7 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from aeon.cli.progress_lines import banner, lines, summary
-from aeon.cli.progress_live import closing, glyphs, picture
+from aeon.cli.progress_live import ending, glyphs, is_utf, picture
 from aeon.cli.progress_view import RunView
 from aeon.events import Recorded, RunFinished, RunStarted, Subscriber
 from aeon.observability.observers import detached
@@ -22,22 +22,23 @@ _DUMB = ("", "dumb", "unknown")
 
 
 @contextmanager
-def progress_for(kind: str, stream: TextIO, environ: Mapping[str, str]) -> Iterator[Subscriber]:
+def progress_for(kind: str, stream: TextIO, environ: Mapping[str, str]) -> Iterator[Progress]:
     """Show a run on `stream` while the block lasts; gives the subscriber to hand its events to.
 
-    `kind` is that of `progress`: `auto` is a live picture on a terminal and plain lines elsewhere or with NO_COLOR; `live`
-    a picture on any terminal, without colour under NO_COLOR; `plain` lines; `none` nothing but the banner of a run that
-    calls no model, which every kind begins with. A stream that cannot be written to, or is slow, fails and delays nothing.
+    `kind` is that of `progress`: `auto` is a live picture on a terminal and plain lines elsewhere or with NO_COLOR;
+    `live` a picture on any terminal, without colour under NO_COLOR; `plain` lines; `none` nothing but the banner of a
+    run that calls no model, which every kind begins with. A stream that cannot be written to, or is slow, fails and
+    delays nothing.
     """
     safe = Forgiving(stream)
     if kind == "none":
-        yield _quietly(_Banner(safe))
+        yield Progress(_Banner(safe))
     elif _is_live(kind, safe, environ):
-        with _live(safe, environ) as subscriber:
-            yield subscriber
+        with closing(_Live(safe, environ)) as live:
+            yield Progress(live, live.pause)
     else:
-        with detached(_Plain(safe)) as subscriber:
-            yield subscriber
+        with detached(_Plain(safe)) as plain:
+            yield Progress(plain)
 
 
 def _is_live(kind: str, stream: Forgiving, environ: Mapping[str, str]) -> bool:
@@ -46,7 +47,7 @@ def _is_live(kind: str, stream: Forgiving, environ: Mapping[str, str]) -> bool:
 
 
 class Forgiving:
-    """A text stream that swallows what it cannot write; characters it cannot encode become escapes."""
+    """A text stream that swallows what it cannot write, and writes `?` for a character that it cannot encode."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -58,11 +59,11 @@ class Forgiving:
 
     def write(self, text: str) -> int:
         """Write what can be written."""
+        written = text
+        if not is_utf(self.encoding):
+            written = text.replace("…", "~").encode(self.encoding, "replace").decode(self.encoding)
         with suppress(OSError, ValueError):
-            try:
-                self._stream.write(text)
-            except UnicodeEncodeError:
-                self._stream.write(text.encode(self.encoding, "backslashreplace").decode(self.encoding))
+            self._stream.write(written)
         return len(text)
 
     def flush(self) -> None:
@@ -79,6 +80,23 @@ class Forgiving:
     def fileno(self) -> int:
         """The stream's descriptor; raises OSError when it has none."""
         return self._stream.fileno()
+
+
+class Progress:
+    """The subscriber that shows a run. Its errors are nobody's."""
+
+    def __init__(self, subscriber: Subscriber, pause: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+        self._subscriber = subscriber
+        self._pause = pause
+
+    def __call__(self, recorded: Recorded) -> None:
+        """Show one event."""
+        with suppress(Exception):
+            self._subscriber(recorded)
+
+    def pause(self) -> AbstractContextManager[None]:
+        """Leave the terminal alone while the block lasts, so that a person can be asked something."""
+        return self._pause()
 
 
 class _Banner:
@@ -110,9 +128,8 @@ class _Plain:
 class _Picture:
     """The view of a run, and its picture at any moment; events and drawing come from different threads."""
 
-    def __init__(self, console: Console, now: Callable[[], datetime]) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._now = now
         self._lock = threading.Lock()
         self._view = RunView()
         self._signs = glyphs(console.encoding)
@@ -125,52 +142,54 @@ class _Picture:
         """The picture now; nothing when it cannot be drawn, for the drawing thread has no one to tell."""
         try:
             with self._lock:
-                return picture(self._view, self._now(), self._console.width, self._console.height, self._signs)
+                return picture(self._view, datetime.now(UTC), self._console.width, self._console.height, self._signs)
         except Exception:
             return Text("")
 
     def last(self) -> RenderableType:
         """What stays."""
         with self._lock:
-            return closing(self._view, self._console.width, self._signs)
+            return ending(self._view, self._console.width, self._signs)
 
 
-@contextmanager
-def _live(
-    stream: Forgiving, environ: Mapping[str, str], now: Callable[[], datetime] = lambda: datetime.now(UTC)
-) -> Iterator[Subscriber]:
-    file: Any = stream
-    console = Console(file=file, force_terminal=True, no_color=bool(environ.get("NO_COLOR")), highlight=False)
-    drawn = _Picture(console, now)
-    live = Live(
-        get_renderable=drawn.draw, console=console, transient=True, redirect_stdout=False, redirect_stderr=False
-    )
-    begun = False
+class _Live:
+    """A picture on a terminal from the first event on, and a summary in its place at the end."""
 
-    def watch(recorded: Recorded) -> None:
-        nonlocal begun
-        drawn(recorded)
-        if not begun:
-            begun = True
-            live.start()
+    def __init__(self, stream: Forgiving, environ: Mapping[str, str]) -> None:
+        file: Any = stream
+        self._console = Console(file=file, force_terminal=True, no_color=bool(environ.get("NO_COLOR")), highlight=False)
+        self._picture = _Picture(self._console)
+        self._begun = False
+        self._live = Live(
+            get_renderable=self._picture.draw,
+            console=self._console,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
 
-    try:
-        yield _quietly(watch)
-    finally:
+    def __call__(self, recorded: Recorded) -> None:
+        self._picture(recorded)
+        if not self._begun:
+            self._begun = True
+            self._live.start()
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
         with suppress(Exception):
-            live.stop()
-            if begun:
-                console.print(drawn.last(), soft_wrap=True)
+            self._live.stop()
+        try:
+            yield
+        finally:
+            with suppress(Exception):
+                if self._begun:
+                    self._live.start()
 
-
-def _quietly(subscriber: Subscriber) -> Subscriber:
-    """A subscriber whose errors are nobody's."""
-
-    def quiet(recorded: Recorded) -> None:
+    def close(self) -> None:
         with suppress(Exception):
-            subscriber(recorded)
-
-    return quiet
+            self._live.stop()
+            if self._begun:
+                self._console.print(self._picture.last())
 
 
 def _print(stream: Forgiving, said: list[str]) -> None:

@@ -38,6 +38,11 @@ def lines(event: e.Event, view: RunView) -> list[str]:
 
 def summary(view: RunView) -> list[str]:
     """What is said when a run is over, however it ended."""
+    return [headline(view), *(f"  {name:<8}  {text}" for name, text in facts(view))]
+
+
+def facts(view: RunView) -> list[tuple[str, str]]:
+    """What a run came to, as names and texts: scores, steps, TTL, tokens, notes, its first advisories."""
     rows = [
         ("scores", _scores(view.scores[-1]) if view.scores else ""),
         ("steps", ", ".join(f"{number} {state}" for state, number in view.counts().items())),
@@ -45,10 +50,10 @@ def summary(view: RunView) -> list[str]:
         ("tokens", f"{view.tokens:,} in {counted(view.requests, 'request')}" if view.requests else ""),
         ("notes", ", ".join(notes(view))),
     ]
-    said = [f"  {name:<8}  {text}" for name, text in rows if text]
-    shown = [f"  advisory  {one_line(text, 200)}" for text in view.advisories[:5]]
+    shown = [("advisory", one_line(text, 200)) for text in view.advisories[:5]]
     more = len(view.advisories) - len(shown)
-    return [headline(view), *said, *shown, *([f"  advisory  and {more} more, in result.json"] if more else [])]
+    rest = [("advisory", f"and {more} more, in result.json")] if more else []
+    return [*(row for row in rows if row[1]), *shown, *rest]
 
 
 def headline(view: RunView) -> str:
@@ -101,9 +106,8 @@ def _told(event: e.Event, view: RunView) -> list[str]:
 def _noted(event: e.Event) -> list[str]:
     match event:
         case e.Validated():
-            return [
-                f"pass {event.pass_number}  validation of {event.report.artifact_type.replace('_', ' ')}  {_issues(event)}"
-            ]
+            what = event.report.artifact_type.replace("_", " ")
+            return [f"pass {event.pass_number}  validation of {what}  {_issues(event)}"]
         case e.Assessed():
             return [f"pass {event.pass_number}  convergence  {_assessment(event)}"]
         case e.Refined():

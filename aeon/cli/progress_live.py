@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from aeon.cli.progress_lines import SIMULATED, headline, notes, summary
+from aeon.cli.progress_lines import SIMULATED, facts, headline, notes
 from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line
 
 _STYLES = {
@@ -57,9 +57,14 @@ _ASCII = Glyphs(
 )
 
 
+def is_utf(encoding: str) -> bool:
+    """Whether an encoding can carry every character."""
+    return encoding.lower().replace("-", "").startswith("utf")
+
+
 def glyphs(encoding: str) -> Glyphs:
     """The signs that an encoding can carry."""
-    return _UNICODE if encoding.lower().replace("-", "").startswith("utf") else _ASCII
+    return _UNICODE if is_utf(encoding) else _ASCII
 
 
 def picture(view: RunView, now: datetime, width: int, height: int, signs: Glyphs) -> Group:
@@ -70,12 +75,17 @@ def picture(view: RunView, now: datetime, width: int, height: int, signs: Glyphs
     return Group(*above, *_steps(view, now, width, min(room, _MOST_STEPS), signs), *below)
 
 
-def closing(view: RunView, width: int, signs: Glyphs) -> Group:
+def ending(view: RunView, width: int, signs: Glyphs) -> Group:
     """What stays on the screen when the run is over."""
     good = view.finished is not None and view.finished.converged
     sign, style = (signs.states["complete"], "bold green") if good else (signs.states["blocked"], "bold yellow")
     first = Text(f"{sign} {headline(view)}", style)
-    return Group(*_banner(view, width), first, *(Text(line) for line in summary(view)[1:]))
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True, style="dim")
+    table.add_column(overflow="fold")
+    for name, text in facts(view):
+        table.add_row(f"  {name}", Text(text))
+    return Group(*_banner(view, width), first, table)
 
 
 def shown(steps: Iterable[StepView], rows: int) -> list[StepView]:
@@ -109,13 +119,20 @@ def _head(view: RunView, now: datetime, width: int, signs: Glyphs) -> list[Text]
     items = [
         f"pass {view.pass_number}" if view.pass_number else "preparing",
         clock(elapsed),
-        "" if view.ttl_remaining is None else f"TTL {view.ttl_remaining} of {view.ttl_allocated or '?'} left",
+        _ttl(view),
         f"{view.tokens:,} tokens" if view.tokens else "",
         counted(len(view.in_flight), "call") + " in flight" if view.in_flight else "",
     ]
     task = _fitted(Text(f"Aeon  {one_line(view.task, 400)}", "bold"), width)
     spinner = signs.spinner[int(elapsed.total_seconds() * 8) % len(signs.spinner)]
     return [task, *_flow(items, signs.dot, width), *_trail(view, spinner, width, signs)]
+
+
+def _ttl(view: RunView) -> str:
+    if view.ttl_remaining is None:
+        return ""
+    of_all = f" of {view.ttl_allocated}" if view.ttl_allocated is not None else ""
+    return f"TTL {view.ttl_remaining}{of_all} left"
 
 
 def _trail(view: RunView, spinner: str, width: int, signs: Glyphs) -> list[Text]:
@@ -139,9 +156,9 @@ def _steps(view: RunView, now: datetime, width: int, rows: int, signs: Glyphs) -
         name, what = one_line(step.step.step_id), one_line(step.step.description, 200)
         table.add_row(Text(signs.states[step.state], style), Text(name, style), Text(what, "dim"), _time(step, now))
     hidden = len(view.steps) - len(visible)
-    tail = f"and {hidden} more of {len(view.steps)}: " if hidden else ""
     states = ", ".join(f"{number} {state}" for state, number in view.counts().items())
-    return [Text(""), table, _fitted(Text(f"  {tail}{states}", "dim"), width)]
+    tail = f" ({hidden} not shown)" if hidden else ""
+    return [Text(""), table, _fitted(Text(f"  {counted(len(view.steps), 'step')}: {states}{tail}", "dim"), width)]
 
 
 def _time(view: StepView, now: datetime) -> Text:
@@ -154,7 +171,7 @@ def _scores(view: RunView, width: int, signs: Glyphs) -> list[Text]:
     """Each score as a bar, with what it was in the passes before."""
     if not view.scores:
         return []
-    cells = max(6, min(24, width - 34))
+    cells = max(6, min(24, width - 20))
     rows = [Text("")]
     for name in SCORES:
         values = [scores[f"{name}_score"] for scores in view.scores[-3:]]
@@ -162,8 +179,9 @@ def _scores(view: RunView, width: int, signs: Glyphs) -> list[Text]:
         full = round(value * cells)
         bar = Text.assemble((signs.full * full, "green"), (signs.empty * (cells - full), "dim"))
         history = signs.arrow.join(f"{earlier:.2f}" for earlier in values[:-1] if earlier is not None)
+        row = Text.assemble(f"{name:<13}", bar, f" {value:.2f}")
         before = Text(f"  from {history}" if history else "", "dim")
-        rows.append(_fitted(Text.assemble(f"{name:<13}", bar, f" {value:.2f}", before), width))
+        rows.append(row.append_text(before) if row.cell_len + before.cell_len <= width else _fitted(row, width))
     return rows
 
 
