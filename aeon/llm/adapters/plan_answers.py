@@ -15,7 +15,7 @@ SPECIFIC = "made specific:"
 ADDED = "cross-check"
 _MORE = "more"
 _POLISH = "polish"
-_MOST_POLISH = 3
+_MOST_POLISH = 4
 
 _WORK = {
     "gather": "Gather what is given, and what has to be assumed, for",

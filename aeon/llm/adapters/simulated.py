@@ -18,7 +18,7 @@ from aeon.errors import ServerFailed
 from aeon.llm.adapters import plan_answers, work_answers
 from aeon.llm.adapters.characters import CALM, Character, character
 from aeon.llm.adapters.prompt_reading import Reading, json_objects, read
-from aeon.llm.adapters.scenario import Rule, Rules, load_scenario
+from aeon.llm.adapters.scenario import Rule, Rules, Scenario, load_scenario
 from aeon.llm.adapters.schema_values import NOTHING, completed, fitted
 from aeon.llm.adapters.situation import Situation
 from aeon.llm.interface import CallName, LLMRequest, LLMResponse, Usage
@@ -43,7 +43,7 @@ _TELLING: Mapping[str, CallName] = {
     "completeness_score": "convergence",
     "issues": "semantic_validation",
 }
-# How often an untidy model spoils an answer, and what it forgets: what a repair can give again without knowing the task.
+# How often an untidy model spoils an answer, and what it then forgets: what a repair can give without knowing the task.
 _SPOILED: Mapping[CallName, float] = {
     "task_profile": 0.3,
     "plan": 1.0,
@@ -73,12 +73,18 @@ class SimulatedAdapter:
 
     def __init__(self, settings: SimulatedProvider) -> None:
         self._settings = settings
-        scenario = load_scenario(settings.scenario) if settings.scenario else None
-        self._rules = Rules(scenario) if scenario else None
-        self._seed = settings.seed if scenario is None or scenario.seed is None else scenario.seed
-        self._latency = settings.latency_seconds
-        if scenario is not None and scenario.latency_seconds is not None:
-            self._latency = scenario.latency_seconds
+        self._seed, self._latency = settings.seed, settings.latency_seconds
+        self._rules: Rules | None = None
+        self._character = character(settings.seed)
+        if settings.scenario is not None:
+            self._follow(load_scenario(settings.scenario))
+
+    def _follow(self, scenario: Scenario) -> None:
+        """What a scenario does not script is calm, unless it names a seed: its author knows what else is to happen."""
+        self._rules = Rules(scenario)
+        self._character = CALM if scenario.seed is None else character(scenario.seed)
+        self._seed = self._seed if scenario.seed is None else scenario.seed
+        self._latency = self._latency if scenario.latency_seconds is None else scenario.latency_seconds
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request, after the configured latency. Raises an LLMError where scenario or seed say so."""
@@ -88,7 +94,7 @@ class SimulatedAdapter:
             time.sleep(latency)
         if rule is not None and rule.fail is not None:
             raise rule.fail.error(_estimated(request, ""))
-        text = simulated_answer(request, self._seed) if rule is None else _scripted(rule, request, self._seed)
+        text = self._text(rule, request)
         return LLMResponse(
             text=text,
             usage=_estimated(request, text),
@@ -97,13 +103,19 @@ class SimulatedAdapter:
             synthetic=True,
         )
 
+    def _text(self, rule: Rule | None, request: LLMRequest) -> str:
+        if rule is not None and rule.text is not None:
+            return rule.text
+        if rule is not None and rule.answers:
+            return _filled(rule.answer, _situation(request, self._seed, CALM))
+        return _simulated(_situation(request, self._seed, self._character))
 
-def simulated_answer(request: LLMRequest, seed: int) -> str:
-    """The text that the seed's character answers. Raises ServerFailed where the character fails."""
-    situation = _situation(request, seed, character(seed))
+
+def _simulated(situation: Situation) -> str:
+    """The text that the character answers. Raises ServerFailed where the character fails."""
     if _fails(situation):
         raise ServerFailed(
-            f"the simulated provider fails every such `{request.call}` call with seed {seed}",
+            f"the simulated provider fails every such `{situation.request.call}` call with seed {situation.seed}",
             status=500,
             hint="This is what the seed asks for. Choose another one with provider.seed=0, or a real provider.",
         )
@@ -150,7 +162,7 @@ def _fails(situation: Situation) -> bool:
 
 
 def _spoiled(text: str, situation: Situation) -> str:
-    """The answer as an untidy model would give it: a step's cut off, others without a property; a repair is in order."""
+    """The answer as an untidy model gives it: a step's cut off, others without a property. Repairs are in order."""
     call = situation.request.call
     value = json.loads(text)
     if situation.rng.random() >= _SPOILED.get(call, 0) or not isinstance(value, dict):
@@ -161,18 +173,13 @@ def _spoiled(text: str, situation: Situation) -> str:
     return _text({name: member for name, member in value.items() if name != dispensable})
 
 
-def _scripted(rule: Rule, request: LLMRequest, seed: int) -> str:
-    """A rule's raw text, or its answer with what is missing taken from an untroubled simulated one."""
-    if rule.text is not None:
-        return rule.text
-    if not rule.answers:
-        return simulated_answer(request, seed)
-    situation = _situation(request, seed, CALM)
-    answer = rule.answer
+def _filled(answer: Any, situation: Situation) -> str:
+    """A scripted answer, what is missing taken from a calm simulated one, deeper down the least there can be."""
+    schema = situation.request.schema
     if isinstance(answer, dict) and isinstance(calm := _answer(situation), dict):
-        required = request.schema.get("required", ())
+        required = schema.get("required", ())
         answer = {**{name: value for name, value in calm.items() if name in required}, **answer}
-    return _text(completed(request.schema, answer, situation.rng))
+    return _text(completed(schema, answer, situation.rng))
 
 
 def _digest(request: LLMRequest, seed: int) -> str:
