@@ -91,7 +91,7 @@ class Retry:
         error, made = _failure(state), state.attempt_number
         asked, most = _asked(error), self._settings.max_seconds
         if asked > most:
-            why = f"the server asks to wait {asked:g} s, more than retry.max_seconds={most:g}"
+            why = f"the server asks to wait {asked:g} s, more than provider.retry.max_seconds={most:g}"
         else:
             why = "no more are made"
         last = copy.copy(error)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CLOSING_SECONDS = 5.0
 NO_KEY = "none"
+SHORTEST_SECRET = 8
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -77,7 +78,7 @@ class OpenAIAdapter:
             settings.base_url or DEFAULT_BASE_URL,
             settings.api_key_env,
             settings.timeout_seconds,
-            tuple(filter(None, (self._api_key, *self._headers.values()))),
+            _secrets(self._api_key, self._headers),
         )
         self._connection: _Connection | None = None
 
@@ -182,6 +183,12 @@ def wire_body(request: LLMRequest, settings: OpenAIProvider) -> dict[str, Any]:
             "json_schema": {"name": request.call, "schema": request.schema, "strict": request.strict},
         },
     } | {name: value for name, value in optional.items() if value is not None}
+
+
+def _secrets(key: str | None, headers: Mapping[str, str]) -> tuple[str, ...]:
+    """What is never shown, longest first: the key, the headers' values, and a token that follows a scheme in one."""
+    tokens = [word for value in headers.values() for word in value.split() if len(word) >= SHORTEST_SECRET]
+    return tuple(sorted({*filter(None, [key]), *filter(None, headers.values()), *tokens}, key=len, reverse=True))
 
 
 def _check_sendable(settings: OpenAIProvider, key: str | None, headers: Mapping[str, str]) -> None:

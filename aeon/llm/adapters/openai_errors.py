@@ -188,8 +188,8 @@ def _connection(_kind: type[LLMError], error: BaseException, endpoint: Endpoint)
 
 
 def _timed_out(error: BaseException) -> bool:
-    """By what is behind it: the transport calls some broken connections timeouts."""
-    return any(isinstance(cause, TimeoutError) for cause in causes(error))
+    """By what is behind it: the transport calls some broken connections timeouts, and the system has its own."""
+    return any(isinstance(cause, TimeoutError) and cause.errno is None for cause in causes(error))
 
 
 def _not_an_api(_kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> LLMError:

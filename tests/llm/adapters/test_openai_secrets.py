@@ -21,19 +21,20 @@ def everything_said(failure: BaseException) -> str:
     return said
 
 
-@pytest.mark.parametrize("echo", [f"Incorrect API key provided: {KEY}", "header was team-secret"])
+@pytest.mark.parametrize("echo", [f"Incorrect API key: {KEY}", "header was team-secret", "token 0123456789abcdef"])
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 200])
 def test_no_secret_is_shown_even_if_the_server_echoes_it(
     status: int, echo: str, openai_server: OpenAIServer, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     openai_server.script["plan"] = Failure(status, body={"error": {"message": echo, "code": echo}})
-    adapter = connect(headers={"X-Team": "team-secret"})
+    adapter = connect(headers={"X-Team": "team-secret", "Proxy-Token": "Bearer 0123456789abcdef"})
     with pytest.raises(ProviderError) as raised:
         adapter.complete(request())
     shown = everything_said(raised.value) + repr(adapter) + caplog.text
     assert KEY not in shown
     assert "team-secret" not in shown
+    assert "0123456789abcdef" not in shown
     assert "[secret]" in raised.value.message
 
 
