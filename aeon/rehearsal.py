@@ -42,15 +42,14 @@ class NotSent(LLMError):
     """Raised in place of an answer: a rehearsal asks no model."""
 
 
-class _Noting(PromptLibrary):
-    """A prompt library that notes the variables each call is rendered with."""
+class _Checking(PromptLibrary):
+    """A prompt library that checks the templates of each call that is rendered."""
 
     def __init__(self, prompts: PromptLibrary) -> None:
         self._prompts = prompts
-        self.noted: list[tuple[CallName, Mapping[str, Any]]] = []
 
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
-        self.noted.append((call, variables))
+        self._prompts.check({call: variables})
         return self._prompts.render(call, variables)
 
 
@@ -67,10 +66,7 @@ class _Recorder:
 
 def check(shared: Process) -> None:
     """Try every template with its call's variables. Raises PromptError naming file and line."""
-    noting = _Noting(shared.prompts)
-    _rehearse(replace(shared, prompts=noting), "An example task.", {"example": "An example input."})
-    for call, variables in noting.noted:
-        shared.prompts.check({call: variables})
+    _rehearse(replace(shared, prompts=_Checking(shared.prompts)), "An example task.", {"example": "An example input."})
 
 
 def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> Rendered:

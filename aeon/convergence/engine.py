@@ -15,9 +15,8 @@ from aeon.convergence.models import (
 from aeon.errors import ConfigError
 from aeon.llm.exchange import FieldError, InvalidAnswer
 from aeon.llm.interface import LLMAdapter
-from aeon.plan.graph import answer_steps, answer_text
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.views import memory_view, outputs_view, plan_view
+from aeon.plan.views import answer_view, memory_view, outputs_view, plan_view
 from aeon.structured import StructuredCaller
 from aeon.validation.models import SemanticValidationReport
 
@@ -163,14 +162,11 @@ def _variables(
     criteria: Mapping[str, str],
     memory: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    final = answer_steps(plan)
     return {
         "task": plan.task,
         "plan": plan_view(plan),
         "outputs": outputs_view(plan.steps, outputs),
-        "answer": answer_text(plan),
-        "answer_steps": [step.step_id for step in final],
-        "answer_is_one_output": len(final) == 1 and final[0].step_id in outputs,
+        "answer": answer_view(plan, outputs),
         "issues": [issue.model_dump(exclude_none=True) for issue in report.issues],
         "criteria": [{"name": name, "description": words} for name, words in criteria.items()],
         "memory": memory_view(memory, outputs),

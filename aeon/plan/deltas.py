@@ -56,10 +56,11 @@ def apply_actions(
     """Apply the actions that can be applied together, refuse the others (FR-009, FR-010, FR-069, FR-070, FR-083).
 
     `subplans` holds the subplan of each SUBPLAN_CREATE's target. `max_steps` bounds the plan: what makes it longer is
-    refused, last first; and so is the removal of the only step. With `one_final_step` actions are refused, last first, until exactly one live step is final.
-    The plan is then in stable topological order and renumbered; unchanged steps are shared with the old plan, which is
-    itself returned when nothing changed. Executed steps keep everything they gave; only `status` and `replaced_by` of
-    one change. Raises PlanError when the plan has a cycle that no action takes part in.
+    refused, last first; so is the removal of the only step. With `one_final_step` actions are refused, last first,
+    until exactly one live step is final. The plan is then in stable topological order and renumbered; unchanged steps
+    are shared with the old plan, which is itself returned when nothing changed. Executed steps keep everything they
+    gave; only `status` and `replaced_by` of one change. Raises PlanError when the plan has a cycle that no action takes
+    part in.
     """
     late: dict[int, str] = {}
     while True:

@@ -17,7 +17,7 @@ OWN = -1
 """The number of edges that the plan had before."""
 
 _PLANNED = ("description", "provides", "handoff_to_next", "tool", "agent", "arguments")
-_RETRIED = {"status": "pending", "clarity_state": None, "clarity_reason": None, "errors": (), "incomplete": False}
+_RETRIED = {"status": "pending", "clarity_state": None, "errors": (), "incomplete": False}
 _HELPFUL = ("pending", "running", "complete")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from aeon.plan.graph import answer_steps, answer_text
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
 
 _SHOWN = (
@@ -79,4 +80,14 @@ def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
     """The output of every step that has one and whose place no other step has taken."""
     return {
         step.step_id: step.step_output for step in steps if step.step_output is not None and step.replaced_by is None
+    }
+
+
+def answer_view(plan: Plan, outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer as it stands; `is_one_output` when it is one of the outputs that are shown anyway."""
+    steps = [step.step_id for step in answer_steps(plan)]
+    return {
+        "text": answer_text(plan),
+        "steps": steps,
+        "is_one_output": len(steps) == 1 and steps[0] in outputs,
     }

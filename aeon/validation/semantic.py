@@ -10,9 +10,8 @@ from typing import Any
 
 from aeon.llm.exchange import FieldError, InvalidAnswer
 from aeon.llm.interface import LLMAdapter, current_site
-from aeon.plan.graph import answer_text
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.views import memory_view, outputs_view, plan_view, step_view
+from aeon.plan.views import answer_view, memory_view, outputs_view, plan_view, step_view
 from aeon.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.models import SemanticValidationReport, ValidationIssue
@@ -82,7 +81,7 @@ class SemanticValidator:
             "plan": plan_view(shown),
             "steps": [step_view(step) for step in steps],
             "outputs": outputs_view(shown.steps, outputs),
-            "answer": answer_text(shown),
+            "answer": answer_view(shown, outputs),
             "memory": memory_view(memory, outputs),
             "structural_findings": [finding.message for finding in findings],
             "tools": self._registry.describe() if self._registry else [],

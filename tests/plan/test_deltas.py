@@ -126,7 +126,7 @@ def test_modify_makes_a_blocked_step_pending_and_keeps_its_output_for_the_retry(
     result = apply_actions(plan_of(done("a"), blocked("b", "a")), [modify("b", "a")])
     made = result.plan.step("b")
     assert (made.status, made.step_output) == ("pending", "half of b")
-    assert (made.clarity_state, made.clarity_reason, made.description) == (None, None, "done better")
+    assert (made.clarity_state, made.clarity_reason, made.description) == (None, "what is meant?", "done better")
 
 
 @pytest.mark.parametrize("status", ["complete", "failed", "running"])

@@ -1,0 +1,77 @@
+"""A kernel on a scripted model, with whatever a test wants to be different."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from aeon import events
+from aeon.adaptive.heuristics import AdaptiveDepth
+from aeon.adaptive.models import TTLTable
+from aeon.convergence.engine import ConvergenceEngine
+from aeon.kernel.executor import StepExecutor
+from aeon.kernel.orchestrator import Orchestrator
+from aeon.kernel.settings import RefinementSettings
+from aeon.kernel.state import Outcome
+from aeon.llm.interface import LLMAdapter
+from aeon.plan.recursive import RecursivePlanner
+from aeon.refinement.refiner import Refiner
+from aeon.structured import StructuredCaller
+from aeon.validation.semantic import SemanticValidator
+
+TASK = "make tea"
+
+
+def kernel(
+    model: LLMAdapter,
+    *,
+    ttl: int | None = None,
+    refinement: RefinementSettings | None = None,
+    seen: list[events.Recorded] | None = None,
+    answer_schema: dict[str, Any] | None = None,
+    max_steps: int = 100,
+    ask: Any = None,
+    **options: Any,
+) -> Orchestrator:
+    """An orchestrator; `ttl` fixes the allocation, `seen` collects the events."""
+    stream = events.EventStream([seen.append] if seen is not None else [])
+    structured = StructuredCaller(model, emit=stream.emit)
+    planner = RecursivePlanner(model, structured=structured, answer_schema=answer_schema, max_steps=max_steps)
+    validator = SemanticValidator(model, structured=structured)
+    limit = {} if ttl is None else {"global_ttl_limit": ttl}
+    final = answer_schema is not None
+    return Orchestrator(
+        model,
+        ConvergenceEngine(model, structured=structured),
+        validator,
+        planner,
+        AdaptiveDepth(model, structured=structured, table=TTLTable(), **limit),
+        executor=StepExecutor(model, structured=structured, emit=stream.emit, answer_schema=answer_schema),
+        refiner=Refiner(planner, validator, refinement, ask=ask, one_final_step=final, max_steps=max_steps),
+        requires_final_step=final,
+        stream=stream,
+        **options,
+    )
+
+
+def run(model: LLMAdapter, **options: Any) -> Outcome:
+    return kernel(model, **options).run(TASK)
+
+
+def phases(outcome: Outcome, number: int) -> list[str]:
+    """The phases of a pass, those not done with their outcome."""
+    record = outcome.history.passes[number]
+    return [p.phase if p.outcome == "done" else f"{p.phase} {p.outcome}" for p in record.phases]
+
+
+def statuses(outcome: Outcome) -> dict[str, str]:
+    plan = outcome.state.plan
+    return {step.step_id: step.status for step in plan.steps} if plan else {}
+
+
+def advisories(outcome: Outcome, kind: str) -> list[str]:
+    return [a.message for a in outcome.state.advisories if a.kind == kind]
+
+
+def names(seen: Sequence[events.Recorded]) -> list[str]:
+    return [type(recorded.event).__name__ for recorded in seen]
