@@ -23,7 +23,8 @@ _STYLES = {
     "pending": "dim",
     "replaced": "dim",
 }
-_MOST_STEPS = 14
+_LEAST_STEPS, _MOST_STEPS = 4, 14
+_AROUND_STEPS = 2
 _NEXT_PENDING = 2
 
 
@@ -68,11 +69,18 @@ def glyphs(encoding: str) -> Glyphs:
 
 
 def picture(view: RunView, now: datetime, width: int, height: int, signs: Glyphs) -> Group:
-    """A run as it stands, in at most `height - 1` lines of `width` cells."""
-    above = [*_banner(view, width), *_head(view, now, width, signs)]
-    below = [*_scores(view, width, signs), *_foot(view, width, signs)]
-    room = max(3, height - 1 - len(above) - len(below) - 2)
-    return Group(*above, *_steps(view, now, width, min(room, _MOST_STEPS), signs), *below)
+    """A run as it stands, in at most `height - 1` lines of `width` cells, from 12 lines of 40 cells up.
+
+    Where there is no room for everything, the scores give way first, then the notes, then steps.
+    """
+    above = [*_banner(view, width, SIMULATED[:1]), *_head(view, now, width, signs)]
+    foot = _foot(view, width, signs)
+    room = height - 1 - len(above) - _AROUND_STEPS
+    below = next(
+        (part for part in ([*_scores(view, width, signs), *foot], foot) if room - len(part) >= _LEAST_STEPS), []
+    )
+    rows = max(1, min(room - len(below), _MOST_STEPS))
+    return Group(*above, *_steps(view, now, width, rows, signs), *below)
 
 
 def ending(view: RunView, width: int, signs: Glyphs) -> Group:
@@ -85,7 +93,7 @@ def ending(view: RunView, width: int, signs: Glyphs) -> Group:
     table.add_column(overflow="fold")
     for name, text in facts(view):
         table.add_row(f"  {name}", Text(text))
-    return Group(*_banner(view, width), first, table)
+    return Group(*_banner(view, width, SIMULATED), first, table)
 
 
 def shown(steps: Iterable[StepView], rows: int) -> list[StepView]:
@@ -107,11 +115,11 @@ def shown(steps: Iterable[StepView], rows: int) -> list[StepView]:
     return [view for view in steps if view.step.step_id in chosen]
 
 
-def _banner(view: RunView, width: int) -> list[Text]:
+def _banner(view: RunView, width: int, said: Iterable[str]) -> list[Text]:
     if not view.synthetic:
         return []
     style = "bold black on yellow"
-    return [Text(f" {part}".ljust(width), style) for line in SIMULATED for part in _wrapped(line, width - 2)]
+    return [Text(f" {part}".ljust(width), style) for line in said for part in _wrapped(line, width - 2)]
 
 
 def _head(view: RunView, now: datetime, width: int, signs: Glyphs) -> list[Text]:

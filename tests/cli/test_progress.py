@@ -155,12 +155,15 @@ def test_every_moment_of_a_run_fits_the_width_of_the_terminal(width: int, height
 
 @pytest.mark.parametrize("told", [realistic_run(synthetic=True), chain_run(100)])
 @pytest.mark.parametrize("width", [80, 40])
-def test_every_moment_of_a_run_fits_the_height_of_the_terminal(told: Sequence[e.Recorded], width: int) -> None:
+@pytest.mark.parametrize("height", [50, 24, 18, 12])
+def test_every_moment_of_a_run_fits_the_height_of_the_terminal(
+    told: Sequence[e.Recorded], width: int, height: int
+) -> None:
     view = RunView()
     for number, recorded in enumerate(told):
         view(recorded)
-        if number % 7 == 0:
-            assert len(drawn(view, width, 24)) < 24
+        if number % 11 == 0:
+            assert len(drawn(view, width, height)) < height
 
 
 def test_the_picture_shows_what_runs_what_is_blocked_and_what_is_left() -> None:
