@@ -93,7 +93,8 @@ def _told(event: e.Event, view: RunView) -> list[str]:
         case e.PlanMade():
             return _plan(event)
         case e.PassStarted():
-            return [f"pass {event.pass_number}  started  TTL {event.ttl_remaining}  ready: {_listed(event.ready)}"]
+            ready = f"  ready: {_listed(event.ready)}" if event.ready else ""
+            return [f"pass {event.pass_number}  started  TTL {event.ttl_remaining}{ready}"]
         case e.PassFinished():
             end = "finished" if event.complete else "cut short"
             return [f"pass {event.pass_number}  {end}  TTL {event.ttl_remaining}"]
@@ -204,4 +205,4 @@ def _target(call: str, step_id: str | None) -> str:
 
 def _listed(names: tuple[str, ...] | list[str]) -> str:
     shown = ", ".join(one_line(name) for name in names[:8])
-    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown or "none"
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown
