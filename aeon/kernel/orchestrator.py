@@ -146,8 +146,8 @@ class Orchestrator:
             report, assessment = self._evaluate(this)
             if self._is_converged(assessment):
                 return "converged"
-            if self._ttl.remaining == 0:
-                raise TTLExpired("phase_boundary")
+            if not self.affordable():
+                raise TTLExpired("phase_boundary" if this.complete else "mid_phase")
             if number == self._limits.max_passes:
                 return "max_passes"
             stuck = self._refine_pass(this, report.issues if report else (), assessment)
@@ -251,7 +251,7 @@ class Orchestrator:
                     lambda: self.convergence_engine.assess(report, plan, steps, outputs, self._criteria),
                 )
             this.evaluation = EvaluationResults(validation_report=report, convergence=assessment or UNAVAILABLE)
-            this.complete = True
+            this.complete = assessment is not None or self.affordable()
             misses = 0 if assessment else self._state.unavailable_evaluations + 1
             self._update(unavailable_evaluations=misses, **({"assessment": assessment} if assessment else {}))
             self._stream.emit(
@@ -339,7 +339,7 @@ class Orchestrator:
         issues, states = list(report.issues) if report else [], list(this.clarity_states.values())
         before, task = self._state.profile, self._current_plan.task
         mismatch = complexity_mismatch(not assessment.converged, issues, states)
-        if before is None or not mismatch or self._ttl.remaining == 0:
+        if before is None or not mismatch or not self.affordable():
             return
         with self._phase("D", "PROFILE") as phase:
             try:
@@ -452,7 +452,7 @@ class Orchestrator:
         state = self._state
         assert state.profile is not None
         assert state.depth is not None
-        if self._ttl.remaining == 0:
+        if not self.affordable():
             raise TTLExpired("phase_boundary" if number > 1 else "mid_phase")
         this = OpenPass(number, state.plan, self._ttl, state.profile, state.depth)
         self._pass = this

@@ -1,0 +1,175 @@
+"""The budget: what is charged, when it ends, and what is given back (RULES 2; FR-006, FR-062 to FR-064)."""
+
+from __future__ import annotations
+
+import pytest
+
+from aeon.errors import ServerFailed
+from aeon.events import CycleStarted
+from aeon.kernel.ttl import TTL, TTLExpired
+from tests.kernel.build import kernel, phases, run, statuses
+from tests.support.scripted_model import (
+    ScriptedModel,
+    assessment,
+    blocked,
+    issue,
+    modify,
+    plan,
+    planned,
+    refinement,
+    report,
+    unfinished,
+)
+
+TWO_LAYERS = plan("a", planned("b", "a"))
+
+
+def test_a_charge_takes_one_and_an_empty_budget_takes_none():
+    ttl = TTL(allocated=1).charged()
+    assert (ttl.remaining, ttl.used) == (0, 1)
+    with pytest.raises(TTLExpired) as expired:
+        ttl.charged()
+    assert expired.value.point == "mid_phase"
+
+
+@pytest.mark.parametrize(("remaining", "size"), [(1, 1), (2, 1), (3, 1), (4, 2), (10, 8)])
+def test_a_batch_leaves_two_cycles_to_evaluate_it(remaining, size):
+    assert TTL(allocated=remaining).batch_size == size
+
+
+def test_every_structured_call_costs_one_cycle_but_the_first_profile():
+    model = ScriptedModel(plan=TWO_LAYERS, convergence=[unfinished(), assessment()])
+    seen = []
+    outcome = run(model, seen=seen, execution=None)
+    cycles = [r.event.site.cycle for r in seen if isinstance(r.event, CycleStarted)]
+    assert cycles == [0, *range(1, len(model.requests))]
+    assert outcome.state.ttl_used == len(model.requests) - 1
+    remaining = [r.event.ttl_remaining for r in seen if isinstance(r.event, CycleStarted)]
+    assert remaining[0] is None
+    assert remaining[1:] == [outcome.state.ttl_allocated - used for used in cycles[1:]]
+
+
+def test_repairs_are_part_of_their_cycle():
+    good = unfinished()
+    model = ScriptedModel(convergence=["not json", assessment()], repair=[good])
+    outcome = run(model)
+    used = outcome.state.ttl_used
+    assert model.calls.count("repair") == 1
+    assert used == len([c for c in model.calls if c != "repair"]) - 1
+
+
+def test_expiry_after_an_assessment_is_at_the_phase_boundary_and_completes_the_pass():
+    # plan, validate, refine, a, validate, converge
+    outcome = run(ScriptedModel(plan=TWO_LAYERS, convergence=unfinished(0.4)), ttl=6)
+    response = outcome.ttl_expiration
+    assert outcome.termination_reason == response.termination_reason == response.result_type == "ttl_expired"
+    assert response.converged is False
+    assert response.expiration_point == "phase_boundary"
+    assert response.latest_pass_result == {
+        "pass_number": 1,
+        "answer": "output of a",
+        "outputs": {"a": "output of a"},
+    }
+    assert response.partial_result is None
+    metadata = response.ttl_expired_metadata
+    assert (metadata.completeness_score, metadata.coherence_score, metadata.pass_number) == (0.4, 1.0, 1)
+    assert metadata.reason_codes == ("incomplete",)
+    assert outcome.history.passes[1].complete
+    assert outcome.answer == "output of a"
+
+
+@pytest.mark.parametrize("ttl", [4, 5])
+def test_expiry_before_any_assessment_is_mid_phase_with_a_partial_result_and_no_scores(ttl):
+    outcome = run(ScriptedModel(plan=TWO_LAYERS, convergence=unfinished()), ttl=ttl)
+    response = outcome.ttl_expiration
+    assert response.expiration_point == "mid_phase"
+    assert response.latest_pass_result is None
+    assert response.partial_result == {
+        "pass_number": 1,
+        "answer": "output of a",
+        "outputs": {"a": "output of a"},
+        "incomplete_steps": ["b"],
+    }
+    assert response.ttl_expired_metadata.completeness_score is None
+    assert not outcome.history.passes[1].complete
+    assert phases(outcome, 1)[-1] == "EVALUATE abandoned"
+
+
+@pytest.mark.parametrize("ttl", [1, 2])
+def test_expiry_before_execution_gives_an_empty_partial_result(ttl):
+    outcome = run(ScriptedModel(plan=TWO_LAYERS), ttl=ttl)
+    assert outcome.ttl_expiration.expiration_point == "mid_phase"
+    assert outcome.ttl_expiration.partial_result["outputs"] == {}
+    assert outcome.answer == ""
+    assert statuses(outcome) == {"a": "pending", "b": "pending"}
+
+
+def test_a_budget_of_just_the_planning_expires_before_the_first_pass():
+    outcome = run(ScriptedModel(plan=TWO_LAYERS), ttl=3)
+    assert outcome.ttl_expiration.expiration_point == "mid_phase"
+    assert [p.pass_number for p in outcome.history.passes] == [0]
+
+
+def test_expiry_in_a_later_pass_gives_back_the_latest_completed_one():
+    # 6 cycles to the end of pass 1, then b; the evaluation of pass 2 is not affordable
+    outcome = run(ScriptedModel(plan=TWO_LAYERS, convergence=unfinished(0.4)), ttl=7)
+    response = outcome.ttl_expiration
+    assert response.expiration_point == "mid_phase"
+    assert response.latest_pass_result["pass_number"] == 1
+    assert response.partial_result is None
+    assert outcome.answer == "output of a"
+    assert statuses(outcome)["b"] == "complete"
+
+
+def test_steps_beyond_the_budget_stay_pending_and_are_marked_incomplete():
+    # 3 for planning, 2 kept for evaluation: one step of three can start
+    outcome = run(ScriptedModel(plan=plan("a", "b", "c"), semantic_validation=[report(), ServerFailed("x")]), ttl=5)
+    assert statuses(outcome) == {"a": "complete", "b": "pending", "c": "pending"}
+    incomplete = [step.step_id for step in outcome.state.plan.steps if step.incomplete]
+    assert incomplete == ["b", "c"]
+    assert outcome.ttl_expiration.partial_result["incomplete_steps"] == incomplete
+
+
+def test_an_unaffordable_fragment_validation_refuses_the_changes():
+    # plan, validate, refine, a, validate, converge, refine: nothing is left to validate the change
+    model = ScriptedModel(
+        plan=plan("a"),
+        step=blocked(),
+        refinement=[refinement(), refinement(modify("a"))],
+        convergence=unfinished(),
+    )
+    outcome = run(model, ttl=7)
+    (refused,) = outcome.state.refused
+    assert "budget" in refused.reason
+    assert statuses(outcome) == {"a": "invalid"}
+
+
+def test_an_unaffordable_profile_update_is_not_made():
+    model = ScriptedModel(
+        plan=plan("a", "b"),
+        step=blocked(),
+        semantic_validation=[report(), report(issue())],
+        refinement=refinement(),
+        convergence=unfinished(),
+    )
+    outcome = run(model, ttl=8)
+    assert model.calls.count("task_profile") == 1
+    assert outcome.termination_reason == "stalled"
+
+
+def test_a_smaller_profile_may_shrink_the_budget_but_leaves_three_cycles():
+    from tests.support.scripted_model import clear, profile
+
+    model = ScriptedModel(
+        task_profile=[profile(5), profile(1)],
+        semantic_validation=[report(), report(issue()), report()],
+        step=[blocked(), clear("done")],
+        refinement=[refinement(), refinement(modify("only"))],
+        convergence=[unfinished(), assessment()],
+    )
+    orchestrator = kernel(model)
+    outcome = orchestrator.run("x")
+    assert outcome.history.profile_transitions[0].ttl_before == 58
+    used = outcome.history.profile_transitions[0].ttl_after
+    assert used == 18
+    assert outcome.converged
