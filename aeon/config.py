@@ -157,7 +157,7 @@ def configuration_hash(settings: Settings) -> str:
 
 
 def _plain(cfg: DictConfig) -> dict[str, Any]:
-    own = OmegaConf.masked_copy(cfg, [name for name in cfg if name != "hydra"])
+    own = OmegaConf.masked_copy(cfg, [str(name) for name in cfg if name != "hydra"])
     try:
         values = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
@@ -217,7 +217,7 @@ def _require_prices(settings: Settings) -> None:
 
 def _without_paths(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(name): _without_paths(item) for name, item in value.items() if not isinstance(item, Path)}
+        return {str(name): _without_paths(item) for name, item in value.items() if not isinstance(item, Path | None)}
     if isinstance(value, list | tuple):
         return [_without_paths(item) for item in value]
     return value

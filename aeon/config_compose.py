@@ -10,15 +10,19 @@ from typing import Any
 
 import hydra
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from hydra.version import VersionBase
+from hydra.initialize import get_gh_backup, restore_gh_from_backup
+from hydra.version import VersionBase, setbase
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from aeon.config_problems import NOT_A_KEY, composition_error
+from aeon.config_problems import NOT_A_KEY, composition_error, not_an_option
 from aeon.errors import ConfigError
 from aeon.resources import resource_root
 
@@ -31,6 +35,22 @@ _HYDRA_ERRORS = (HydraException, OmegaConfBaseException)
 def packaged_config_dir() -> Path:
     """The folder of the packaged configuration."""
     return resource_root() / "conf"
+
+
+def search_path(config_dir: str | Path | None) -> ConfigSearchPath:
+    """Where configuration is looked for: a person's own folder, if there is one, then the packaged one.
+
+    Raises ConfigError when there is no such folder.
+    """
+    packaged = packaged_config_dir()
+    if config_dir is None:
+        return create_config_search_path(str(packaged))
+    folder = Path(config_dir).expanduser().resolve()
+    if not folder.is_dir():
+        raise ConfigError(f"{folder}: there is no such configuration folder")
+    path = create_config_search_path(str(folder))
+    path.prepend("aeon", f"file://{packaged}", anchor=SearchPathQuery(provider="schema"))
+    return path
 
 
 def compose(
@@ -47,10 +67,11 @@ def compose(
     """
     given = list(overrides)
     with _hydra_in(config_dir):
-        extra = _packaged_search_path(given) if config_dir is not None else []
         for _ in range(len(given) + 1):
             try:
-                return hydra.compose(config_name, [*given, *extra], return_hydra_config=with_hydra)
+                return hydra.compose(config_name, given, return_hydra_config=with_hydra)
+            except ValueError as error:
+                raise not_an_option(error, _parsed(given)) from None
             except _HYDRA_ERRORS as error:
                 index = _position_of_unknown_key(str(error), given)
                 if index is None:
@@ -92,14 +113,6 @@ def _parsed(overrides: Sequence[str]) -> list[Override]:
         raise composition_error(error) from None
 
 
-def _packaged_search_path(overrides: Sequence[str]) -> list[str]:
-    """The packaged configuration at the end of Hydra's search path, behind a person's own entries."""
-    own = [override.value() for override in _parsed(overrides) if override.key_or_group == "hydra.searchpath"]
-    paths = [path for entries in own if isinstance(entries, list) for path in entries]
-    listed = ",".join(f"'{path}'" for path in (*paths, f"file://{packaged_config_dir()}"))
-    return [f"hydra.searchpath=[{listed}]"]
-
-
 def _position_of_unknown_key(message: str, overrides: Sequence[str]) -> int | None:
     match = NOT_A_KEY.match(message)
     if match is None or match[1].startswith("hydra."):
@@ -124,13 +137,13 @@ def full_errors() -> Iterator[None]:
 @contextmanager
 def _hydra_in(config_dir: str | Path | None) -> Iterator[None]:
     """Hydra initialised in a folder; afterwards its global state is as it was before."""
-    folder = Path(config_dir).expanduser().resolve() if config_dir is not None else packaged_config_dir()
-    if not folder.is_dir():
-        raise ConfigError(f"{folder}: there is no such configuration folder")
-    version = VersionBase.instance()
+    version, backup = VersionBase.instance(), get_gh_backup()
     before = version.getbase()
+    setbase(HYDRA_VERSION_BASE)
     try:
-        with hydra.initialize_config_dir(str(folder), job_name="aeon", version_base=HYDRA_VERSION_BASE):
-            yield
+        GlobalHydra.instance().clear()
+        Hydra.create_main_hydra2("aeon", search_path(config_dir))
+        yield
     finally:
+        restore_gh_from_backup(backup)
         version.version_base = before

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, get_args
 
+from hydra.core.override_parser.types import Override
 from hydra.errors import MissingConfigException, OverrideParseException
 from pydantic import BaseModel
 from pydantic import ValidationError as PydanticError
@@ -51,6 +52,16 @@ def composition_error(error: Exception) -> ConfigError:
     if unknown:
         return ConfigError(f"{unknown[1]}: there is no such key or group")
     return ConfigError(_without_hydra_advice(str(error)))
+
+
+def not_an_option(error: ValueError, overrides: Iterable[Override]) -> ConfigError:
+    """A group for which something else than a name was given; Hydra does not say which one."""
+    top = [override for override in overrides if "." not in override.key_or_group]
+    wrong = [str(override.input_line) for override in top if not isinstance(override.value(), str | dict)]
+    return ConfigError(
+        f"{', '.join(wrong)}: {error}",
+        hint="A group is chosen by an option's name (ttl=small); a key in it is set by its path (ttl.base=20).",
+    )
 
 
 def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:

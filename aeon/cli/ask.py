@@ -9,8 +9,8 @@ from aeon.plan.models import FollowUpQuestion
 
 
 def ask(question: FollowUpQuestion) -> str | None:
-    """Put a question and wait for a line; None, which keeps the assumption, for an empty one or the end of input."""
-    say(
-        f"\nQuestion: {question.question}\n  Assumed meanwhile: {question.assumption}\n  Your answer (Enter keeps that):"
-    )
+    """Put a question and wait for a line; None, which keeps the assumption, for an empty one or no more input."""
+    say(f"\nQuestion: {question.question}")
+    say(f"  Assumed meanwhile: {question.assumption}")
+    say("  Your answer (Enter keeps the assumption):")
     return sys.stdin.readline().strip() or None

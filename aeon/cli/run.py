@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from hydra._internal.hydra import Hydra
-from hydra._internal.utils import create_config_search_path
-from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
 from hydra.types import RunMode, TaskFunction
@@ -75,11 +73,8 @@ def _start(given: Arguments, directory: str, mode: RunMode, task: TaskFunction) 
     """Hand over to Hydra, as `hydra.main` would, but with its errors raised and what the job returned given back."""
     overrides = [*given.overrides, directory, f"hydra.mode={mode.name}"]
     setbase(config_compose.HYDRA_VERSION_BASE)
-    search_path = create_config_search_path(str(given.config_dir or config_compose.packaged_config_dir()))
-    packaged = f"file://{config_compose.packaged_config_dir()}"
-    search_path.prepend("aeon", packaged, anchor=SearchPathQuery(provider="schema"))
     try:
-        hydra = Hydra.create_main_hydra2("aeon", search_path)
+        hydra = Hydra.create_main_hydra2("aeon", config_compose.search_path(given.config_dir))
         start = hydra.multirun if mode == RunMode.MULTIRUN else hydra.run
         return start(config_name=given.config_name, task_function=task, overrides=overrides)
     except (HydraException, OmegaConfBaseException) as error:
