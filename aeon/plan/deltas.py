@@ -19,6 +19,7 @@ under a new id, only retire them (FR-069).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -138,14 +139,20 @@ def _unknown_references(draft: Draft) -> dict[int, str]:
 
 
 def _closed_cycle(draft: Draft) -> dict[int, str]:
-    """The last action that takes part in a cycle, if there is one."""
-    cycle = cycle_in({step_id: draft.edges[step_id] for step_id in draft.steps})
-    if not cycle:
+    """The action that closes a cycle: no earlier ones make one without it. Empty when there is no cycle."""
+    if not _cycle_up_to(draft, max(draft.numbers)):
         return {}
-    last = max(draft.edges[one][other] for one, other in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True))
-    if last == OWN:
+    numbers = sorted(draft.numbers)
+    closing = numbers[bisect_left(numbers, True, key=lambda number: bool(_cycle_up_to(draft, number)))]
+    cycle = _cycle_up_to(draft, closing)
+    if closing == OWN:
         raise PlanError(f"the plan has a cycle: {cycle_text(cycle)}", hint="Remove one of these dependencies.")
-    return {last: f"it would close a cycle: {cycle_text(cycle)}"}
+    return {closing: f"it would close a cycle: {cycle_text(cycle)}"}
+
+
+def _cycle_up_to(draft: Draft, last: int) -> tuple[str, ...]:
+    """A cycle among the edges that actions up to this one make."""
+    return cycle_in({one: [other for other, made in draft.edges[one].items() if made <= last] for one in draft.steps})
 
 
 def _emptied(draft: Draft, actions: Sequence[RefinementAction], accepted: Sequence[int]) -> dict[int, str]:

@@ -133,6 +133,11 @@ class Draft:
         """The steps with their dependencies, neither sorted nor renumbered yet; unchanged ones are shared."""
         return [self._finished(self.steps[step_id]) for step_id in self.order if step_id in self.steps]
 
+    @property
+    def numbers(self) -> set[int]:
+        """The numbers of all that made an edge, `OWN` for the plan itself."""
+        return {OWN, *(made for step_id in self.steps for made in self.edges[step_id].values())}
+
     def _finished(self, step: PlanStep) -> PlanStep:
         dependencies = tuple(self.edges[step.step_id])
         if tuple(dict.fromkeys(step.dependencies)) != dependencies:
@@ -191,5 +196,5 @@ class Draft:
                 seen.add(dependency)
                 number, heir = self.heirs[dependency]
                 followers = self.edges[dependency] if heir is None else {heir: number}
-                waiting += [(d, max(made, number, m)) for d, m in list(followers.items())[::-1]]
+                waiting += [(d, max(made, m)) for d, m in list(followers.items())[::-1]]
         return settled

@@ -9,14 +9,17 @@ from .builders import (
     assert_refused_whole,
     blocked,
     chain,
+    decompose,
     done,
     failed,
     mark_invalid,
+    modify,
     plan_of,
     remove,
     replace,
     shape,
     step,
+    subplan,
 )
 
 
@@ -150,3 +153,21 @@ def test_a_reported_inconsistency_neither_widens_nor_narrows_what_is_allowed(fla
     pending = apply_actions(plan, [action("MODIFY", "b", step("b"), inconsistency_detected=flag)])
     retired = apply_actions(plan, [action("STEP_MARK_INVALID", "a", inconsistency_detected=flag)])
     assert pending.refused == retired.refused == ()
+
+
+def test_a_replacement_takes_the_place_of_what_it_replaces() -> None:
+    plan = plan_of(step("a"), step("b"), step("c"))
+    assert list(shape(apply_actions(plan, [replace("b", "b2")]).plan)) == ["a", "b2", "c"]
+
+
+def test_a_replacement_that_is_later_made_to_depend_on_what_it_replaced_would_depend_on_itself() -> None:
+    plan = apply_actions(chain(), [replace("a", "a2")]).plan
+    assert_refused_whole(plan, apply_actions(plan, [modify("a2", "a")]), "depends on itself")
+
+
+def test_a_blocked_dependent_is_left_as_it_was_executed() -> None:
+    plan = plan_of(done("a"), blocked("b", "a"))
+    result = apply_actions(plan, [replace("a", "a2")]).plan
+    assert result.step("b").dependencies == ("a",)
+    again = apply_actions(result, [decompose("b")], subplans=subplan("b", step("x"))).plan
+    assert shape(again) == {"a": (), "a2": (), "b.x": ("a2",), "b": ("a2", "b.x")}

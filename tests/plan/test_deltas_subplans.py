@@ -141,3 +141,15 @@ def test_the_substeps_of_a_replaced_pending_step_belong_to_the_new_one() -> None
     result = apply_actions(plan, [replace("b", "n", "a")]).plan
     assert result.step("b.x").parent_step_id == "n"
     assert shape(result)["n"] == ("a", "b.x")
+
+
+def test_an_executed_substep_of_a_removed_step_is_not_touched() -> None:
+    plan = plan_of(done("p.x", parent_step_id="p"), step("p", "p.x"), step("c", "p"))
+    result = apply_actions(plan, [remove("p")]).plan
+    assert result.step("p.x") == plan.step("p.x").model_copy(update={"total_steps": 2})
+    assert shape(result) == {"p.x": (), "c": ("p.x",)}
+
+
+def test_a_substep_may_have_the_name_of_its_parent() -> None:
+    result = apply_actions(chain(), [decompose("b")], subplans=subplan("b", step("b"), step("x", "b")))
+    assert shape(result.plan)["b.x"] == ("b.b",)

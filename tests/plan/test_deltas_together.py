@@ -148,3 +148,35 @@ def test_subplans_are_read_only_inputs() -> None:
     before = {key: value.model_dump() for key, value in given.items()}
     apply_actions(chain(), [decompose("b")], subplans=given)
     assert {key: value.model_dump() for key, value in given.items()} == before
+
+
+def test_restating_a_dependency_does_not_close_a_cycle() -> None:
+    plan = plan_of(step("a"), step("b", "a"))
+    result = apply_actions(plan, [modify("a", "b"), modify("b", "a")])
+    assert [one.fragment for one in result.accepted] == ["b"]
+
+
+def test_a_removal_is_not_blamed_for_a_cycle_through_the_removed_step() -> None:
+    plan = plan_of(step("a"), step("x", "a"), step("c"))
+    result = apply_actions(plan, [modify("a", "c"), modify("c", "x"), remove("x")])
+    assert [one.fragment for one in result.accepted] == ["a", "x"]
+    assert shape(result.plan) == {"c": (), "a": ("c",)}
+
+
+def test_an_inherited_dependency_that_was_there_before_is_not_the_removals() -> None:
+    plan = plan_of(step("a"), step("x", "a"), step("c", "a", "x"))
+    result = apply_actions(plan, [modify("a", "c"), remove("x")])
+    assert [one.fragment for one in result.accepted] == ["x"]
+
+
+def test_a_subplan_is_not_blamed_for_a_cycle_its_parent_is_in_without_it() -> None:
+    plan = plan_of(step("d"), step("p", "d"))
+    result = apply_actions(plan, [modify("d", "p"), decompose("p")], subplans=subplan("p", step("x")))
+    assert [one.fragment for one in result.accepted] == ["p"]
+
+
+def test_of_a_replacement_and_a_change_that_close_a_cycle_together_the_later_is_refused() -> None:
+    plan = plan_of(done("a"), step("b"))
+    actions = [replace("a", "a2", "b"), modify("b", "a")]
+    assert [one.fragment for one in apply_actions(plan, actions).accepted] == ["a"]
+    assert [one.fragment for one in apply_actions(plan, actions[::-1]).accepted] == ["b"]
