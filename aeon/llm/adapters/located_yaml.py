@@ -32,17 +32,26 @@ class LocatedYaml:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lines: dict[Place, int] = {(): 1}
-        loader = _Loader(_text_of(path))
+        text = _text_of(path)
         try:
-            node = loader.get_single_node()
-            if node is not None:
-                self._note(node, ())
-            self.value: Any = None if node is None else loader.construct_document(node)  # type: ignore[no-untyped-call]
+            self.value: Any = self._read(text)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             raise ConfigError(f"{path}:{mark.line + 1 if mark else 1}: {error.problem}", hint=_hint(error)) from error
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            raise ConfigError(f"{path}:{line}: a character that YAML does not allow: {error.reason}") from error
         except (yaml.YAMLError, ValueError, RecursionError) as error:
-            raise ConfigError(f"{path}: not YAML: {error}") from error
+            raise ConfigError(f"{path}:1: not YAML: {error}") from error
+
+    def _read(self, text: str) -> Any:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            self._note(node, ())
+            return loader.construct_document(node)  # type: ignore[no-untyped-call]
         finally:
             loader.dispose()  # type: ignore[no-untyped-call]
 

@@ -34,6 +34,7 @@ from aeon.llm.adapters.scenario_errors import explained
 from aeon.llm.interface import CallName, LLMRequest, Usage
 from aeon.values import Value
 
+CallOrAny = Literal[CallName, "*"]
 FailureKind = Literal[
     "connection",
     "timeout",
@@ -77,9 +78,10 @@ def _not_empty(value: tuple[Any, ...]) -> tuple[Any, ...]:
     return value
 
 
-Steps = Annotated[tuple[str, ...], BeforeValidator(_listed), AfterValidator(_not_empty)]
-Texts = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_listed), AfterValidator(_not_empty)]
-Numbers = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_listed), AfterValidator(_not_empty)]
+Text = Annotated[str, Field(min_length=1)]
+Number = Annotated[int, Field(ge=0)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed, Text | list[Text]), AfterValidator(_not_empty)]
+Numbers = Annotated[tuple[Number, ...], BeforeValidator(_listed, Number | list[Number]), AfterValidator(_not_empty)]
 
 
 class Failure(Value):
@@ -123,6 +125,10 @@ def _error_of(status: int) -> type[ProviderError]:
     return ServerFailed if status in (408, 409) or status >= 500 else RequestRefused
 
 
+Status = Annotated[int, Field(ge=400, le=599)]
+ShortFailure = Annotated[Failure, BeforeValidator(_spelled_out, Failure | FailureKind | Status)]
+
+
 class When(Value):
     """Which requests a rule is for: everything given must hold; of a list one is enough, of `contains` all count.
 
@@ -130,7 +136,7 @@ class When(Value):
     `attempt`: 0 for the call itself, 1 and 2 for its repairs. `contains`: a text that stands somewhere in the prompts.
     """
 
-    step_id: Steps | None = None
+    step_id: Texts | None = None
     pass_number: Numbers | None = None
     phase: Texts | None = None
     attempt: Numbers | None = None
@@ -161,7 +167,7 @@ class Rule(Value):
     times: int | None = Field(default=None, ge=1)
     answer: JsonValue = None
     text: str | None = None
-    fail: Annotated[Failure, BeforeValidator(_spelled_out)] | None = None
+    fail: ShortFailure | None = None
     simulated: Literal[True] | None = None
     latency_seconds: float | None = Field(default=None, ge=0)
 
@@ -180,7 +186,7 @@ class Rule(Value):
         return "answer" in self.model_fields_set
 
 
-RuleList = Annotated[tuple[Rule, ...], BeforeValidator(_listed), AfterValidator(_not_empty)]
+Rules = Annotated[tuple[Rule, ...], BeforeValidator(_listed, Rule | list[Rule]), AfterValidator(_not_empty)]
 
 
 class Scenario(Value):
@@ -189,7 +195,7 @@ class Scenario(Value):
     seed: int | None = Field(default=None, ge=0)
     latency_seconds: float | None = Field(default=None, ge=0)
     description: str = ""
-    calls: dict[CallName | Literal["*"], RuleList] = Field(default_factory=dict)
+    calls: dict[CallOrAny, Rules] = Field(default_factory=dict)
 
 
 def load_scenario(path: Path) -> Scenario:
@@ -204,7 +210,7 @@ def load_scenario(path: Path) -> Scenario:
         raise ConfigError(explained(error, document, Scenario), hint="See docs/scenarios.md.") from error
 
 
-class Rules:
+class Script:
     """A scenario in use: which rule answers a request, and how often each was used. Thread-safe.
 
     Uses of a rule with `when` are counted for each step id apart, so that steps which run at the same time do not take
@@ -218,9 +224,9 @@ class Rules:
 
     def take(self, request: LLMRequest) -> Rule | None:
         """The rule for a request, one use of it counted; None when the simulated answer is to be given."""
-        calls: tuple[CallName | Literal["*"], ...] = (request.call, "*")
+        names: tuple[CallOrAny, ...] = (request.call, "*")
         with self._lock:
-            for name in calls:
+            for name in names:
                 rules = self._scenario.calls.get(name, ())
                 for index, rule in enumerate(rules):
                     if self._may(name, rules, index, request):
@@ -243,3 +249,8 @@ def _counted_for(rule: Rule, request: LLMRequest) -> str | None:
 def _usual_limit(rules: tuple[Rule, ...], index: int) -> int | None:
     """Without `times`: none for a rule with `when` and for the last of its list, else one use."""
     return None if rules[index].when is not None or index == len(rules) - 1 else 1
+
+
+def scenario_json_schema() -> dict[str, Any]:
+    """The format of a scenario file as JSON Schema, short forms included; published as docs/scenario.schema.json."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Scenario.model_json_schema()}

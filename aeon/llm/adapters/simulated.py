@@ -18,7 +18,7 @@ from aeon.errors import ServerFailed
 from aeon.llm.adapters import plan_answers, work_answers
 from aeon.llm.adapters.characters import CALM, Character, character
 from aeon.llm.adapters.prompt_reading import Reading, json_objects, read
-from aeon.llm.adapters.scenario import Rule, Rules, Scenario, load_scenario
+from aeon.llm.adapters.scenario import Rule, Scenario, Script, load_scenario
 from aeon.llm.adapters.schema_values import NOTHING, completed, fitted
 from aeon.llm.adapters.situation import Situation
 from aeon.llm.interface import CallName, LLMRequest, LLMResponse, Usage
@@ -74,21 +74,21 @@ class SimulatedAdapter:
     def __init__(self, settings: SimulatedProvider) -> None:
         self._settings = settings
         self._seed, self._latency = settings.seed, settings.latency_seconds
-        self._rules: Rules | None = None
+        self._script: Script | None = None
         self._character = character(settings.seed)
         if settings.scenario is not None:
             self._follow(load_scenario(settings.scenario))
 
     def _follow(self, scenario: Scenario) -> None:
         """What a scenario does not script is calm, unless it names a seed: its author knows what else is to happen."""
-        self._rules = Rules(scenario)
+        self._script = Script(scenario)
         self._character = CALM if scenario.seed is None else character(scenario.seed)
         self._seed = self._seed if scenario.seed is None else scenario.seed
         self._latency = self._latency if scenario.latency_seconds is None else scenario.latency_seconds
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request, after the configured latency. Raises an LLMError where scenario or seed say so."""
-        rule = self._rules.take(request) if self._rules else None
+        rule = self._script.take(request) if self._script else None
         latency = self._latency if rule is None or rule.latency_seconds is None else rule.latency_seconds
         if latency > 0:
             time.sleep(latency)
