@@ -163,14 +163,13 @@ class _Run:
             return []
         artefacts.prepare(self._directory)
         wanted = self._shared.settings.observability
-        logs: list[EventLog | CycleLog] = []
-        if wanted.events:
-            logs.append(EventLog(self._directory / "events.jsonl"))
-        if wanted.cycles:
-            logs.append(CycleLog(self._directory / "cycles.jsonl"))
-        for log in logs:
-            journals.callback(log.close)
-        return list(logs)
+        made: list[Subscriber] = []
+        for kind, name, on in ((EventLog, "events.jsonl", wanted.events), (CycleLog, "cycles.jsonl", wanted.cycles)):
+            if on:
+                log = kind(self._directory / name)
+                journals.callback(log.close)
+                made.append(log)
+        return made
 
     def _result(self, outcome: Outcome, synthetic: bool, started: datetime, seconds: float) -> RunResult:
         settings, state = self._shared.settings, outcome.state

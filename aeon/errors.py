@@ -134,7 +134,11 @@ class NotAnAPI(ProviderError):
 
 
 class AnswerError(LLMError):
-    """The provider answered and there is no answer in it. Never sent to repair."""
+    """The provider answered and there is no answer in it. Never sent to repair. `model` is who answered, if known."""
+
+    def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None, model: str = "") -> None:
+        super().__init__(message, hint=hint, usage=usage)
+        self.model = model
 
 
 class Truncated(AnswerError):

@@ -107,6 +107,7 @@ def _completed(llm: LLMAdapter, request: LLMRequest, emit: events.Emit) -> LLMRe
             message=error.message,
             usage=error.usage,
             seconds=perf_counter() - start,
+            model=error.model if isinstance(error, AnswerError) else "",
         )
         emit(failed, request.site)
         raise
@@ -131,7 +132,7 @@ def _with_text(response: LLMResponse) -> LLMResponse:
     if failure is None and not response.text.strip():
         failure = EmptyAnswer
     if failure is not None:
-        raise failure(f"there is no answer: finish_reason {response.finish_reason!r}", usage=response.usage)
+        raise failure(f"there is no answer: finish_reason {response.finish_reason!r}", usage=response.usage, model=response.model)
     return response
 
 

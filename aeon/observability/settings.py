@@ -8,8 +8,8 @@ from aeon.values import Value
 class ObservabilitySettings(Value):
     """`observability`: which journals are written beside the result.
 
-    `events` is `events.jsonl`, what happened as it happened; `cycles` is `cycles.jsonl`, every LLM cycle with its
-    prompt and answer.
+    `events` is `events.jsonl`, what happened as it happened; `cycles` is `cycles.jsonl`, every LLM cycle with the
+    plan, the raw answer and its repairs.
     """
 
     events: bool = True

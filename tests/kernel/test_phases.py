@@ -7,6 +7,7 @@ import re
 import pytest
 
 from aeon.errors import ServerFailed, Truncated
+from aeon.kernel.settings import RefinementSettings
 from aeon.plan.models import PlanStep
 from tests.kernel.build import TASK, advisories, kernel, phases, run, statuses
 from tests.support.scripted_model import (
@@ -127,10 +128,8 @@ def test_a_failed_step_is_kept_and_its_dependents_wait_until_it_is_replaced():
 
 
 def test_refinement_is_skipped_without_a_trigger_and_called_always_when_configured():
-    from aeon.kernel.settings import RefinementSettings
-
     script = {"plan": plan("a", planned("b", "a")), "convergence": [unfinished(), assessment()]}
-    assert ScriptedModel(**script) and run(ScriptedModel(**script)).history.passes[1].refinement is None
+    assert run(ScriptedModel(**script)).history.passes[1].refinement is None
     model = ScriptedModel(**script)
     run(model, refinement=RefinementSettings(when="always"))
     assert model.calls.count("refinement") == 2

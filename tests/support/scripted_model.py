@@ -15,8 +15,8 @@ Answer = Mapping[str, Any] | str | Exception | Callable[[LLMRequest], Any]
 class ScriptedModel:
     """Answers each call from its list, in order; the last answer of a list is given for ever.
 
-    An answer is a value (sent as JSON), a text (sent as it is), an exception (raised), or a function of the request that
-    gives one of these.
+    An answer is a value (sent as JSON), a text (sent as it is), an exception (raised), or a function of the request
+    that gives one of these.
     """
 
     def __init__(self, **answers: Answer | Sequence[Answer]) -> None:

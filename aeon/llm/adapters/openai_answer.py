@@ -69,12 +69,12 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
     if completion is None:
         raise not_an_api(body.decode("utf-8", "replace") or "an empty body", endpoint)
     usage = usage_of(completion)
-    choice = completion.choices[0]
-    _check(choice, usage, request, endpoint)
+    choice, model = completion.choices[0], completion.model or model
+    _check(choice, usage, model, request, endpoint)
     return LLMResponse(
         text=choice.message.content or "",
         usage=usage,
-        model=completion.model or model,
+        model=model,
         response_id=completion.id,
         finish_reason=choice.finish_reason or "stop",
     )
@@ -99,7 +99,7 @@ def usage_of(completion: Completion) -> Usage:
     )
 
 
-def _check(choice: _Choice, usage: Usage, request: LLMRequest, endpoint: Endpoint) -> None:
+def _check(choice: _Choice, usage: Usage, model: str, request: LLMRequest, endpoint: Endpoint) -> None:
     """Raise when the provider answered and there is no answer in it."""
     call, reason = request.call, choice.finish_reason
     if choice.message.refusal:
@@ -107,12 +107,14 @@ def _check(choice: _Choice, usage: Usage, request: LLMRequest, endpoint: Endpoin
             f"the model declined the {call} call: {endpoint.clean(choice.message.refusal)}",
             hint="Word the task differently, or choose another model (provider.model, roles.*.model).",
             usage=usage,
+            model=model,
         )
     if reason == "content_filter":
         raise Filtered(
             f"the provider's content filter withheld the answer to the {call} call",
             hint="Word the task or its inputs differently, or use a provider with another filter.",
             usage=usage,
+            model=model,
         )
     if reason == "length":
         raise Truncated(
@@ -120,10 +122,12 @@ def _check(choice: _Choice, usage: Usage, request: LLMRequest, endpoint: Endpoin
             f" ({usage.reasoning_tokens} of them reasoning)",
             hint="Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower the effort.",
             usage=usage,
+            model=model,
         )
     if not (choice.message.content or "").strip():
         raise EmptyAnswer(
             f"the answer to the {call} call holds no text (finish_reason {reason})",
             hint="Try again; if it stays so, check that this model and server support structured output.",
             usage=usage,
+            model=model,
         )
