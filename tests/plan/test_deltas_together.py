@@ -180,3 +180,16 @@ def test_of_a_replacement_and_a_change_that_close_a_cycle_together_the_later_is_
     actions = [replace("a", "a2", "b"), modify("b", "a")]
     assert [one.fragment for one in apply_actions(plan, actions).accepted] == ["a"]
     assert [one.fragment for one in apply_actions(plan, actions[::-1]).accepted] == ["b"]
+
+
+def test_a_dependency_both_kept_and_inherited_counts_as_kept() -> None:
+    plan = plan_of(step("a"), step("x", "a"), step("c", "a"))
+    result = apply_actions(plan, [modify("a", "c"), modify("c", "a", "x"), remove("x")])
+    assert [one.fragment for one in result.accepted] == ["c", "x"]
+
+
+def test_a_subplan_that_closes_a_cycle_with_an_earlier_action_is_refused_and_what_needs_it_too() -> None:
+    plan = plan_of(step("d"), step("p", "d"))
+    actions = [modify("d", "p.x"), decompose("p")]
+    assert apply_actions(plan, actions, subplans=subplan("p", step("x"))).accepted == ()
+    assert apply_actions(plan, actions[::-1], subplans=subplan("p", step("x"))).accepted == (actions[1],)
