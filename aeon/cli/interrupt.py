@@ -7,14 +7,14 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
-from aeon.cli.output import say
 from aeon.cli.status import INTERRUPTED
 from aeon.kernel.control import RunControl
 
-_SHOW_CURSOR = "\x1b[?25h\x1b[0m"
+_STOPPING = b"\nStopping at the next safe boundary; what there is will be written. Ctrl-C again ends at once.\n"
+_SHOW_CURSOR = b"\x1b[?25h\x1b[0m\n"
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def interruptible() -> Iterator[RunControl]:
         if control.stop_requested:
             end_at_once()
         control.request_stop()
-        say("\nStopping at the next safe boundary; what there is will be written. Ctrl-C again ends at once.")
+        _tell(_STOPPING)
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:
@@ -41,5 +41,11 @@ def interruptible() -> Iterator[RunControl]:
 def end_at_once() -> None:
     """Leave without waiting for anything, the terminal as it was found."""
     if sys.stderr.isatty():
-        say(_SHOW_CURSOR)
+        _tell(_SHOW_CURSOR)
     os._exit(INTERRUPTED)
+
+
+def _tell(text: bytes) -> None:
+    """Straight to standard error: the signal may have come in the middle of a write to the stream."""
+    with suppress(OSError):
+        os.write(2, text)

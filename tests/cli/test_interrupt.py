@@ -1,0 +1,88 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from aeon.cli.interrupt import interruptible
+
+SLOW = ("task=x", "provider=simulated", "progress=plain", "hydra.run.dir=run")
+
+
+@contextmanager
+def running(directory: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "aeon", *SLOW, *overrides]
+    with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"{text} was never said")
+
+
+def test_ctrl_c_ends_at_a_safe_boundary_with_the_result_written(tmp_path: Path) -> None:
+    with running(tmp_path, "provider.latency_seconds=0.05", "execution.grace_seconds=5") as process:
+        wait_for(process, "EXECUTE")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    assert result["termination_reason"] == "interrupted"
+    assert (tmp_path / "run" / "history.json").is_file()
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=60") as process:
+        wait_for(process, "PROFILE")
+        process.send_signal(signal.SIGINT)
+        wait_for(process, "safe boundary")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=10) == 130
+
+
+def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
+    sweep = ("--multirun", "ttl.base=9,10", "hydra.sweep.dir=sweep", "provider.latency_seconds=0.05")
+    with running(tmp_path, *sweep) as process:
+        wait_for(process, "EXECUTE")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert (tmp_path / "sweep" / "0" / "result.json").is_file()
+    assert not (tmp_path / "sweep" / "1").exists()
+
+
+def test_the_first_signal_throws_the_switch_and_the_handler_is_restored(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with interruptible() as control:
+        assert not control.stop_requested
+        os.kill(os.getpid(), signal.SIGINT)
+        assert control.stop_requested
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "safe boundary" in capfd.readouterr().err
+
+
+def test_outside_the_main_thread_there_is_a_control_and_no_handler() -> None:
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def work() -> None:
+        with interruptible() as control:
+            seen.append((control.stop_requested, signal.getsignal(signal.SIGINT)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [(False, before)]

@@ -1,0 +1,67 @@
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("make") is None or not (ROOT / "Makefile").is_file(), reason="needs make and a checkout"
+)
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Path:
+    """A folder with the Makefile, and an environment whose Python only writes down what it is given."""
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\necho "$@" > arguments\ncat > task\nexit "${STATUS:-0}"\n', encoding="utf-8")
+    python.chmod(0o755)
+    for name in ("installed", "installed-dev"):
+        stamp = tmp_path / ".venv" / name
+        stamp.touch()
+        future = (tmp_path / "pyproject.toml").stat().st_mtime + 60
+        os.utime(stamp, (future, future))
+    return tmp_path
+
+
+def make(workshop: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = ["make", "--no-print-directory", *arguments]
+    variables = {"PATH": os.environ["PATH"], **environment}
+    return subprocess.run(command, cwd=workshop, env=variables, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "design a web application with user authentication",
+        "a 'single' and \"double\" quote, `id` and $(shell touch pwned) and ${HOME} $5 $$",
+        "# not a comment \\ trailing \\",
+        "two\nlines\n",
+        "日本語, é & ; | > file",
+        "%s %d \\n",
+    ],
+)
+def test_any_task_text_survives_make(workshop: Path, task: str) -> None:
+    ended = make(workshop, "run", f"task={task}", "args=convergence=strict ttl.base=5")
+    assert ended.returncode == 0
+    assert (workshop / "task").read_bytes() == task.encode()
+    assert (workshop / "arguments").read_text(encoding="utf-8") == "-m aeon task=- convergence=strict ttl.base=5\n"
+    assert not (workshop / "pwned").exists()
+
+
+def test_a_run_that_did_not_converge_is_said_and_not_hidden(workshop: Path) -> None:
+    ended = make(workshop, "run", "task=x", STATUS="3")
+    assert ended.returncode != 0
+    assert "without converging (exit status 3)" in ended.stderr
+
+
+def test_without_a_target_make_says_what_there_is(workshop: Path) -> None:
+    ended = make(workshop)
+    assert ended.returncode == 0
+    assert "make run" in ended.stdout
+    assert "make test" in ended.stdout

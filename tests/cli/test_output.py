@@ -1,0 +1,86 @@
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aeon.api import Aeon
+from aeon.cli.output import ending, report, tolerant, write_answer
+from aeon.config import compose
+from aeon.errors import ConfigError
+from aeon.kernel.state import RunError
+from aeon.result import RunResult
+
+
+@pytest.fixture(scope="module")
+def result() -> RunResult:
+    with Aeon(compose(["provider=simulated", "experiment=quick"]), {}) as aeon:
+        return aeon.run("été 日本 🎉")
+
+
+def written(result: RunResult, form: str, encoding: str, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, newline="\n")
+    tolerant(stream)
+    monkeypatch.setattr(sys, "stdout", stream)
+    write_answer(result, form)
+    return raw.getvalue()
+
+
+def test_the_answer_ends_with_one_newline(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = result.model_copy(update={"answer": "two\nlines"})
+    assert written(answer, "answer", "utf-8", monkeypatch) == b"two\nlines\n"
+    ended = result.model_copy(update={"answer": "one\n"})
+    assert written(ended, "answer", "utf-8", monkeypatch) == b"one\n"
+
+
+def test_no_answer_prints_nothing(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert written(result.model_copy(update={"answer": ""}), "answer", "utf-8", monkeypatch) == b""
+
+
+def test_a_terminal_that_lacks_a_character_gets_an_escape(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = result.model_copy(update={"answer": "été 日"})
+    assert written(answer, "answer", "latin-1", monkeypatch) == b"\xe9t\xe9 \\u65e5\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1", "ascii"])
+def test_json_is_json_in_every_encoding(result: RunResult, monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
+    data = written(result, "json", encoding, monkeypatch)
+    assert json.loads(data.decode(encoding))["task"] == "été 日本 🎉"
+    assert data.count(b"\n") == 1
+
+
+def test_the_ending_names_verdict_figures_and_artefacts(result: RunResult, tmp_path: Path) -> None:
+    line = ending(result, tmp_path)
+    assert str(tmp_path) in line
+    assert f"TTL {result.ttl.used} of {result.ttl.allocated}" in line
+    assert "\n" not in line
+    expired = result.model_copy(update={"converged": False, "termination_reason": "ttl_expired"})
+    assert ending(expired, tmp_path).startswith("Finished without converging (ttl_expired).")
+
+
+def test_the_ending_of_a_failed_run_says_why_and_what_to_do(result: RunResult, tmp_path: Path) -> None:
+    error = RunError(type="AuthenticationFailed", message="the key was refused", hint="Check it.")
+    failed = result.model_copy(update={"converged": False, "termination_reason": "failed", "error": error})
+    assert ending(failed, tmp_path).splitlines()[:2] == ["Error: the key was refused", "Check it."]
+    assert "Failed." in ending(failed, tmp_path)
+
+
+def test_an_error_is_reported_with_its_hint_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    report(ConfigError("what", hint="how"))
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "Error: what\nhow\n")
+
+
+def test_a_reader_that_has_gone_away_is_no_error(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "aeon", "task=x", "provider=simulated", "experiment=quick", "output=json"]
+    ended = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, cwd=tmp_path, check=False, text=True)
+    os.close(writing)
+    assert ended.returncode in (0, 3)
+    assert "Traceback" not in ended.stderr
+    assert "BrokenPipe" not in ended.stderr
