@@ -9,19 +9,20 @@ from typing import Any
 import pydantic
 
 from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.plan.graph import topological
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
 from aeon.validation.models import ValidationIssue
 from aeon.validation.structural import check_steps
 
 
 def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_final_step: bool) -> Plan:
-    """A planned answer as a plan of the task.
+    """A planned answer as a plan of the task, its steps in stable topological order.
 
     InvalidAnswer names everything that is structurally wrong (Sprint 1, FR-010).
     """
     steps = _steps(answer["steps"], "/steps")
     _check(steps, "", max_steps=max_steps, one_final_step=one_final_step)
-    return Plan(goal=answer["goal"], steps=steps, task=task)
+    return Plan(goal=answer["goal"], steps=topological(steps), task=task)
 
 
 def parse_subplan(answer: Mapping[str, Any], parent_step_id: str, level: int) -> Subplan:
