@@ -51,9 +51,9 @@ class LocatedYaml:
             if node is None:
                 return None
             self._note(node, ())
-            return loader.construct_document(node)  # type: ignore[no-untyped-call]
+            return loader.construct_document(node)
         finally:
-            loader.dispose()  # type: ignore[no-untyped-call]
+            loader.dispose()
 
     def line(self, place: Place) -> int:
         """The line, from 1, on which the value at `place` stands, or the nearest one around it that is known."""

@@ -92,7 +92,7 @@ def a_number(flat: Schema, wish: float | None, whole: bool, rng: Random) -> floa
     low, high = _bounds(flat)
     step = flat.get("multipleOf") or (1 if whole else None)
     if step and whole and step != int(step):
-        step = math.lcm(1, round(step * 1000)) / math.gcd(round(step * 1000), 1000)
+        step = round(step * 1000) // math.gcd(round(step * 1000), 1000)
     if step:
         return _multiple(step, low, high, wish, rng, _excluded(flat))
     low, high = _finite(low, high)
@@ -145,7 +145,8 @@ def _multiple(step: float, low: float, high: float, wish: float | None, rng: Ran
     drawn = rng.randint(first, last) if first <= last else None
     for count in (wished, drawn, *allowed, *range(first + 1, min(last, first + 3))):
         if count is not None and low <= count * step <= high and count * step not in excluded:
-            return count * step if isinstance(step, int) or step != int(step) else count * int(step)
+            found_one: float = count * (int(step) if step == int(step) else step)
+            return found_one
     raise Unsatisfiable(f"no multiple of {step} lies between {low} and {high}")
 
 

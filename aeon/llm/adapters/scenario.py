@@ -15,6 +15,7 @@ import pydantic
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
 
 from aeon.errors import (
+    AnswerError,
     AuthenticationFailed,
     ConfigError,
     ConnectionFailed,
@@ -107,13 +108,13 @@ class Failure(Value):
     def _status(self) -> int | None:
         return self.status if self.kind is None else _STATUS_OF.get(self.kind)
 
-    def error(self, usage: Usage | None = None) -> LLMError:
-        """The error that an adapter raises for it; `usage` is what an answer without content has cost."""
+    def error(self, usage: Usage | None = None, model: str = "") -> LLMError:
+        """The error that an adapter raises for it; `usage` and `model` are those of an answer without content."""
         said = self.message or f"simulated by the scenario: {self.kind or f'status {self.status}'}"
         status = self._status
         if status is None:
             kind = _WITHOUT_STATUS[cast(FailureKind, self.kind)]
-            return kind(said) if issubclass(kind, ProviderError) else kind(said, usage=usage)
+            return kind(said, usage=usage, model=model) if issubclass(kind, AnswerError) else kind(said)
         if status == 429:
             return RateLimited(said, retry_after=self.retry_after)
         return _error_of(status)(said, status=status)

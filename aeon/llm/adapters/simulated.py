@@ -93,7 +93,7 @@ class SimulatedAdapter:
         if latency > 0:
             time.sleep(latency)
         if rule is not None and rule.fail is not None:
-            raise rule.fail.error(_estimated(request, ""))
+            raise rule.fail.error(_estimated(request, ""), self._settings.model)
         text = self._text(rule, request)
         return LLMResponse(
             text=text,

@@ -96,7 +96,8 @@ def _blocked(name: str, attempt: int) -> dict[str, Any]:
 
 
 def _output(situation: Situation, name: str, index: int, total: int) -> str:
-    lines = [f"{MARK} Output of step {name} ({index} of {total}): {excerpt(_goal(situation), 100)}"]
+    place = f" ({index} of {total})" if total else ""
+    lines = [f"{MARK} Output of step {name}{place}: {excerpt(_goal(situation), 100)}"]
     incoming = situation.reading.incoming
     lines += _came_in(incoming) if incoming else ["Nothing came in from earlier steps."]
     if index == total:

@@ -217,6 +217,7 @@ def test_an_answer_without_content_has_cost_its_tokens(
     with pytest.raises(error) as caught:
         scripted(f"calls: {{step: {{fail: {kind}}}}}").complete(a_request())
     assert caught.value.usage.input_tokens > 0
+    assert caught.value.model == "simulated"
 
 
 def test_a_rate_limit_may_say_when_to_come_back_and_a_failure_what_it_is(scripted: Scripted) -> None:
@@ -267,11 +268,11 @@ def test_the_latency_of_the_rule_goes_before_that_of_the_scenario_and_that_befor
             r"sead: unknown key; did you mean `seed`\? allowed are seed, latency_seconds, description, calls",
         ),
         (
-            "calls:\n  step:\n    - text: x\n    - anwser: {}",
+            "calls:\n  step:\n    - text: x\n    - answers: {}",
             4,
-            r"calls\.step\[2\]\.anwser: .*`answer`\? allowed are when, ",
+            r"calls\.step\[2\]\.answers: .*`answer`\? allowed are when, ",
         ),
-        ("calls:\n  step:\n    anwser: {}", 3, r"calls\.step\.anwser: unknown key"),
+        ("calls:\n  step:\n    answers: {}", 3, r"calls\.step\.answers: unknown key"),
         (
             "calls:\n  step:\n    when:\n      pass: 1\n    text: x",
             4,

@@ -30,6 +30,7 @@ SCHEMAS: dict[str, Any] = {
     "multiples": {"type": "integer", "multipleOf": 7, "minimum": 50},
     "negative multiples": {"type": "integer", "multipleOf": 1000, "exclusiveMaximum": 0},
     "fractional multiples": {"type": "number", "multipleOf": 0.25, "minimum": 1, "maximum": 2},
+    "whole numbers of a fraction": {"type": "integer", "multipleOf": 2.5, "minimum": 1, "maximum": 9},
     "open whole numbers": {"type": "integer", "exclusiveMinimum": 1, "exclusiveMaximum": 3},
     "enum": {"enum": ["a", 1, None, {"x": []}]},
     "enum of a type": {"type": "string", "enum": [1, "only"]},
