@@ -42,13 +42,16 @@ clean:
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Aeon needs Python 3.11 or newer; PYTHON=/path/to/python3 names one." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "Making the environment $(VENV) with $(PYTHON) ..." >&2
+	@$(PYTHON) -m venv $(VENV)
 
 # The stamps keep a second call from installing again; a changed dependency installs anew.
 $(VENV)/installed: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@echo "Installing into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@echo "Installing into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/installed

@@ -56,14 +56,6 @@ _DISPENSABLE = ("goal", "explanation", "raw_inference", "questions", "issues")
 _CHARACTERS_PER_TOKEN = 4
 
 
-def banner() -> str:
-    """The warning that no model is called, for standard error, in words that say what to do about it."""
-    return (
-        "*** SIMULATED: no model is called. Every answer, score and issue below is made up. ***\n"
-        "*** To use a model set OPENAI_API_KEY (or OPENAI_BASE_URL), or choose provider=openai. ***"
-    )
-
-
 class SimulatedAdapter:
     """An LLMAdapter that makes its answers up; thread-safe, without run state (a scenario's `times` counts uses).
 

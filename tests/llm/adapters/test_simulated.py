@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from aeon.errors import ServerFailed
 from aeon.llm.adapters.characters import CHARACTERS, character, seed_table
-from aeon.llm.adapters.simulated import SimulatedAdapter, banner
+from aeon.llm.adapters.simulated import SimulatedAdapter
 from aeon.llm.interface import CallName, LLMAdapter, LLMRequest, Message
 from aeon.llm.prompts import fence
 from aeon.llm.settings import SimulatedProvider
@@ -156,11 +156,6 @@ def test_it_is_an_adapter_that_says_it_is_synthetic_and_what_it_cost() -> None:
     assert (response.usage.input_tokens, response.usage.output_tokens) == (sent // 4, len(response.text) // 4)
     assert response.usage.requests == 1
     assert response.response_id is not None
-
-
-def test_the_banner_says_that_no_model_is_called_and_how_to_call_one() -> None:
-    assert "no model is called" in banner()
-    assert "OPENAI_API_KEY" in banner()
 
 
 def test_an_answer_takes_the_configured_time() -> None:
