@@ -22,7 +22,8 @@ AeonError
 ├── PlanError                   a plan cannot be made, or a refinement cannot be applied
 ├── LimitReached                a cap of `limits.*` was reached
 ├── StopRequested               the run was asked to stop (Ctrl-C)
-└── ArtefactError               a result could not be written
+├── ArtefactError               a result could not be written
+└── Unexpected                  a defect of Aeon, or of a component of one's own
 
 Each says whether trying again can help (`retryable`), what a person can do (`hint`), and which tokens were already
 paid for (`usage`).
@@ -185,3 +186,10 @@ class StopRequested(AeonError):
 
 class ArtefactError(AeonError):
     """A result could not be written."""
+
+
+class Unexpected(AeonError):
+    """A defect: of Aeon, or of a component of one's own."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, hint="This is a defect; hydra.verbose=true shows where.")

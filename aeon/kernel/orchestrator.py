@@ -12,6 +12,7 @@ configured thresholds and the budget (FR-088). Each structured call is charged t
 from __future__ import annotations
 
 import itertools
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch
 from aeon.adaptive.models import DEFAULT_PROFILE
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.convergence.models import ConvergenceAssessment
-from aeon.errors import AeonError, LimitReached, LLMError, StopRequested, ValidationError
+from aeon.errors import AeonError, LimitReached, LLMError, StopRequested, Unexpected, ValidationError
 from aeon.kernel import history
 from aeon.kernel.control import RunControl, Workers, as_done
 from aeon.kernel.executor import Dispatch, Executed, StepExecutor
@@ -57,6 +58,7 @@ from aeon.validation.models import SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 UNAVAILABLE = ConvergenceAssessment(
     converged=False, reason_codes=("evaluation_unavailable",), explanation="This pass could not be evaluated."
 )
@@ -127,6 +129,9 @@ class Orchestrator:
             reason = "interrupted"
         except AeonError as failure:
             reason, error = "failed", failure
+        except Exception as failure:  # a defect must not cost what was already paid for
+            logger.debug("unexpected", exc_info=True)
+            reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}")
         finally:
             self._workers.close()
         return self._outcome(task, run_id or uuid.uuid4().hex, reason, point, error)

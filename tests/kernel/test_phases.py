@@ -232,6 +232,17 @@ def test_a_provider_that_is_down_fails_the_step_and_ends_the_run_with_what_there
     assert outcome.answer == "a done"
 
 
+def test_a_defect_in_a_component_costs_nothing_that_was_paid_for():
+    def broken(request):
+        raise KeyError("boom")
+
+    outcome = run(ScriptedModel(convergence=broken))
+    assert outcome.termination_reason == "failed"
+    assert outcome.error.type == "Unexpected"
+    assert "boom" in outcome.error.message
+    assert outcome.answer == "output of only"
+
+
 def test_the_run_stalls_when_nothing_is_ready_and_nothing_changed():
     outcome = run(ScriptedModel(plan=plan("a", planned("b", "a")), step=blocked(), convergence=unfinished()))
     assert outcome.termination_reason == "stalled"
