@@ -125,8 +125,8 @@ class OpenAIProvider(EndpointSettings):
 class AutoProvider(EndpointSettings):
     """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider.
 
-    It has the keys of both, so that `provider.model=...` and `provider.seed=...` may be said before it is known which one
-    it is; `aeon.config.resolve_provider` passes each on to the provider that has it.
+    It has the keys of both, so that `provider.model=...` and `provider.seed=...` may be said before it is known which
+    one it is; `aeon.config.resolve_provider` passes each on to the provider that has it.
     """
 
     kind: Literal["auto"] = "auto"

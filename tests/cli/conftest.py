@@ -1,4 +1,6 @@
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +21,17 @@ class Ended:
 RunAeon = Callable[..., Ended]
 
 
+@contextmanager
+def logging_restored() -> Iterator[None]:
+    """Hydra sets up logging once for a process; here it would go on writing to a stream that is long closed."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    try:
+        yield
+    finally:
+        root.handlers[:], root.level = handlers, level
+
+
 @pytest.fixture
 def aeon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunAeon:
     """Runs the program in this process and in an empty directory: `aeon("task=x", "progress=none")`."""
@@ -29,7 +42,8 @@ def aeon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
     def run(*arguments: str) -> Ended:
         capsys.readouterr()
-        status = main(arguments)
+        with logging_restored():
+            status = main(arguments)
         captured = capsys.readouterr()
         return Ended(status, captured.out, captured.err)
 
