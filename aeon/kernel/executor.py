@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -34,11 +34,16 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A step after its execution. `ended_by` is the error that must end the run, None when it may go on."""
+    """A step after its execution.
+
+    `ended_by` is the error that must end the run, None when it may go on; `unknown_tool` says that the step names a
+    tool that does not exist.
+    """
 
     step: PlanStep
     result: StepResult | None = None
     ended_by: AeonError | None = None
+    unknown_tool: str | None = None
 
 
 class StepExecutor:
@@ -80,14 +85,18 @@ class StepExecutor:
             yield self._finished(dispatch, Executed(abandoned(dispatch.step)))
 
     def _carry_out(self, plan: Plan, dispatch: Dispatch) -> Executed:
+        unknown = self._unknown_tool(dispatch.step)
+        step = (
+            dispatch.step.model_copy(update={"errors": (*dispatch.step.errors, unknown)}) if unknown else dispatch.step
+        )
         with at_site(dispatch.site):
             try:
-                executed = self._reason(plan, dispatch.step)
+                executed = self._reason(plan, step)
             except (LimitReached, StopRequested) as error:
                 executed = Executed(abandoned(dispatch.step), ended_by=error)
             except (LLMError, ValidationError) as error:
-                executed = _failed(dispatch.step, error)
-        return self._finished(dispatch, executed)
+                executed = _failed(step, error)
+        return self._finished(dispatch, replace(executed, unknown_tool=unknown))
 
     def _finished(self, dispatch: Dispatch, executed: Executed) -> Executed:
         site = dispatch.site
@@ -111,13 +120,13 @@ class StepExecutor:
             role="worker",
             answer_schema=self._answer_schema if as_json else None,
         )
-        return Executed(finished(self._with_tool_errors(step), result), result)
+        return Executed(finished(step, result), result)
 
-    def _with_tool_errors(self, step: PlanStep) -> PlanStep:
+    def _unknown_tool(self, step: PlanStep) -> str | None:
+        """What is wrong with the step's tool, which the model then does without (Sprint 1, FR-058)."""
         if step.tool is None or self._registry.get(step.tool):
-            return step
-        error = f"Tool '{step.tool}' not found in registry; the step was carried out by the model"
-        return step.model_copy(update={"errors": (*step.errors, error)})
+            return None
+        return f"Tool '{step.tool}' not found in registry; the step was carried out by the model"
 
 
 def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:

@@ -106,6 +106,7 @@ class Orchestrator:
         self._stream = stream or events.EventStream()
         self._control = control or RunControl()
         self._configuration = dict(configuration or {})
+        self._state = RunState()
 
     @property
     def state(self) -> RunState:
@@ -202,15 +203,11 @@ class Orchestrator:
     def _execute(self, this: OpenPass) -> None:
         with self._phase("C", "EXECUTE" if this.number == 1 else "RE_EXECUTE"):
             batch = self._start_batch()
-            ended_by = [
-                executed.ended_by
-                for executed in self.executor.run_batch(
-                    self._current_plan, batch, self._workers, self._stopping, self._execution.grace_seconds
-                )
-                if self._store(this, executed).ended_by
-            ]
-            if ended_by:
-                raise ended_by[0]  # type: ignore[misc]
+            carried_out = self.executor.run_batch(
+                self._current_plan, batch, self._workers, self._stopping, self._execution.grace_seconds
+            )
+            done = {executed.step.step_id: self._store(this, executed) for executed in carried_out}
+            self._conclude([done[dispatch.step.step_id] for dispatch in batch])
             self._check_stop()
 
     def _start_batch(self) -> list[Dispatch]:
@@ -234,11 +231,20 @@ class Orchestrator:
         if result is not None:
             this.results[step.step_id] = result
             self._update(results={**self._state.results, step.step_id: result})
-            self._memory.write(f"step/{step.step_id}/output", result.step_output)
-            self._memory.write(f"step/{step.step_id}/handoff", result.handoff)
-        for error in step.errors if step.tool else ():
-            self._advise("unknown_tool", error, step.step_id)
         return executed
+
+    def _conclude(self, batch: Sequence[Executed]) -> None:
+        """What follows from a batch, in step order, whichever of its steps ended first (FR-053)."""
+        for executed in batch:
+            step_id = executed.step.step_id
+            if executed.result is not None:
+                self._memory.write(f"step/{step_id}/output", executed.result.step_output)
+                self._memory.write(f"step/{step_id}/handoff", executed.result.handoff)
+            if executed.unknown_tool is not None:
+                self._advise("unknown_tool", executed.unknown_tool, step_id)
+        for executed in batch:
+            if executed.ended_by is not None:
+                raise executed.ended_by
 
     def _evaluate(self, this: OpenPass) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
         with self._phase("C", "EVALUATE") as phase:
@@ -253,7 +259,9 @@ class Orchestrator:
                 assessment = self._available(
                     phase,
                     "convergence",
-                    lambda: self.convergence_engine.assess(report, plan, steps, outputs, self._criteria),
+                    lambda: self.convergence_engine.assess(
+                        report, plan, steps, outputs, self._criteria, memory_artifacts=memory
+                    ),
                 )
             this.evaluation = EvaluationResults(validation_report=report, convergence=assessment or UNAVAILABLE)
             this.complete = assessment is not None or self.affordable()
