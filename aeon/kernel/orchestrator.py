@@ -259,9 +259,7 @@ class Orchestrator:
                 assessment = self._available(
                     phase,
                     "convergence",
-                    lambda: self.convergence_engine.assess(
-                        report, plan, steps, outputs, self._criteria, memory_artifacts=memory
-                    ),
+                    lambda: self.convergence_engine.assess(report, plan, steps, outputs, self._criteria),
                 )
             this.evaluation = EvaluationResults(validation_report=report, convergence=assessment or UNAVAILABLE)
             this.complete = assessment is not None or self.affordable()

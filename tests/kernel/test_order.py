@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 
-import pytest
-
 from aeon.errors import AuthenticationFailed, ServerFailed
 from tests.kernel.build import advisories, kernel, run
 from tests.support.scripted_model import ScriptedModel, clear, plan, planned
@@ -69,10 +67,3 @@ def test_the_state_may_be_asked_for_before_the_run_begins():
     state = kernel(ScriptedModel()).state
     assert state.plan is None
     assert state.passes == ()
-
-
-@pytest.mark.parametrize("answer", ["convergence", "semantic_validation"])
-def test_both_judges_see_memory(answer: str):
-    model = ScriptedModel(step=clear("the output", "the note"))
-    run(model)
-    assert "step/only/handoff" in model.prompts(answer)[-1]
