@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
 from aeon.convergence.models import ConvergenceAssessment, PairStatus
@@ -153,7 +153,11 @@ class TTLExpiredMetadata(Value):
 
 
 class TTLExpirationResponse(Value):
-    """What a run gives back when its TTL ends before convergence (FR-062, FR-064)."""
+    """What a run gives back when its TTL ends before convergence (FR-062, FR-064).
+
+    `latest_pass_result` is the latest completed pass, always there at a phase boundary; without one there is a
+    `partial_result`.
+    """
 
     converged: Literal[False] = False
     result_type: Literal["ttl_expired"] = "ttl_expired"
@@ -162,6 +166,16 @@ class TTLExpirationResponse(Value):
     expiration_point: ExpirationPoint
     ttl_expired_metadata: TTLExpiredMetadata
     termination_reason: Literal["ttl_expired"] = "ttl_expired"
+
+    @model_validator(mode="after")
+    def _has_a_result(self) -> TTLExpirationResponse:
+        if self.latest_pass_result is None and self.expiration_point == "phase_boundary":
+            raise ValueError(
+                "a TTL that ends at a phase boundary leaves a completed pass: latest_pass_result is needed"
+            )
+        if self.latest_pass_result is None and self.partial_result is None:
+            raise ValueError("without a completed pass partial_result is needed")
+        return self
 
 
 class BestPass(Value):

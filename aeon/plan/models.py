@@ -52,6 +52,12 @@ class PlanStep(Value):
             raise ValueError("a step whose clarity_state is BLOCKED must have status invalid")
         return self
 
+    @model_validator(mode="after")
+    def _index_is_within_the_plan(self) -> PlanStep:
+        if "total_steps" in self.model_fields_set and self.step_index > self.total_steps:
+            raise ValueError(f"step_index must be at most total_steps, {self.total_steps}, not {self.step_index}")
+        return self
+
     @property
     def blocked(self) -> bool:
         """Invalid because its worker could not go on, and never complete: refinement may make it pending again."""
