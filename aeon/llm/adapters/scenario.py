@@ -30,9 +30,9 @@ from aeon.errors import (
     ServerFailed,
     Truncated,
 )
-from aeon.llm.adapters.located_yaml import LocatedYaml
 from aeon.llm.adapters.scenario_errors import explained
 from aeon.llm.interface import CallName, LLMRequest, Usage
+from aeon.located_yaml import LocatedYaml
 from aeon.values import Value
 
 CallOrAny = Literal[CallName, "*"]

@@ -8,8 +8,8 @@ from typing import Any, get_args
 import pydantic
 from pydantic_core import ErrorDetails
 
-from aeon.llm.adapters.located_yaml import LocatedYaml, Place, dotted
 from aeon.llm.interface import CallName
+from aeon.located_yaml import LocatedYaml, Place, dotted
 
 _CALLS = (*get_args(CallName), "*")
 _MOST_SHOWN = 10

@@ -75,7 +75,7 @@ def test_scores_that_are_not_scripted_follow_the_share_of_finished_steps(scripte
 
 
 def test_what_does_not_match_the_schema_is_sent_all_the_same(scripted: Scripted) -> None:
-    adapter = scripted("calls: {convergence: {answer: {completeness_score: 1.7, surprise: yes}}}")
+    adapter = scripted("calls: {convergence: {answer: {completeness_score: 1.7, surprise: true}}}")
     value = json.loads(adapter.complete(request("convergence")).text)
     assert (value["completeness_score"], value["surprise"]) == (1.7, True)
 

@@ -1,0 +1,228 @@
+"""YAML and JSON files that remember where each value stands, so that a message about a value can say where to look."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+import yaml
+
+from aeon.errors import ConfigError
+
+Place = tuple[str | int, ...]
+MAX_VALUES = 100_000
+"""How many values a file may hold once its aliases are followed."""
+
+_TAG = "tag:yaml.org,2002:"
+_CORE = (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
+    ("merge", r"<<", "<"),
+)
+
+
+class Position(NamedTuple):
+    """Where something stands in a file; line and column from 1."""
+
+    line: int
+    column: int
+
+
+class Repeated(NamedTuple):
+    """A key that stands again in a mapping that has it already, and the line of its first place."""
+
+    place: Place
+    position: Position
+    first_line: int
+
+
+class UnreadableFile(ConfigError):
+    """A file that is neither YAML nor JSON; the message names file and line, `position` is where, `problem` what."""
+
+    def __init__(self, path: Path, problem: str, position: Position | None = None, *, hint: str = "") -> None:
+        self.position = position or Position(1, 1)
+        self.problem = problem
+        super().__init__(f"{path}:{self.position.line}: {problem}", hint=hint)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML 1.2's core schema, as editors read it, less the numbers that JSON lacks: dates, `yes`, `12:30` are text."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+
+
+def add_core_schema(resolver: Any) -> None:
+    """Teach a PyYAML loader or dumper which plain scalars are not text in YAML 1.2."""
+    for name, pattern, first in _CORE:
+        resolver.add_implicit_resolver(_TAG + name, re.compile(f"^(?:{pattern})$"), list(first))
+
+
+def _integer(loader: _Loader, node: Any) -> int:
+    text = str(loader.construct_scalar(node))
+    base = {"0o": 8, "0x": 16}.get(text[:2], 10)
+    return int(text, base)
+
+
+def _number(loader: _Loader, node: Any) -> float:
+    return float(str(loader.construct_scalar(node)))
+
+
+add_core_schema(_Loader)
+_Loader.add_constructor(f"{_TAG}int", _integer)
+_Loader.add_constructor(f"{_TAG}float", _number)
+
+
+class LocatedYaml:
+    """The value of a YAML or `.json` file and the places of its parts. Raises ConfigError, naming file and line.
+
+    Refused are: no such file, text that is not UTF-8 or neither YAML nor JSON, aliases that unfold to more than
+    `MAX_VALUES` values, and a key that stands twice in one mapping, unless `allow_repeated`: then `repeated` lists
+    them, and the last counts.
+    """
+
+    def __init__(self, path: Path, *, allow_repeated: bool = False) -> None:
+        self.path = path
+        self.repeated: tuple[Repeated, ...] = ()
+        self._keys: dict[Place, Position] = {}
+        self._values: dict[Place, Position] = {(): Position(1, 1)}
+        self._count = 0
+        text = _text_of(path)
+        is_json = path.suffix.lower() == ".json"
+        self.value: Any = self._json(text) if is_json else self._yaml(text)
+        if self.repeated and not allow_repeated:
+            again = self.repeated[0]
+            raise ConfigError(
+                f"{path}:{again.position.line}: `{again.place[-1]}` stands here again; "
+                f"it is on line {again.first_line} already"
+            )
+
+    def line(self, place: Place) -> int:
+        """The line of the entry at `place`: its key's if it has one, or the nearest one around it that is known."""
+        return self.key_position(place).line
+
+    def key_position(self, place: Place) -> Position:
+        """Where the key of the entry at `place` stands; of what has no key, the value."""
+        return self._keys.get(place) or self.position(place)
+
+    def position(self, place: Place) -> Position:
+        """Where the value at `place` begins, or the nearest one around it that is known."""
+        while place not in self._values:
+            place = place[:-1]
+        return self._values[place]
+
+    def _json(self, text: str) -> Any:
+        try:
+            value = json.loads(text, parse_constant=_no_constant)
+        except json.JSONDecodeError as error:
+            where = Position(error.lineno, error.colno)
+            raise UnreadableFile(self.path, f"not JSON: {error.msg}", where) from error
+        except (ValueError, RecursionError) as error:
+            raise UnreadableFile(self.path, f"not JSON: {error}") from error
+        try:
+            # JSON has tabs only between its tokens, where YAML wants blanks.
+            self._read(text.replace("\t", " "))
+        except (yaml.YAMLError, RecursionError):
+            self._keys, self._values = {}, {(): Position(1, 1)}
+        return value
+
+    def _yaml(self, text: str) -> Any:
+        try:
+            return self._read(text)
+        except yaml.MarkedYAMLError as error:
+            raise UnreadableFile(self.path, str(error.problem), _marked(error), hint=_hint(error)) from error
+        except yaml.reader.ReaderError as error:
+            before = text[: error.position]
+            where = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+            raise UnreadableFile(self.path, f"a character that YAML does not allow: {error.reason}", where) from error
+        except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:
+            raise UnreadableFile(self.path, f"not YAML: {error}") from error
+
+    def _read(self, text: str) -> Any:
+        loader = _Loader(text)
+        try:
+            node = loader.get_single_node()
+            if node is None:
+                return None
+            self._note(node, ())
+            return loader.construct_document(node)
+        finally:
+            loader.dispose()
+
+    def _note(self, node: yaml.Node, place: Place) -> None:
+        self._count += 1
+        if self._count > MAX_VALUES:
+            problem = f"more than {MAX_VALUES} values, once the aliases are followed: write less"
+            raise UnreadableFile(self.path, problem, _position(node))
+        self._values.setdefault(place, _position(node))
+        if isinstance(node, yaml.SequenceNode):
+            for index, item in enumerate(node.value):
+                self._note(item, (*place, index))
+        elif isinstance(node, yaml.MappingNode):
+            self._note_entries(node, place)
+
+    def _note_entries(self, node: yaml.MappingNode, place: Place) -> None:
+        merged: list[yaml.Node] = []
+        for key, value in node.value:
+            if key.tag == f"{_TAG}merge":
+                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
+                continue
+            inner = (*place, str(key.value))
+            if inner in self._keys:
+                self.repeated += (Repeated(inner, _position(key), self._keys[inner].line),)
+                continue
+            self._keys[inner] = _position(key)
+            self._note(value, inner)
+        for other in merged:
+            self._note_merged(other, place)
+
+    def _note_merged(self, node: yaml.Node, place: Place) -> None:
+        """What `<<` brings in stands where it was written; a mapping's own keys go first."""
+        for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
+            inner = (*place, str(key.value))
+            if inner not in self._keys:
+                self._keys[inner] = _position(key)
+                self._note(value, inner)
+
+
+def _position(node: yaml.Node) -> Position:
+    return Position(node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _marked(error: yaml.MarkedYAMLError) -> Position | None:
+    mark = error.problem_mark or error.context_mark
+    return Position(mark.line + 1, mark.column + 1) if mark else None
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: not UTF-8 text (byte {error.start})") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _hint(error: yaml.MarkedYAMLError) -> str:
+    said = f"{error.problem} {error.context}"
+    if "alias" in said:
+        return 'Quote a star in YAML: "*".'
+    if "\\t" in said:
+        return "Indent with blanks: YAML does not allow tabs there."
+    return "Check the indentation, quotes and brackets near this line."
+
+
+def dotted(place: Place | Mapping[str, Any]) -> str:
+    """A place as people write it: `calls.step[2].answer`."""
+    text = ""
+    for part in place:
+        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
