@@ -1,0 +1,117 @@
+"""The session with one server, over its lives: calls, and restarts within limits. Runs on one event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from aeon.errors import AeonError
+from aeon.tools.mcp_connection import Connection, ServerUnavailable, reason
+from aeon.tools.mcp_content import error_text, output
+from aeon.tools.mcp_settings import McpServer
+
+if TYPE_CHECKING:
+    from mcp.types import CallToolResult
+    from mcp.types import Tool as ListedTool
+
+T = TypeVar("T")
+
+_PROBE_SECONDS = 5.0
+
+
+class ToolFailed(AeonError):
+    """A tool gave no result; the message says why, in the words of whoever failed."""
+
+
+class ServerSession:
+    """Calls to one server. A server that died is started again by the next call, `max_restarts` times at most."""
+
+    def __init__(self, server: McpServer, environ: Mapping[str, str]) -> None:
+        self._server = server
+        self._environ = environ
+        self._restarts = 0
+        self._in_flight = 0
+        self._doubtful = False
+        self._closed = False
+        self._connection: Connection | None = None
+
+    async def list_tools(self) -> tuple[ListedTool, ...]:
+        """Start the server, if need be, and say which tools it has. ServerUnavailable when it does not start."""
+        return (await self._current().started()).tools
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+        """The output of the server's tool of that name.
+
+        ToolFailed, with the server's own words where it said any, when it reports an error, answers something that is
+        no result, does not answer in time, dies meanwhile, or cannot be started again.
+        """
+        try:
+            connection = await self._alive()
+        except ServerUnavailable as error:
+            raise ToolFailed(f"the server is not available: {error}") from error
+        result = await self._result(connection, tool, arguments)
+        if result.is_error:
+            raise ToolFailed(error_text(result))
+        return output(result)
+
+    async def aclose(self) -> None:
+        """End the session: no process is left, later calls fail."""
+        self._closed = True
+        if self._connection is not None:
+            await self._connection.aclose()
+
+    async def _result(self, connection: Connection, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        client = (await connection.started()).client
+        self._in_flight += 1
+        try:
+            return await in_time(client.call_tool(tool, dict(arguments)), self._server.call_timeout_seconds)
+        # An error instead of a result, a result that breaks the tool's own schema, a lost connection: one failure.
+        except Exception as error:
+            self._doubtful = True
+            raise ToolFailed(await self._why(connection, error)) from error
+        finally:
+            self._in_flight -= 1
+
+    async def _why(self, connection: Connection, error: Exception) -> str:
+        if isinstance(error, TimeoutError):
+            return f"no answer within {self._server.call_timeout_seconds:g} s"
+        if connection.lost:
+            return await connection.with_last_words(f"the server went away during the call ({reason(error)})")
+        return reason(error)
+
+    async def _alive(self) -> Connection:
+        """A connection that answers. After a call without a result, and none still running, the server is asked."""
+        connection = self._current()
+        client = (await connection.started()).client
+        if not self._doubtful or self._in_flight:
+            return connection
+        self._doubtful = False
+        try:
+            await in_time(client.list_tools(), _PROBE_SECONDS)
+        # Whatever went wrong: a server that cannot even list its tools is started anew.
+        except Exception:
+            connection.drop()
+            connection = self._current()
+            await connection.started()
+        return connection
+
+    def _current(self) -> Connection:
+        """The connection to use: the one there is, or a new one in place of one that was lost."""
+        if self._closed:
+            raise ServerUnavailable("the session is closed")
+        if self._connection is None:
+            self._connection = Connection(self._server, self._environ)
+        elif self._connection.lost:
+            if self._restarts >= self._server.max_restarts:
+                raise ServerUnavailable(f"it went away, after {self._restarts} restarts of max_restarts")
+            self._restarts += 1
+            self._connection = Connection(self._server, self._environ, after=self._connection)
+        return self._connection
+
+
+async def in_time(answer: Awaitable[T], seconds: float) -> T:
+    """The answer, or TimeoutError after so many seconds; the server is then told that nobody waits any more."""
+    import anyio
+
+    with anyio.fail_after(seconds):
+        return await answer
