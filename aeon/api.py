@@ -221,8 +221,8 @@ class _Run:
         return Hashes(
             task=sha256(self._task),
             inputs={name: sha256(text) for name, text in sorted(self._inputs.items())},
-            prompts=self._shared.prompts.digest(),
-            schemas=self._shared.schemas.digest(),
+            prompts=self._shared.prompts_digest,
+            schemas=self._shared.schemas_digest,
             configuration=configuration_hash(self._shared.settings),
         )
 

@@ -1,8 +1,8 @@
 """What happened in a run, as frozen values. Values only: they do not know who listens.
 
 An event is numbered when what it tells of is dispatched, not when it arrives: `sequence` counts the kernel's own
-events and dispatches, `part` the events that follow a dispatch (a step's call, its repairs, its end). So the numbers of a
-run depend on its answers alone, whatever order parallel steps finish in.
+events and dispatches, `part` the events that follow a dispatch (a step's call, its repairs, its end). So the numbers
+of a run depend on its answers alone, whatever order parallel steps finish in.
 """
 
 from __future__ import annotations
@@ -157,6 +157,7 @@ class CycleFinished(Event):
     site: CallSite
     call: str
     error: str | None = None
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ from aeon.kernel.executor import Dispatch
 from aeon.llm.exchange import FieldError
 from aeon.llm.interface import CallName, CallSite, LLMRequest, LLMResponse, Message
 from aeon.llm.prompts import PromptLibrary
+from aeon.memory.in_memory import InMemory
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
 from aeon.plan.triggers import pass_triggers
 from aeon.plan.views import current_outputs
@@ -85,7 +86,9 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
 def _rehearse(shared: Process, task: str, inputs: Mapping[str, str]) -> list[LLMRequest]:
     """The requests of every call, in the order of a run."""
     recorder = _Recorder()
-    parts = components(shared, recorder, inputs, EventStream())
+    memory = InMemory()
+    memory.write("note", "An example memory.")
+    parts = components(shared, recorder, inputs, EventStream(), memory)
     for ask in _calls(parts, shared, task, recorder):
         try:
             ask()

@@ -86,13 +86,14 @@ class StructuredCaller:
         """
         site = current_site() if site is None else site
         failure: str | None = None
+        message = ""
         try:
             return self._answer(name, {**self._shared, **variables}, parse, role, site, tools, answer_schema)
         except BaseException as error:
-            failure = type(error).__name__
+            failure, message = type(error).__name__, str(error)
             raise
         finally:
-            self._emit(events.CycleFinished(site=site, call=name, error=failure), site)
+            self._emit(events.CycleFinished(site=site, call=name, error=failure, message=message), site)
 
     def _answer(
         self,

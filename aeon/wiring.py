@@ -22,7 +22,9 @@ from aeon.llm.interface import LLMAdapter
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import parameters_for
+from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
+from aeon.memory.interface import Memory
 from aeon.plan.recursive import RecursivePlanner
 from aeon.refinement.refiner import Ask, Refiner
 from aeon.structured import StructuredCaller
@@ -39,6 +41,8 @@ class Process:
     prompts: PromptLibrary
     schemas: SchemaLibrary
     registry: ToolRegistry
+    prompts_digest: str
+    schemas_digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +62,20 @@ def process(settings: Settings, environ: Mapping[str, str]) -> Process:
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
     schemas = SchemaLibrary(settings.schemas.dir)
     schemas.check()
-    return Process(settings, stack.process_stack(settings.provider, environ), prompts, schemas, ToolRegistry())
+    return Process(
+        settings=settings,
+        adapter=stack.process_stack(settings.provider, environ),
+        prompts=prompts,
+        schemas=schemas,
+        registry=ToolRegistry(),
+        prompts_digest=prompts.digest(),
+        schemas_digest=schemas.digest(),
+    )
 
 
-def components(shared: Process, llm: LLMAdapter, inputs: Mapping[str, str], stream: EventStream) -> Components:
+def components(
+    shared: Process, llm: LLMAdapter, inputs: Mapping[str, str], stream: EventStream, memory: Memory
+) -> Components:
     """The components of one run, all on one structured caller."""
     settings, registry = shared.settings, shared.registry
     structured = StructuredCaller(
@@ -78,6 +92,7 @@ def components(shared: Process, llm: LLMAdapter, inputs: Mapping[str, str], stre
             llm,
             {name: getattr(settings.convergence, name) for name in ("completeness", "coherence", "consistency")},
             structured=structured,
+            memory=GuardedMemory(memory, report=lambda _: None),
         ),
         validator=SemanticValidator(llm, registry, structured=structured, max_steps=settings.execution.max_steps),
         planner=RecursivePlanner(
@@ -123,7 +138,8 @@ def orchestrator(
         emit=stream.emit,
         stop=lambda: control.stop_requested,
     )
-    parts = components(shared, llm, inputs, stream)
+    memory = InMemory()
+    parts = components(shared, llm, inputs, stream, memory)
     one_final_step = settings.answer.json_schema is not None
     return Orchestrator(
         llm,
@@ -132,7 +148,7 @@ def orchestrator(
         parts.planner,
         parts.adaptive,
         executor=parts.executor,
-        memory=InMemory(),
+        memory=memory,
         refiner=Refiner(
             parts.planner,
             parts.validator,

@@ -114,7 +114,9 @@ def test_an_answer_that_cannot_be_repaired_is_a_typed_error_with_everything_spen
     )
     assert caught.value.errors == ("/goal: 1 is not of type 'string'",)
     assert heard.kinds == [*["CallAnswered"] * 3, "RepairFinished", "CycleFinished"]
-    assert heard.told[-1][0] == events.CycleFinished(site=SITE, call="plan", error="ValidationError")
+    assert heard.told[-1][0] == events.CycleFinished(
+        site=SITE, call="plan", error="ValidationError", message=str(caught.value)
+    )
 
 
 def test_the_number_of_repairs_can_be_set(make: MakeCaller) -> None:
@@ -154,7 +156,9 @@ def test_no_answer_is_never_repaired(make: MakeCaller, failure: AeonError) -> No
     assert caught.value is failure
     assert caught.value.usage == Usage(1)
     assert heard.kinds == ["CallFailed", "CycleFinished"]
-    assert heard.told[-1][0] == events.CycleFinished(site=SITE, call="plan", error=type(failure).__name__)
+    assert heard.told[-1][0] == events.CycleFinished(
+        site=SITE, call="plan", error=type(failure).__name__, message=str(failure)
+    )
 
 
 def test_a_failed_repair_raises_what_failed_with_everything_spent(make: MakeCaller) -> None:
@@ -174,9 +178,11 @@ def test_the_end_of_a_cycle_is_told_whatever_happens(make: MakeCaller, error: ty
         return value["nope"]
 
     variables = {} if error is PromptError else {"task": "t"}
-    with pytest.raises(error):
+    with pytest.raises(error) as caught:
         make(Scripted(GOOD), emit=heard).call("plan", variables, buggy, role="planner", site=SITE)
-    assert heard.told[-1][0] == events.CycleFinished(site=SITE, call="plan", error=error.__name__)
+    assert heard.told[-1][0] == events.CycleFinished(
+        site=SITE, call="plan", error=error.__name__, message=str(caught.value)
+    )
 
 
 def test_tools_are_an_enum_on_the_wire_and_open_locally(make: MakeCaller) -> None:

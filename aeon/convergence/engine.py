@@ -15,6 +15,7 @@ from aeon.convergence.models import (
 from aeon.errors import ConfigError
 from aeon.llm.exchange import FieldError, InvalidAnswer
 from aeon.llm.interface import LLMAdapter
+from aeon.memory.interface import Memory
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.views import answer_view, memory_view, outputs_view, plan_view
 from aeon.structured import StructuredCaller
@@ -31,7 +32,8 @@ CODES = {
 class ConvergenceEngine:
     """Assesses whether a task is done.
 
-    `default_thresholds` may set completeness, coherence, consistency, each in [0, 1].
+    `default_thresholds` may set completeness, coherence, consistency, each in [0, 1]; `memory` is what the answer
+    must agree with beside the outputs.
     """
 
     def __init__(
@@ -40,8 +42,10 @@ class ConvergenceEngine:
         default_thresholds: dict[str, float] | None = None,
         *,
         structured: StructuredCaller | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
+        self._memory = memory
         self._thresholds = _thresholds(ConvergenceThresholds(), default_thresholds or {})
 
     def assess(
@@ -51,8 +55,6 @@ class ConvergenceEngine:
         steps: list[PlanStep],
         outputs: dict[str, Any],
         custom_criteria: dict[str, Any] | None = None,
-        *,
-        memory_artifacts: Mapping[str, Any] | None = None,
     ) -> ConvergenceAssessment:
         """Assess a plan's results, in one model call, with the validation report before it (FR-050).
 
@@ -65,7 +67,7 @@ class ConvergenceEngine:
         current = plan.model_copy(update={"steps": tuple(steps)})
         return self._structured.call(
             "convergence",
-            _variables(validation_report, current, outputs, criteria, memory_artifacts),
+            _variables(validation_report, current, outputs, criteria, self._memory.search("") if self._memory else {}),
             lambda answer: parse_assessment(answer, thresholds, tuple(criteria)),
             role="grader",
         )
@@ -160,7 +162,7 @@ def _variables(
     plan: Plan,
     outputs: Mapping[str, Any],
     criteria: Mapping[str, str],
-    memory: Mapping[str, Any] | None,
+    memory: Mapping[str, Any],
 ) -> dict[str, Any]:
     return {
         "task": plan.task,

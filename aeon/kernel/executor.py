@@ -16,7 +16,7 @@ from aeon.events import Emit, StepFinished, StepStarted, ignore
 from aeon.kernel.control import Workers, as_done
 from aeon.kernel.state import StepResult
 from aeon.llm.interface import CallSite, LLMAdapter, at_site
-from aeon.plan.graph import final_steps
+from aeon.plan.graph import dependents, final_steps
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.transitions import abandoned, failed, finished
 from aeon.plan.views import outline, plan_view
@@ -110,7 +110,8 @@ class StepExecutor:
             {
                 "task": plan.task,
                 "plan": plan_view(plan),
-                "outline": outline(plan),
+                "outline": outline(plan, step.step_id),
+                "used_by": [user.step_id for user in dependents(plan, step.step_id)],
                 "step": step.model_dump(),
                 "previous_output": step.step_output,
                 "previous_reason": step.clarity_reason,

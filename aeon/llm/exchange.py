@@ -132,7 +132,9 @@ def _with_text(response: LLMResponse) -> LLMResponse:
     if failure is None and not response.text.strip():
         failure = EmptyAnswer
     if failure is not None:
-        raise failure(f"there is no answer: finish_reason {response.finish_reason!r}", usage=response.usage, model=response.model)
+        raise failure(
+            f"there is no answer: finish_reason {response.finish_reason!r}", usage=response.usage, model=response.model
+        )
     return response
 
 

@@ -25,7 +25,10 @@ ReasoningMode = Literal["shallow", "balanced", "deep"]
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and requests of one or more calls. `cached_tokens` is a part of `input_tokens`, `reasoning_tokens` of `output_tokens`."""
+    """Tokens and requests of one or more calls.
+
+    `cached_tokens` is a part of `input_tokens`, `reasoning_tokens` of `output_tokens`.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -129,7 +132,8 @@ class LLMResponse:
 class LLMAdapter(Protocol):
     """Anything that answers an `LLMRequest`.
 
-    `complete` blocks until the answer is there, may be called from many threads at once, and raises `aeon.errors.LLMError`.
+    `complete` blocks until the answer is there, may be called from many threads at once, and raises
+    `aeon.errors.LLMError`.
     """
 
     def complete(self, request: LLMRequest) -> LLMResponse:

@@ -110,11 +110,11 @@ class _Open:
         message = f"attempt {event.attempt}, tried again after {event.seconds:.3g} s"
         self.errors.append(CycleError(call=event.call, type=event.error, message=message, transient=True))
 
-    def record(self, run_id: str, end_time: str, error: str | None) -> CycleRecord:
+    def record(self, run_id: str, end_time: str, error: str | None, message: str = "") -> CycleRecord:
         site, call = self.started.site, self.started.call
         errors = self.errors
         if error is not None and not any(error in (e.type, e.message) for e in errors if not e.transient):
-            errors = [*errors, CycleError(call=call, type=error, message="")]
+            errors = [*errors, CycleError(call=call, type=error, message=message)]
         return CycleRecord(
             run_id=run_id,
             step_number=site.cycle,
@@ -169,7 +169,7 @@ class CycleLog:
                 case CycleStarted() as event:
                     self._open[_key(event.site)] = _Open(event, recorded.time, self._plan_state(event))
                 case CycleFinished() as event:
-                    self._finish(_key(event.site), recorded.time, event.error)
+                    self._finish(_key(event.site), recorded.time, event.error, event.message)
                 case RunFinished():
                     self._abandon(recorded.time)
                 case CallAnswered() | CallFailed() | RepairFinished() | RetryScheduled() as event:
@@ -205,10 +205,10 @@ class CycleLog:
         self._last = (event.site.cycle, plan)
         return PlanSnapshot(plan=plan) if last is None else difference(last[1], plan, last[0])
 
-    def _finish(self, key: tuple[int, int], time: str, error: str | None) -> None:
+    def _finish(self, key: tuple[int, int], time: str, error: str | None, message: str = "") -> None:
         cycle = self._open.pop(key, None)
         if cycle is not None:
-            line = cycle.record(self._run_id, time or cycle.time, error)
+            line = cycle.record(self._run_id, time or cycle.time, error, message)
             self._lines.write(line.model_dump(mode="json"))
 
     def _abandon(self, time: str) -> None:

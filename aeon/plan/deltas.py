@@ -121,7 +121,7 @@ def _work_in(number: int, action: RefinementAction, draft: Draft, subplans: Mapp
     elif kind == "REMOVE":
         draft.remove(number, target)
     elif kind == "STEP_MARK_INVALID":
-        draft.mark_invalid(target)
+        draft.mark_invalid(target, action.justification)
     elif kind == "SUBPLAN_CREATE":
         draft.decompose(number, target, subplans[step_id])
 

@@ -98,9 +98,10 @@ class Draft:
         gone = {"status": "invalid", "replaced_by": new.step_id, **clarity}
         self.steps[target.step_id] = target.model_copy(update=gone)
 
-    def mark_invalid(self, target: PlanStep) -> None:
+    def mark_invalid(self, target: PlanStep, reason: str) -> None:
         """The step was executed and no longer holds; what it gave is kept."""
-        self.steps[target.step_id] = target.model_copy(update={"status": "invalid"})
+        errors = (*target.errors, f"marked invalid: {reason}")
+        self.steps[target.step_id] = target.model_copy(update={"status": "invalid", "errors": errors})
 
     def decompose(self, number: int, target: PlanStep, subplan: Subplan) -> None:
         """The subplan's steps, before the target; the target depends on them all and waits for them (FR-009)."""

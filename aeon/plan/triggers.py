@@ -35,7 +35,7 @@ class Trigger(Value):
 def issue_triggers(issues: Sequence[ValidationIssue], closed: Collection[str] = ()) -> tuple[Trigger, ...]:
     """A trigger for each validation issue, those at steps that are closed to refinement left out."""
     open_issues = (issue for issue in issues if issue.step_id not in closed)
-    return tuple(Trigger(kind="validation_issue", about=i.issue_id, detail=i.description) for i in open_issues)
+    return tuple(Trigger(kind="validation_issue", about=issue.issue_id) for issue in open_issues)
 
 
 def step_triggers(steps: Sequence[PlanStep], closed: Collection[str] = ()) -> tuple[Trigger, ...]:
@@ -62,15 +62,20 @@ def assessment_triggers(assessment: ConvergenceAssessment, pending: bool) -> tup
         if not criterion.met
     )
     blocking = tuple(
-        Trigger(kind="blocking_issue", about=f"detected issue {number}", detail=issue)
-        for number, issue in enumerate(assessment.blocking_issues, start=1)
+        Trigger(kind="blocking_issue", about="the answer", detail=issue) for issue in assessment.blocking_issues
     )
     low = () if pending else tuple(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
     return (
         *unmet,
         *blocking,
-        *(Trigger(kind="low_score", about=code, detail=assessment.explanation) for code in low),
+        *(Trigger(kind="low_score", about=code, detail=_of_scores(assessment)) for code in low),
     )
+
+
+def _of_scores(assessment: ConvergenceAssessment) -> str:
+    """What the model said beside the blocking issues, which are triggers of their own."""
+    harmless = [issue for issue in assessment.detected_issues if issue not in assessment.blocking_issues]
+    return " ".join((assessment.explanation, *harmless))
 
 
 LOW_SCORE_CODES = ("incomplete", "incoherent", "inconsistent")

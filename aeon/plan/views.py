@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from aeon.plan.graph import answer_steps, answer_text
+from aeon.plan.graph import answer_steps, answer_text, is_live, pending_steps
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
 
 _SHOWN = (
@@ -29,6 +29,8 @@ _SHOWN = (
 def step_view(step: PlanStep) -> dict[str, Any]:
     """A step without its output and without fields that say nothing."""
     shown = {name: getattr(step, name) for name in _SHOWN}
+    if step.blocked:
+        shown |= {"status": "BLOCKED", "clarity_state": None}
     return {name: value for name, value in shown.items() if value is not None and value != ()} | {
         "dependencies": list(step.dependencies)
     }
@@ -50,24 +52,37 @@ def plan_view(plan: Plan) -> dict[str, Any]:
     }
 
 
-def outline(plan: Plan) -> list[dict[str, Any]]:
-    """What each step of the plan does, for a worker who does one of them."""
-    live = (step for step in plan.steps if step.replaced_by is None)
-    return [{"step_id": step.step_id, "description": step.description} for step in live]
+def outline(plan: Plan, own_id: str) -> list[dict[str, Any]]:
+    """What each live step of the plan does, for the worker who does one of them and is told of it elsewhere."""
+    return [
+        {"step_id": step.step_id}
+        | ({"this_step": True} if step.step_id == own_id else {"description": step.description})
+        for step in plan.steps
+        if is_live(step)
+    ]
 
 
-def outputs_view(steps: Iterable[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The outputs of steps, in plan order, each with its step's state."""
+def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The outputs of steps, in plan order, each with its step's state and the live steps that use it."""
+    users = _users(steps)
     return [
         {
             "step_id": step.step_id,
-            "status": step.status,
-            "clarity_state": step.clarity_state,
+            "status": "BLOCKED" if step.blocked else step.status,
+            "used_by": users.get(step.step_id, []),
             "step_output": str(outputs[step.step_id]),
         }
         for step in steps
         if step.step_id in outputs
     ]
+
+
+def _users(steps: Iterable[PlanStep]) -> dict[str, list[str]]:
+    users: dict[str, list[str]] = {}
+    for step in filter(is_live, steps):
+        for dependency in step.dependencies:
+            users.setdefault(dependency, []).append(step.step_id)
+    return users
 
 
 def memory_view(memory: Mapping[str, Any] | None, outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -84,10 +99,11 @@ def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
 
 
 def answer_view(plan: Plan, outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer as it stands; `is_one_output` when it is one of the outputs that are shown anyway."""
+    """The answer as it stands: the steps it is made of, whether their outputs are shown anyway, and what is to come."""
     steps = [step.step_id for step in answer_steps(plan)]
     return {
         "text": answer_text(plan),
         "steps": steps,
-        "is_one_output": len(steps) == 1 and steps[0] in outputs,
+        "is_shown": all(step_id in outputs for step_id in steps),
+        "pending": [step.step_id for step in pending_steps(plan)],
     }

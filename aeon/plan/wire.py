@@ -37,16 +37,14 @@ def parse_subplan(answer: Mapping[str, Any], parent_step_id: str, level: int) ->
 def parse_refinement(answer: Mapping[str, Any], issues: Sequence[ValidationIssue]) -> Refinement:
     """Proposed actions and questions.
 
-    InvalidAnswer when an action lacks what its type needs or names an unknown issue.
+    InvalidAnswer when an action lacks what its type needs.
     """
     by_id = {issue.issue_id: issue for issue in issues}
     actions, errors = [], []
     for index, raw in enumerate(answer["actions"]):
         pointer = f"/actions/{index}"
         missing = _missing(raw)
-        unknown = [i for i in (*raw["addresses_issues"], *raw["overrides_issues"]) if i not in by_id]
         errors += [FieldError(pointer, f"{raw['action_type']} needs {missing}")] if missing else []
-        errors += [FieldError(pointer, f"there is no issue {issue_id!r}") for issue_id in unknown]
         if not errors:
             actions.append(_action(raw, pointer, by_id))
     if errors:
@@ -70,8 +68,8 @@ def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, Validatio
         justification=raw["justification"],
         inconsistency_detected=raw["inconsistency_detected"],
         addresses_issues=tuple(raw["addresses_issues"]),
-        overrides_issues=tuple(raw["overrides_issues"]),
-        semantic_validation_input=tuple(issues[issue_id] for issue_id in raw["addresses_issues"]),
+        overrides_issues=tuple(issue_id for issue_id in raw["overrides_issues"] if issue_id in issues),
+        semantic_validation_input=tuple(issues[i] for i in raw["addresses_issues"] if i in issues),
     )
 
 

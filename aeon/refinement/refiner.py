@@ -196,8 +196,11 @@ class Refiner:
     def _validate(
         self, draft: DeltaResult, budget: Budget
     ) -> tuple[SemanticValidationReport | None, tuple[RefusedAction, ...]]:
-        """Validate what a draft changed, in one call; without a report none of its actions may be applied."""
-        steps = [change.after for change in draft.changes if change.after is not None]
+        """Validate the steps that a draft would have carried out anew, in one call.
+
+        Without a report none of its actions may be applied.
+        """
+        steps = [change.after for change in draft.changes if change.after and change.after.status == "pending"]
         if not steps:
             return None, ()
         try:

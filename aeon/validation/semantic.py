@@ -11,7 +11,7 @@ from typing import Any
 from aeon.llm.exchange import FieldError, InvalidAnswer
 from aeon.llm.interface import LLMAdapter, current_site
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.views import answer_view, memory_view, outputs_view, plan_view, step_view
+from aeon.plan.views import answer_view, memory_view, outputs_view, plan_view
 from aeon.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.models import SemanticValidationReport, ValidationIssue
@@ -79,7 +79,7 @@ class SemanticValidator:
             "artifact_type": artifact_type,
             "task": shown.task,
             "plan": plan_view(shown),
-            "steps": [step_view(step) for step in steps],
+            "changed": [step.step_id for step in steps],
             "outputs": outputs_view(shown.steps, outputs),
             "answer": answer_view(shown, outputs),
             "memory": memory_view(memory, outputs),
@@ -95,7 +95,8 @@ def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[st
         pointer = f"/issues/{index}"
         step_id = (raw.get("location") or {}).get("step_id")
         if step_id is not None and step_id not in step_ids:
-            errors.append(FieldError(f"{pointer}/location/step_id", f"there is no step {step_id!r}; use null"))
+            known = ", ".join(sorted(step_ids))
+            errors.append(FieldError(f"{pointer}/location/step_id", f"there is no step {step_id!r}; there are {known}"))
         repair = raw.get("proposed_repair")
         if repair:
             changes, error = _changes(repair["changes"])

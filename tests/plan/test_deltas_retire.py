@@ -126,7 +126,8 @@ def test_a_replaced_substep_hands_its_parent_on_and_the_parent_waits_for_the_new
 def test_an_executed_step_in_conflict_is_marked_invalid_and_keeps_what_it_gave(executed: PlanStep) -> None:
     plan = plan_of(executed, step("b", "a"))
     result = apply_actions(plan, [mark_invalid("a")])
-    assert result.plan.step("a") == plan.step("a").model_copy(update={"status": "invalid"})
+    errors = (*executed.errors, "marked invalid: why")
+    assert result.plan.step("a") == plan.step("a").model_copy(update={"status": "invalid", "errors": errors})
     assert not result.plan.step("a").blocked
     assert result.plan.step("b") is plan.step("b")
 

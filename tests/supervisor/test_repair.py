@@ -122,11 +122,11 @@ def test_the_prompt_is_reduced_and_forbids_changes_of_meaning() -> None:
     llm = Scripted(GOOD)
     Supervisor(llm).repair_json(BROKEN, SCHEMA, tools=({"name": "search", "description": "finds"},))
     system, user = (message.content for message in llm.requests[0].messages)
-    assert "Change form only" in system
-    assert "Never add content, steps, tools" in system
+    assert "Change form, never meaning" in system
+    assert "Never add steps, tools" in system
     assert f"<schema>\n{json.dumps(SCHEMA, separators=(',', ':'))}\n</schema>" in user
     assert '<tools>\n[\n{"name":"search","description":"finds"}\n]\n</tools>' in user
-    assert len(system) < 1500
+    assert len(system) < 2000
 
 
 def test_a_malformed_answer_cannot_break_out_of_its_fence_or_be_a_template() -> None:
