@@ -42,6 +42,7 @@ class Connection:
         self._environ = environ
         self._last_words = LastWords()
         self._end = asyncio.Event()
+        self._dropped = False
         self._scope: CancelScope | None = None
         self._started: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
         self._started.add_done_callback(lambda started: started.cancelled() or started.exception())
@@ -58,6 +59,7 @@ class Connection:
 
     def drop(self) -> None:
         """Begin to end it: the connection is closed, the process asked to go, and after a few seconds killed."""
+        self._dropped = True
         self._end.set()
         if self._scope is not None and not self._started.done():
             self._scope.cancel()
@@ -103,7 +105,7 @@ class Connection:
                 self._scope.deadline = math.inf
                 self._started.set_result(Started(client, tools))
                 await self._end.wait()
-        timed_out = self._scope.cancelled_caught and not self.lost
+        timed_out = self._scope.cancelled_caught and not self._dropped
         return f"no answer within {self._server.start_timeout_seconds:g} s" if timed_out else ""
 
 
