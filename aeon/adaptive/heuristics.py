@@ -58,17 +58,13 @@ class AdaptiveDepth:
             return self._profiles.setdefault(key, profile)
 
     def allocate_ttl(self, task_profile: TaskProfile, base_ttl: int = 10) -> int:
-        """The TTL of a profile, in LLM cycles, from the table alone; at most the limit (FR-029, FR-077)."""
-        table = self._table
-        multiplier = (
-            table.depth[task_profile.reasoning_depth]
-            + sufficiency_increment(table, task_profile.information_sufficiency)
-            + table.breadth[task_profile.output_breadth]
-            + table.tools[task_profile.expected_tool_usage]
-            + table.confidence[task_profile.confidence_requirement]
-        )
-        unusual = task_profile.expected_step_count - table.typical_steps[task_profile.reasoning_depth]
-        return min(self._limit, round(base_ttl * round(multiplier, 6)) + max(0, unusual))
+        """The TTL of a profile, in LLM cycles, from the table alone; at most the limit (FR-029, FR-077).
+
+        Never less than a shallower task of the same kind gets, so that the usual step count of a tier, which grows
+        with it, takes nothing away where `base_ttl` is small.
+        """
+        tiers = range(1, task_profile.reasoning_depth + 1)
+        return min(self._limit, max(by_table(self._table, task_profile, tier, base_ttl) for tier in tiers))
 
     def update_task_profile(
         self,
@@ -121,6 +117,19 @@ class AdaptiveDepth:
             lambda answer: TaskProfile(profile_version=version, **answer),
             role="planner",
         )
+
+
+def by_table(table: TTLTable, profile: TaskProfile, depth: int, base: int) -> int:
+    """What the table gives a profile at a depth of 1 to 5, in LLM cycles, uncapped (research decision 2)."""
+    multiplier = (
+        table.depth[depth]
+        + sufficiency_increment(table, profile.information_sufficiency)
+        + table.breadth[profile.output_breadth]
+        + table.tools[profile.expected_tool_usage]
+        + table.confidence[profile.confidence_requirement]
+    )
+    unusual = profile.expected_step_count - table.typical_steps[depth]
+    return round(base * round(multiplier, 6)) + max(0, unusual)
 
 
 def sufficiency_increment(table: TTLTable, sufficiency: float) -> float:

@@ -1,0 +1,174 @@
+"""The table from profile to TTL: its values, its order, its cap (RULES 3, FR-029, FR-077)."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from aeon.adaptive.heuristics import COMPLEXITY, MODES, AdaptiveDepth
+from aeon.adaptive.models import Breadth, Confidence, TaskProfile, ToolUsage, TTLTable
+from tests.support.scripted_model import ScriptedModel
+
+DEPTHS = st.integers(1, 5)
+SUFFICIENCIES = st.floats(0, 1)
+PROFILES = st.builds(
+    TaskProfile,
+    reasoning_depth=DEPTHS,
+    information_sufficiency=SUFFICIENCIES,
+    expected_tool_usage=st.sampled_from(get_args(ToolUsage)),
+    output_breadth=st.sampled_from(get_args(Breadth)),
+    confidence_requirement=st.sampled_from(get_args(Confidence)),
+    raw_inference=st.just("why"),
+    expected_step_count=st.integers(0, 200),
+)
+BASES = st.integers(1, 200)
+
+
+def profile(depth: int = 1, sufficiency: float = 1.0, **fields: Any) -> TaskProfile:
+    return TaskProfile(
+        **{
+            "reasoning_depth": depth,
+            "information_sufficiency": sufficiency,
+            "expected_tool_usage": "none",
+            "output_breadth": "narrow",
+            "confidence_requirement": "low",
+            "raw_inference": "why",
+            **fields,
+        }
+    )
+
+
+def allocate(given_profile: TaskProfile, base: int = 10, limit: int = 100) -> int:
+    return AdaptiveDepth(ScriptedModel(), limit).allocate_ttl(given_profile, base)
+
+
+@pytest.mark.parametrize(("depth", "ttl"), [(1, 18), (2, 24), (3, 32), (4, 44), (5, 58)])
+def test_depth_alone(depth: int, ttl: int):
+    assert allocate(profile(depth)) == ttl
+
+
+@pytest.mark.parametrize(
+    ("sufficiency", "more"), [(1.0, 0), (0.7, 0), (0.69999, 6), (0.4, 6), (0.39999, 12), (0.0, 12)]
+)
+def test_what_is_not_known_adds(sufficiency: float, more: int):
+    assert allocate(profile(3, sufficiency)) == 32 + more
+
+
+@pytest.mark.parametrize(
+    ("fields", "more"),
+    [
+        ({"output_breadth": "moderate"}, 2),
+        ({"output_breadth": "broad"}, 8),
+        ({"expected_tool_usage": "minimal"}, 0),
+        ({"expected_tool_usage": "moderate"}, 2),
+        ({"expected_tool_usage": "extensive"}, 4),
+        ({"confidence_requirement": "medium"}, 0),
+        ({"confidence_requirement": "high"}, 6),
+        ({"expected_step_count": 8}, 0),
+        ({"expected_step_count": 9}, 1),
+        ({"expected_step_count": 20}, 12),
+        ({"ambiguity_level": 1.0, "dependency_complexity": 9}, 0),
+    ],
+)
+def test_every_other_dimension_adds_its_share(fields: dict[str, Any], more: int):
+    assert allocate(profile(3, **fields)) == 32 + more
+
+
+def test_the_worked_examples():
+    total = profile(1, 1.0, confidence_requirement="medium", expected_step_count=1)
+    architecture = profile(
+        4,
+        0.5,
+        output_breadth="broad",
+        expected_tool_usage="minimal",
+        confidence_requirement="high",
+        expected_step_count=14,
+    )
+    assert (allocate(total), allocate(architecture)) == (18, 66)
+
+
+@given(PROFILES, BASES, DEPTHS)
+def test_a_deeper_task_never_gets_less(one: TaskProfile, base: int, depth: int):
+    shallow, deep = sorted((one.reasoning_depth, depth))
+    less, more = (one.model_copy(update={"reasoning_depth": tier}) for tier in (shallow, deep))
+    assert allocate(less, base, 10_000) <= allocate(more, base, 10_000)
+
+
+@given(PROFILES, BASES, SUFFICIENCIES)
+def test_a_less_sufficient_task_never_gets_less(one: TaskProfile, base: int, sufficiency: float):
+    low, high = sorted((one.information_sufficiency, sufficiency))
+    more, less = (one.model_copy(update={"information_sufficiency": value}) for value in (low, high))
+    assert allocate(less, base, 10_000) <= allocate(more, base, 10_000)
+
+
+@given(PROFILES, st.integers(0, 200))
+def test_more_expected_steps_never_get_less(one: TaskProfile, steps: int):
+    few, many = sorted((one.expected_step_count, steps))
+    assert allocate(one.model_copy(update={"expected_step_count": few})) <= allocate(
+        one.model_copy(update={"expected_step_count": many})
+    )
+
+
+@given(PROFILES, BASES, st.integers(1, 300))
+def test_no_allocation_is_above_the_limit_or_below_one(one: TaskProfile, base: int, limit: int):
+    assert 1 <= allocate(one, base, limit) <= limit
+
+
+@given(PROFILES, BASES)
+def test_the_same_profile_gets_the_same(one: TaskProfile, base: int):
+    assert allocate(one, base) == allocate(one.model_copy(update={"raw_inference": "other words"}), base)
+
+
+@given(PROFILES, st.integers(0, 120), st.integers(1, 120))
+def test_a_changed_profile_gets_by_the_table_but_at_least_three_more(one: TaskProfile, used: int, limit: int):
+    adaptive = AdaptiveDepth(ScriptedModel(), limit)
+    expected = min(limit, max(adaptive.allocate_ttl(one), used + 3))
+    assert adaptive.reallocate_ttl(one, used) == expected
+
+
+def test_the_smallest_of_all_limits_holds():
+    model = ScriptedModel()
+    table = TTLTable(limit=9)
+    assert AdaptiveDepth(model, 50, table=table).allocate_ttl(profile(5)) == 9
+    assert AdaptiveDepth(model, 8, table=table).allocate_ttl(profile(5)) == 8
+    assert AdaptiveDepth(model, 50, {"max_llm_calls": 7}, table=table).allocate_ttl(profile(5)) == 7
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"depth": {1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0}},
+        {"depth": {1: 1.0, 2: 2.0, 3: 1.9, 4: 4.0, 5: 5.0}},
+        {"sufficiency": {"high": 1.0, "middle": 0.5, "low": 2.0}},
+        {"sufficiency": {"high": 0.0, "middle": 2.0, "low": 1.0}},
+        {"breadth": {"narrow": 0.0}},
+        {"tools": {"none": 0.0, "minimal": 0.0, "moderate": 0.0}},
+        {"confidence": {"low": 0.0, "high": 0.0}},
+        {"base": 0},
+        {"limit": 0},
+    ],
+)
+def test_a_table_that_is_incomplete_or_falls_is_refused(table: dict[str, Any]):
+    with pytest.raises(ValidationError):
+        TTLTable(**table)
+
+
+@pytest.mark.parametrize(
+    ("depth", "complexity", "mode"),
+    [
+        (1, "very_low", "shallow"),
+        (2, "low", "shallow"),
+        (3, "moderate", "balanced"),
+        (4, "high", "deep"),
+        (5, "very_high", "deep"),
+    ],
+)
+def test_depth_decides_complexity_and_reasoning_mode(depth: int, complexity: str, mode: str):
+    assert (COMPLEXITY[depth], MODES[depth]) == (complexity, mode)
+    made = AdaptiveDepth(ScriptedModel()).configuration(profile(depth, ambiguity_level=0.3), 12, "because")
+    assert (made.detected_complexity, made.reasoning_mode) == (complexity, mode)
+    assert (made.allocated_ttl, made.adjustment_reason, made.ambiguity_score) == (12, "because", 0.3)
