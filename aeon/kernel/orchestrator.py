@@ -115,10 +115,7 @@ class Orchestrator:
 
     def run(self, task: str, context: dict[str, Any] | None = None, run_id: str | None = None) -> Outcome:
         """Run a task to its end, whatever end that is; errors of the model's side become the outcome's `error`."""
-        self._state, self._ttl = RunState(), TTL(allocated=0)
-        self._attempts = RefinementAttempts()
-        self._pass: OpenPass | None = None
-        self._started, self._workers = time.monotonic(), Workers(self._execution.max_parallel)
+        self._begin()
         point, error = None, None
         try:
             reason = self._lifecycle(task, context)
@@ -136,6 +133,22 @@ class Orchestrator:
         finally:
             self._workers.close()
         return self._outcome(task, run_id or uuid.uuid4().hex, reason, point, error)
+
+    def plan(self, task: str, context: dict[str, Any] | None = None) -> Plan:
+        """Phases A and B alone: the reviewed and refined plan, no step executed. Raises what ends them early."""
+        self._begin()
+        try:
+            self._profile(task, context)
+            self._plan(task, context)
+        finally:
+            self._workers.close()
+        return self._current_plan
+
+    def _begin(self) -> None:
+        self._state, self._ttl = RunState(), TTL(allocated=0)
+        self._attempts = RefinementAttempts()
+        self._pass: OpenPass | None = None
+        self._started, self._workers = time.monotonic(), Workers(self._execution.max_parallel)
 
     def _lifecycle(self, task: str, context: dict[str, Any] | None) -> TerminationReason:
         self._profile(task, context)
