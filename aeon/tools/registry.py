@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
+from jsonschema.protocols import Validator
 
 from aeon.errors import ConfigError
+from aeon.tools.schemas import compiled, violations
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+Descriptions = list[dict[str, Any]]
+"""What a model is told of several tools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A capability: its name, what it does, JSON Schemas of what goes in and out, the function, and example arguments."""
+    """A capability: its name, what it does, JSON Schemas of what goes in and out, the function, and example arguments.
+
+    `invoke` is given the mapping of arguments, already checked, and returns a JSON value; it may run in any thread, and
+    several times at once. `timeout_seconds` and `max_output_characters` override `tools.timeout_seconds` and
+    `tools.max_output_characters` for this tool. `side_effects`: a call changes something outside; `pure`: equal
+    arguments always give an equal result, whenever they are given.
+    """
 
     name: str
     description: str
     input_schema: Mapping[str, Any]
     output_schema: Mapping[str, Any]
-    invoke: Callable[..., Any] = field(repr=False)
+    invoke: Callable[[Mapping[str, Any]], Any] = field(repr=False)
     examples: Sequence[Mapping[str, Any]] = ()
+    timeout_seconds: float | None = None
+    max_output_characters: int | None = None
+    side_effects: bool = False
+    pure: bool = False
 
     def describe(self) -> dict[str, Any]:
         """What a model is told of the tool (FR-067)."""
@@ -36,33 +54,96 @@ class Tool:
         return described
 
 
-class ToolRegistry:
-    """Tools by name, in order of registration."""
+@dataclass(frozen=True, slots=True)
+class RegisteredTool:
+    """A tool with the kept validators of its arguments and of what it returns."""
 
-    def __init__(self, tools: Sequence[Tool] = ()) -> None:
-        self._tools: dict[str, Tool] = {}
+    tool: Tool
+    input: Validator
+    output: Validator
+
+
+class ToolRegistry:
+    """Tools by name, in order of registration; thread-safe, and tools may come and go while it is used.
+
+    With a `parent`, its tools are seen as well, as they are at the moment: a run's own tools over those of the process.
+    """
+
+    def __init__(self, tools: Sequence[Tool] = (), *, parent: ToolRegistry | None = None) -> None:
+        self._parent = parent
+        self._tools: dict[str, RegisteredTool] = {}
+        self._closers: list[Callable[[], None]] = []
+        self._lock = threading.RLock()
         for tool in tools:
             self.register(tool)
 
     def register(self, tool: Tool) -> None:
-        """Add a tool. ConfigError when its name is taken or a schema of it is not a JSON Schema."""
-        if tool.name in self._tools:
-            raise ConfigError(f"a tool named {tool.name!r} is registered already")
-        for kind, schema in (("input_schema", tool.input_schema), ("output_schema", tool.output_schema)):
-            try:
-                Draft202012Validator.check_schema(schema)
-            except SchemaError as error:
-                raise ConfigError(f"tool {tool.name!r}: {kind}{error.json_path[1:]}: {error.message}") from error
-        self._tools[tool.name] = tool
+        """Add a tool.
+
+        Raises ConfigError when its name is taken or is not 1 to 64 letters, digits, `_`, `.` and `-`, when a schema of
+        it is malformed, with the path, or when an example is not as its input schema says.
+        """
+        if not isinstance(tool.name, str) or not _NAME.fullmatch(tool.name):
+            raise ConfigError(f"tool {tool.name!r}: a name is 1 to 64 letters, digits, '_', '.' and '-'")
+        entry = _checked(tool)
+        with self._lock:
+            if self.get(tool.name) is not None:
+                raise ConfigError(f"a tool named {tool.name!r} is registered already")
+            self._tools[tool.name] = entry
+
+    def unregister(self, name: str) -> None:
+        """Take a tool out; one that is not registered is no error."""
+        with self._lock:
+            removed = self._tools.pop(name, None)
+        if removed is None and self._parent is not None:
+            self._parent.unregister(name)
 
     def get(self, name: str) -> Tool | None:
         """The tool of that name; None when it is not registered."""
-        return self._tools.get(name)
+        entry = self.entry(name)
+        return entry.tool if entry else None
+
+    def entry(self, name: str) -> RegisteredTool | None:
+        """The tool of that name with its validators; None when it is not registered."""
+        with self._lock:
+            own = self._tools.get(name)
+        return own if own or self._parent is None else self._parent.entry(name)
+
+    def list(self) -> tuple[Tool, ...]:
+        """All tools, in order of registration, a parent's first (FR-021)."""
+        with self._lock:
+            own = tuple(entry.tool for entry in self._tools.values())
+        return (self._parent.list() if self._parent else ()) + own
 
     def names(self) -> tuple[str, ...]:
         """All names, in order of registration."""
-        return tuple(self._tools)
+        return tuple(tool.name for tool in self.list())
 
-    def describe(self) -> list[dict[str, Any]]:
+    def describe(self) -> Descriptions:
         """What a model is told of all tools."""
-        return [tool.describe() for tool in self._tools.values()]
+        return [tool.describe() for tool in self.list()]
+
+    def on_close(self, close: Callable[[], None]) -> None:
+        """Have something closed together with this registry, such as a session that its tools use."""
+        with self._lock:
+            self._closers.append(close)
+
+    def close(self) -> None:
+        """Close what its tools hold open, the newest first; a parent is left alone. May be called twice."""
+        with self._lock:
+            closers, self._closers = self._closers, []
+        for close in reversed(closers):
+            # One that cannot be closed must not keep the others open.
+            with contextlib.suppress(Exception):
+                close()
+
+
+def _checked(tool: Tool) -> RegisteredTool:
+    inputs = compiled(tool.input_schema, f"tool {tool.name!r}: input_schema")
+    outputs = compiled(tool.output_schema, f"tool {tool.name!r}: output_schema")
+    if tool.input_schema.get("type", "object") != "object":
+        raise ConfigError(f"tool {tool.name!r}: input_schema.type: must be 'object', since arguments have names")
+    for index, example in enumerate(tool.examples):
+        if found := violations(inputs, dict(example)):
+            raise ConfigError(f"tool {tool.name!r}: examples[{index}]: {found[0]}")
+    return RegisteredTool(tool, inputs, outputs)

@@ -1,0 +1,43 @@
+"""What the run remembers, for its steps to look up (Sprint 1, FR-016, FR-017)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypedDict
+
+from pydantic import Field
+
+from aeon.memory.interface import Memory
+from aeon.tools.function import tool
+from aeon.tools.registry import Tool
+
+
+class Remembered(TypedDict):
+    """The value of a key; `found` is false, and the value null, when there is none."""
+
+    found: bool
+    value: Any
+
+
+def memory_read_tool(memory: Memory) -> Tool:
+    """`memory_read`: one key of this memory."""
+
+    @tool(examples=[{"key": "step/collect/output"}])
+    def memory_read(key: Annotated[str, Field(description="For example step/ID/output.")]) -> Remembered:
+        """Read one value that this run has remembered. The output of a step is under step/ID/output."""
+        value = memory.read(key)
+        return Remembered(found=value is not None, value=value)
+
+    return memory_read
+
+
+def memory_search_tool(memory: Memory) -> Tool:
+    """`memory_search`: the keys of this memory that begin alike."""
+
+    @tool(examples=[{"prefix": "step/"}])
+    def memory_search(
+        prefix: Annotated[str, Field(description="What the keys begin with; empty for all.")],
+    ) -> dict[str, Any]:
+        """Find all values that this run has remembered under keys that begin with a prefix, by key."""
+        return memory.search(prefix)
+
+    return memory_search
