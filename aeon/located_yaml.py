@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -53,8 +53,6 @@ class UnreadableFile(ConfigError):
 class _Loader(yaml.SafeLoader):
     """YAML 1.2's core schema, as editors read it, less the numbers that JSON lacks: dates, `yes`, `12:30` are text."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
-
 
 def add_core_schema(resolver: Any) -> None:
     """Teach a PyYAML loader or dumper which plain scalars are not text in YAML 1.2."""
@@ -72,6 +70,7 @@ def _number(loader: _Loader, node: Any) -> float:
     return float(str(loader.construct_scalar(node)))
 
 
+_Loader.yaml_implicit_resolvers = {}
 add_core_schema(_Loader)
 _Loader.add_constructor(f"{_TAG}int", _integer)
 _Loader.add_constructor(f"{_TAG}float", _number)
