@@ -21,7 +21,8 @@ class AdaptiveDepth:
     """Profiles tasks, and maps profiles to a TTL and a reasoning mode.
 
     `global_ttl_limit` caps every allocation, in LLM cycles (FR-077); so does `max_llm_calls` of `global_resource_caps`,
-    since a cycle is at least one call. `table` is the map from profile to TTL. `tools` describes the tools of the run.
+    since a cycle is at least one call. `table` is the map from profile to TTL, with a limit of its own.
+    `tools` describes the tools of the run.
     """
 
     def __init__(
@@ -36,8 +37,8 @@ class AdaptiveDepth:
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._table = table or TTLTable()
-        calls = (global_resource_caps or {}).get("max_llm_calls")
-        self._limit = min(x for x in (global_ttl_limit, self._table.limit, calls) if x is not None)
+        caps = (global_ttl_limit, table.limit if table else None, (global_resource_caps or {}).get("max_llm_calls"))
+        self._limit = min(cap for cap in caps if cap is not None)
         self._tools = tools
         self._profiles: dict[str, TaskProfile] = {}
         self._lock = threading.Lock()

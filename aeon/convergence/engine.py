@@ -87,7 +87,10 @@ def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[st
 def parse_assessment(
     answer: Mapping[str, Any], thresholds: ConvergenceThresholds, criteria: Sequence[str]
 ) -> ConvergenceAssessment:
-    """The model's answer held against the thresholds. InvalidAnswer unless each listed criterion is judged, once."""
+    """The model's answer held against the thresholds.
+
+    InvalidAnswer unless each listed criterion is judged, once, and every blocking issue says what it is.
+    """
     results = tuple(CriterionResult.model_validate(raw) for raw in answer["criteria"])
     _check_criteria([result.name for result in results], criteria)
     scores = ConvergenceScores(
@@ -99,6 +102,7 @@ def parse_assessment(
             for pair in answer["consistency_status"]
         },
     )
+    _check_blocking(answer["issues"])
     issues = [raw for raw in answer["issues"] if raw["description"].strip()]
     blocking = [raw for raw in issues if raw["blocking"]]
     converged, codes = verdict(scores, thresholds, results, [raw["kind"] for raw in blocking])
@@ -144,6 +148,16 @@ def _check_criteria(judged: Sequence[str], listed: Sequence[str]) -> None:
     ]
     if errors:
         raise InvalidAnswer(tuple(FieldError("/criteria", error) for error in errors))
+
+
+def _check_blocking(issues: Sequence[Mapping[str, Any]]) -> None:
+    errors = [
+        FieldError(f"/issues/{index}/description", "a blocking issue needs a description")
+        for index, raw in enumerate(issues)
+        if raw["blocking"] and not raw["description"].strip()
+    ]
+    if errors:
+        raise InvalidAnswer(tuple(errors))
 
 
 def _thresholds(base: ConvergenceThresholds, given: Mapping[str, float]) -> ConvergenceThresholds:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from aeon.plan.graph import answer_steps, answer_text, is_live, pending_steps
+from aeon.plan.graph import answer_steps, answer_text, by_id, is_live, pending_steps
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
 
 _SHOWN = (
@@ -63,18 +64,32 @@ def outline(plan: Plan, own_id: str) -> list[dict[str, Any]]:
 
 
 def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The outputs of steps, in plan order, each with its step's state and the live steps that use it."""
-    users = _users(steps)
-    return [
+    """The outputs of steps, in plan order, each with its step's state and the live steps that use it.
+
+    Outputs that belong to none of the steps come last, as they are.
+    """
+    users, known = _users(steps), by_id(steps)
+    of_steps = [
         {
             "step_id": step.step_id,
             "status": "BLOCKED" if step.blocked else step.status,
             "used_by": users.get(step.step_id, []),
-            "step_output": str(outputs[step.step_id]),
+            "step_output": _text(outputs[step.step_id]),
         }
         for step in steps
         if step.step_id in outputs
     ]
+    others: list[dict[str, Any]] = [
+        {"step_id": step_id, "status": None, "used_by": [], "step_output": _text(output)}
+        for step_id, output in outputs.items()
+        if step_id not in known
+    ]
+    return [*of_steps, *others]
+
+
+def _text(output: Any) -> str:
+    """An output as prompts show it: text as it is, anything else as JSON."""
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
 
 
 def _users(steps: Iterable[PlanStep]) -> dict[str, list[str]]:

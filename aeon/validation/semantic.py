@@ -56,7 +56,7 @@ class SemanticValidator:
         if artifact_type not in ARTIFACT_TYPES:
             raise ValueError(f"artifact_type must be one of {', '.join(ARTIFACT_TYPES)}, not {artifact_type!r}")
         reviewed = tuple(steps if steps is not None else plan.steps if plan else ())
-        known = {step.step_id for step in (*reviewed, *(plan.steps if plan else ()))}
+        known = {step.step_id for step in (*reviewed, *(plan.steps if plan else ()))} | set(outputs or {})
         return self._structured.call(
             "semantic_validation",
             self._variables(artifact_type, plan, reviewed, outputs or {}, memory_artifacts),

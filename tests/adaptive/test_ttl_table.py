@@ -130,6 +130,10 @@ def test_a_changed_profile_gets_by_the_table_but_at_least_three_more(one: TaskPr
     assert adaptive.reallocate_ttl(one, used) == expected
 
 
+def test_the_limit_given_is_the_limit_where_there_is_no_table_of_ones_own():
+    assert allocate(profile(5), base=1000, limit=250) == 250
+
+
 def test_the_smallest_of_all_limits_holds():
     model = ScriptedModel()
     table = TTLTable(limit=9)
