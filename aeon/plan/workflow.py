@@ -61,7 +61,8 @@ def load_workflow(
 ) -> Workflow:
     """Read and check a workflow file, YAML or, named `.json`, JSON.
 
-    `tool_names` are the registered tools, `input_names` the inputs that are given; None leaves either unchecked. With
+    `tool_names` are the registered tools, `input_names` the inputs that are given; None leaves either unchecked. When
+    `tool_names` maps each to its input schema, arguments are checked too; all about tools are warnings. With
     `one_final_step` the plan must end with exactly one step. Raises ConfigError that lists everything that is wrong,
     one `path:line:column: error: ...` a line.
     """

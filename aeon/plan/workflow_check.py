@@ -14,6 +14,7 @@ from typing import Any
 from aeon.located_yaml import LocatedYaml, Place, Position, dotted
 from aeon.plan.graph import by_id
 from aeon.plan.models import PlanStep
+from aeon.plan.workflow_arguments import argument_problems
 from aeon.plan.workflow_models import Problem
 from aeon.plan.workflow_references import BadReference, Reference, references
 from aeon.validation.structural import StructuralFinding, check_steps
@@ -117,7 +118,7 @@ def _references(
 ) -> Iterator[Problem]:
     raw = document.value if isinstance(document.value, Mapping) else {}
     declared = raw.get("inputs") if isinstance(raw.get("inputs"), Mapping) else None
-    before = _ancestors([one.step for one in sound])
+    before = transitive_dependencies([one.step for one in sound])
     for field in ("goal", "task"):
         yield from _unread(document, (field,), raw)
     for name in declared or ():
@@ -209,7 +210,7 @@ def _unread(document: LocatedYaml, place: Place, within: Mapping[str, Any]) -> I
 _WHERE = "references are read in `description` and `arguments`"
 
 
-def _ancestors(steps: Sequence[PlanStep]) -> dict[str, set[str]]:
+def transitive_dependencies(steps: Sequence[PlanStep]) -> dict[str, set[str]]:
     """For each step, all steps that it depends on, directly or not; unknown ones and cycles do no harm."""
     known = by_id(steps)
     found: dict[str, set[str]] = {}
@@ -239,12 +240,27 @@ def _workers(document: LocatedYaml, sound: Sequence[Sound], tool_names: Collecti
         if one.raw.get("arguments") is not None and not tool:
             message = f"step '{name}' has arguments but no tool: they are not used"
             yield problem_at(document.key_position((*place, "arguments")), message, "warning")
-        if isinstance(tool, str) and tool and tool_names is not None and tool not in tool_names:
-            yield problem_at(document.position((*place, "tool")), _no_tool(name, tool, tool_names), "warning")
+        if isinstance(tool, str) and tool and tool_names is not None:
+            yield from _tool(document, one, tool, tool_names)
+
+
+def _tool(document: LocatedYaml, one: Sound, tool: str, tools: Collection[str]) -> Iterator[Problem]:
+    """What is known of a step's tool: that it is not registered, or that it will refuse its arguments."""
+    place: Place = ("steps", one.index)
+    name, arguments = one.step.step_id.lstrip("\0"), one.raw.get("arguments")
+    if tool not in tools:
+        yield problem_at(document.position((*place, "tool")), _no_tool(name, tool, tools), "warning")
+    elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
+        for inner, said in argument_problems(arguments, tools[tool]):
+            within = (*place, "arguments", *inner)
+            message = (
+                f"{dotted(within)}: {said}: the tool '{tool}' does not take that; the model will be asked for better"
+            )
+            yield problem_at(document.position(within), message, "warning")
 
 
 def _no_tool(name: str, tool: str, tool_names: Collection[str]) -> str:
-    known = f"there are: {', '.join(sorted(tool_names))}" if tool_names else "none is registered"
+    known = f"there are: {', '.join(sorted(tool_names))}" if tool_names else "there is none: see `tools=`"
     return (
         f"step '{name}' uses the tool '{tool}', which is not registered{_near(tool, tool_names)} ({known}): "
         "another is looked for, or the model does the step"

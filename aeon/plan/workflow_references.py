@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from aeon.errors import PlanError
@@ -78,18 +78,14 @@ def resolve_arguments(
     return resolved
 
 
-def escaped(text: str) -> str:
-    """The text so that it is read back as it is, nothing in it being a reference."""
-    return text.replace("${", "$${")
+def escaped(text: str, keep: Callable[[Reference], bool] = lambda _: False, step_ids: Collection[str] = ()) -> str:
+    """The text so that it is read back as it is: every `${` in it is literal, but for the references to `keep`."""
 
+    def literal(match: re.Match[str]) -> str:
+        found = None if match[0] == "$${" else _parsed(match, step_ids)
+        return match[0] if isinstance(found, Reference) and keep(found) else match[0].replace("${", "$${")
 
-def parsed(text: str, step_ids: Collection[str] = ()) -> Reference:
-    """The reference that a text of the form `${...}` is. Raises BadReference."""
-    match = _REFERENCE.fullmatch(text)
-    found = _parsed(match, step_ids) if match and text != "$${" else BadReference(f"`{text}` is no reference")
-    if isinstance(found, BadReference):
-        raise found
-    return found
+    return _REFERENCE.sub(literal, text)
 
 
 def _parsed(match: re.Match[str], step_ids: Collection[str]) -> Reference | BadReference:
