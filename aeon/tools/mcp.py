@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from aeon.errors import AeonError, ConfigError
 from aeon.tools.mcp_connection import MAX_TOOLS, ServerUnavailable
-from aeon.tools.mcp_loop import LoopThread
+from aeon.tools.mcp_loop import LoopStopped, LoopThread
 from aeon.tools.mcp_names import tool_name, unmatched, wanted
 from aeon.tools.mcp_session import ServerSession, ToolFailed
 from aeon.tools.mcp_settings import McpServer, McpSettings
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["McpTools", "ToolFailed"]
 
 MAX_DESCRIPTION = 8000
+_CLOSED = "the MCP sessions are closed"
 _CLOSE_SECONDS = 20.0
 # Before a call: seeing that the server is gone, and ending what is left of it.
 _RESTART_SECONDS = 15.0
@@ -125,9 +126,12 @@ class McpTools:
         def call(arguments: Mapping[str, Any]) -> Any:
             with self._lock:
                 if self._closed:
-                    raise ToolFailed("the MCP sessions are closed")
+                    raise ToolFailed(_CLOSED)
                 loop, session = self._running(), self._sessions[server]
-            return loop.run(session.call(tool, arguments))
+            try:
+                return loop.run(session.call(tool, arguments))
+            except LoopStopped as error:
+                raise ToolFailed(_CLOSED) from error
 
         return call
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from aeon.tools.mcp_processes import end_group, noted_processes
 from aeon.tools.mcp_settings import McpServer
 from aeon.tools.mcp_stderr import LastWords
 from aeon.tools.mcp_transport import MissingVariable, transport
@@ -76,7 +77,7 @@ class Connection:
 
     async def _live(self, after: Connection | None) -> None:
         failure = "the connection was closed"
-        with self._last_words:
+        with self._last_words, noted_processes() as started:
             try:
                 if after is not None:
                     await after.aclose()
@@ -86,6 +87,8 @@ class Connection:
                 failure = reason(error)
             finally:
                 self._end.set()
+                for process in started:
+                    await end_group(process)
                 if not self._started.done():
                     self._started.set_exception(ServerUnavailable(await self.with_last_words(failure)))
 

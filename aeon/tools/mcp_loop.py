@@ -8,32 +8,38 @@ from collections.abc import Coroutine
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
+from aeon.tools.mcp_processes import ProcessLoop
+
 T = TypeVar("T")
+
+
+class LoopStopped(Exception):
+    """The loop has stopped, before or during the wait."""
 
 
 class LoopThread:
     """A loop that runs from construction to `stop`."""
 
     def __init__(self, name: str) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = ProcessLoop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def run(self, coroutine: Coroutine[Any, Any, T], *, timeout: float | None = None) -> T:
         """Run a coroutine on the loop and wait for its value; from any thread but the loop's own.
 
-        Raises what it raises, RuntimeError when the loop has stopped, TimeoutError when `timeout` seconds are up. A
+        Raises what it raises, LoopStopped, TimeoutError when `timeout` seconds are up. A
         wait that ends early (time up, Ctrl-C) cancels the coroutine.
         """
         try:
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        except RuntimeError:
+        except RuntimeError as error:
             coroutine.close()
-            raise
+            raise LoopStopped from error
         try:
             return future.result(timeout)
         except CancelledError as error:
-            raise RuntimeError("the event loop has stopped") from error
+            raise LoopStopped from error
         finally:
             future.cancel()
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PROBE_SECONDS = 5.0
+PROBE_SECONDS = 5.0
 
 
 class ToolFailed(AeonError):
@@ -87,7 +87,7 @@ class ServerSession:
             return connection
         self._doubtful = False
         try:
-            await in_time(client.list_tools(), _PROBE_SECONDS)
+            await in_time(client.list_tools(), PROBE_SECONDS)
         # Whatever went wrong: a server that cannot even list its tools is started anew.
         except Exception:
             connection.drop()
