@@ -11,7 +11,9 @@ from aeon.cli.output import tolerant
 from aeon.cli.status import DONE, guarded
 
 COMMANDS: Mapping[str, str] = {
+    "check": "aeon.cli.check",
     "init": "aeon.cli.init",
+    "plan": "aeon.cli.plan",
     "render": "aeon.cli.render",
 }
 """Subcommands by name: the module whose `main(arguments) -> int` runs it, imported only when it is called."""

@@ -1,0 +1,160 @@
+"""`aeon check FILE...`: everything that is wrong with workflow files, or what they come to and their steps drawn."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from aeon import config_compose
+from aeon.cli.dag import draw
+from aeon.cli.output import say
+from aeon.cli.progress_live import is_utf
+from aeon.cli.progress_view import counted
+from aeon.cli.status import DONE, USAGE
+from aeon.config import Settings, environment, settings_from
+from aeon.config_literal import literal_override
+from aeon.errors import ConfigError
+from aeon.memory.in_memory import InMemory
+from aeon.plan.graph import expected_calls, final_steps, layers
+from aeon.plan.models import Plan
+from aeon.plan.workflow import Workflow, inspect_workflow, located
+from aeon.plan.workflow_models import Problem
+from aeon.tools.build import build, build_run_registry
+
+_WIDEST = 120
+_DESCRIPTION = """\
+Check workflow files without running them. Every problem is said at once, as path:line:column: severity: message. Of a
+file without errors it is shown what it comes to, and its steps with their dependencies. key=value overrides say what it
+is to be checked against, as in a run: tools=builtin, inputs.NAME=..., execution.max_steps=..., answer.schema=..."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A file after its check: the workflow, None when it has errors, and all problems."""
+
+    path: Path
+    workflow: Workflow | None
+    problems: tuple[Problem, ...]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check the files and print the findings on standard output; 2 when one of them cannot be used, else 0.
+
+    Raises ConfigError for a bad configuration.
+    """
+    parser = argparse.ArgumentParser(prog="aeon check", description=_DESCRIPTION)
+    parser.add_argument("words", nargs="+", metavar="FILE", help="workflow files, YAML or JSON, and overrides")
+    parser.add_argument("--json", action="store_true", help="print one JSON document in place of text")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+    parser.add_argument("--config-dir", type=Path, metavar="DIR", help="a folder of your own configuration")
+    given = parser.parse_intermixed_args(list(arguments))
+    overrides = [word for word in given.words if "=" in word and not Path(word).exists()]
+    files = [Path(word) for word in given.words if word not in overrides]
+    if not files:
+        raise ConfigError("which file?", hint="aeon check workflow.yaml")
+    settings = settings_from(config_compose.compose([literal_override(o) for o in overrides], given.config_dir))
+    checked = check_files(files, settings)
+    print(_as_json(checked) if given.json else _as_text(checked, given.ascii))
+    return DONE if all(one.workflow for one in checked) else USAGE
+
+
+def check_files(files: Sequence[Path], settings: Settings) -> list[Checked]:
+    """Each file checked as a run with these settings would; inputs only when some are given.
+
+    Raises ConfigError when the tools cannot be had.
+    """
+    tools = registered_tools(settings)
+    inputs = {*settings.inputs, *settings.input_files} or None
+    return [_checked(path, settings, tools, inputs) for path in files]
+
+
+def registered_tools(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
+    """The tools that a run with these settings has: their input schemas by name. Raises ConfigError."""
+    registry = build(settings.tools, environment(), report=say)
+    try:
+        run = build_run_registry(registry, InMemory(), settings=settings.tools) if settings.tools.builtin else registry
+        return {tool.name: tool.input_schema for tool in run.list()}
+    finally:
+        registry.close()
+
+
+def _checked(path: Path, settings: Settings, tools: Mapping[str, Any], inputs: set[str] | None) -> Checked:
+    try:
+        workflow, problems = inspect_workflow(
+            path,
+            tool_names=tools,
+            input_names=inputs,
+            max_steps=settings.execution.max_steps,
+            one_final_step=settings.answer.json_schema is not None,
+        )
+    except ConfigError as error:
+        said = error.message.removeprefix(f"{path}: ")
+        return Checked(path, None, (Problem(line=1, column=1, severity="error", message=said),))
+    return Checked(path, workflow, problems)
+
+
+def _as_text(checked: Sequence[Checked], ascii_only: bool) -> str:
+    ascii_only = ascii_only or not is_utf(sys.stdout.encoding or "ascii")
+    width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
+    parts = []
+    for one in checked:
+        lines = [located(one.path, problem) for problem in one.problems]
+        if one.workflow is None:
+            errors = sum(problem.severity == "error" for problem in one.problems)
+            lines += [f"{one.path}: {counted(errors, 'error')}, cannot be run"]
+        else:
+            plan = one.workflow.plan()
+            lines += [*summary_lines(one.workflow, plan), "", draw(plan, width=width, ascii_only=ascii_only)]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def summary_lines(workflow: Workflow, plan: Plan) -> list[str]:
+    """What a workflow comes to, for a person."""
+    facts = summary(workflow, plan)
+    calls, final = facts["expected_llm_calls"], ", ".join(facts["final_steps"])
+    return [
+        f"{workflow.path}: {counted(facts['steps'], 'step')} in {counted(len(facts['layers']), 'layer')},"
+        f" ending with {final}",
+        f"Calls to the model: about {calls['adaptive']} with mode=adaptive, {calls['core']} with mode=core",
+        f"Tools: {', '.join(facts['tools']) or 'none'}",
+        f"Inputs: {', '.join(facts['inputs']) or 'none'}",
+    ]
+
+
+def summary(workflow: Workflow, plan: Plan) -> dict[str, Any]:
+    """What a workflow comes to, as JSON.
+
+    The adaptive mode's calls are an estimate, one pass a layer; in core mode each step that the model does, or asks it
+    for arguments, is one. Repairs and a refined plan come on top.
+    """
+    by_model = sum(step.tool is None or step.arguments is None for step in plan.steps)
+    return {
+        "goal": plan.goal,
+        "task": plan.task,
+        "steps": len(plan.steps),
+        "layers": [list(layer) for layer in layers(plan)],
+        "final_steps": [step.step_id for step in final_steps(plan)],
+        "tools": sorted({step.tool for step in plan.steps if step.tool}),
+        "inputs": list(workflow.input_names),
+        "expected_llm_calls": {"adaptive": expected_calls(plan) - len(plan.steps) + by_model, "core": by_model},
+    }
+
+
+def _as_json(checked: Sequence[Checked]) -> str:
+    files = [
+        {
+            "file": str(one.path),
+            "ok": one.workflow is not None,
+            "problems": [problem.model_dump() for problem in one.problems],
+            "summary": summary(one.workflow, one.workflow.plan()) if one.workflow else None,
+        }
+        for one in checked
+    ]
+    return json.dumps({"ok": all(one.workflow for one in checked), "files": files}, indent=2)

@@ -1,0 +1,208 @@
+"""`aeon plan task=... [out=FILE]`: make a plan, review it, refine it, and write it down in place of running it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from aeon import config_compose, rehearsal, wiring
+from aeon.cli.arguments import parse
+from aeon.cli.ask import ask
+from aeon.cli.dag import draw
+from aeon.cli.interrupt import interruptible
+from aeon.cli.output import say
+from aeon.cli.progress import progress_for
+from aeon.cli.progress_live import is_utf
+from aeon.cli.progress_view import counted
+from aeon.cli.show import show
+from aeon.cli.status import DONE, INTERRUPTED, NOT_CONVERGED
+from aeon.config import Settings, environment, read_inputs, read_task, settings_from
+from aeon.errors import ConfigError, LimitReached, StopRequested
+from aeon.events import EventStream, RunStarted
+from aeon.kernel.orchestrator import Orchestrator
+from aeon.kernel.state import RunState
+from aeon.kernel.ttl import TTLExpired
+from aeon.llm.settings import SimulatedProvider
+from aeon.plan.graph import expected_calls, layers
+from aeon.plan.models import Plan
+from aeon.plan.workflow_write import workflow_text
+from aeon.resources import resource_root
+from aeon.writing import unwritable
+
+_HELP = """\
+usage: aeon plan task="..." [out=plan.yaml] [key=value ...] [group=option ...]
+
+Profile the task, plan it, review and refine the plan, and stop before a step runs. The plan is written as a workflow
+file, to `out` (which must not exist yet) or to standard output; change it as you like, check it with `aeon check
+plan.yaml`, run it with `python -m aeon plan_file=plan.yaml`. The steps are drawn on standard error. Everything else is
+configured as for a run: `aeon --help` explains."""
+_OUT = "out="
+_WIDEST = 120
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is to be planned; `out` None is standard output."""
+
+    settings: Settings
+    task: str
+    inputs: Mapping[str, str]
+    out: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """The plan, the state it was left in, whether no model made it, and what cut its making short, if anything did."""
+
+    plan: Plan
+    state: RunState
+    synthetic: bool
+    cut_short: str = ""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make the plan and write it. 3 when the budget ended before it was reviewed and refined, 130 when interrupted.
+
+    Raises ConfigError before any model call for what cannot be used, LLMError and ValidationError when no plan could be
+    made, ArtefactError when it cannot be written: then it is on standard output.
+    """
+    outs = [argument.removeprefix(_OUT) for argument in arguments if argument.startswith(_OUT)]
+    given = parse([argument for argument in arguments if not argument.startswith(_OUT)])
+    if given.flags.help:
+        print(_HELP)
+        return DONE
+    if given.shows:
+        return show(given)
+    if given.flags.multirun:
+        raise ConfigError("aeon plan makes one plan, not several: leave --multirun out")
+    settings = settings_from(config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name))
+    request = _Request(settings, read_task(settings), read_inputs(settings), _target(outs))
+    try:
+        made = _plan(request)
+    except StopRequested:
+        say("Interrupted.")
+        return INTERRUPTED
+    _deliver(request, made)
+    return NOT_CONVERGED if made.cut_short else DONE
+
+
+def _target(outs: Sequence[str]) -> Path | None:
+    """The file to write. ConfigError when it exists already, or its folder does not."""
+    if len(outs) > 1:
+        raise ConfigError("out is given more than once", hint="Give one file.")
+    if not outs or outs[0] == "-":
+        return None
+    if not outs[0]:
+        raise ConfigError("out= names no file", hint="out=plan.yaml")
+    path = Path(outs[0]).expanduser()
+    if path.exists():
+        raise ConfigError(f"out={path}: already there, and is not overwritten", hint="Choose another name, or move it.")
+    if not path.parent.is_dir():
+        raise ConfigError(f"out={path}: there is no folder {path.parent}")
+    return path
+
+
+def _plan(request: _Request) -> _Made:
+    settings = request.settings
+    asks = settings.interaction.kind == "ask"
+    if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError("interaction=ask: there is no terminal to ask at", hint="Use interaction=none.")
+    # A live picture would paint over the question.
+    shown = "plain" if asks and settings.progress.kind != "none" else settings.progress.kind
+    shared = wiring.process(settings, environment())
+    with ExitStack() as leaving:
+        leaving.callback(wiring.close, shared)
+        rehearsal.check(shared)
+        with interruptible() as control, progress_for(shown, sys.stderr, os.environ) as progress:
+            stream, provider = EventStream([progress]), shared.settings.provider
+            synthetic = isinstance(provider, SimulatedProvider)
+            stream.emit(
+                RunStarted(run_id=uuid4().hex[:12], task=request.task, provider=provider.kind, synthetic=synthetic)
+            )
+            kernel = wiring.orchestrator(shared, request.inputs, stream, control, ask if asks else None)
+            return _made(kernel, request.task, synthetic)
+
+
+def _made(kernel: Orchestrator, task: str, synthetic: bool) -> _Made:
+    """The plan; one that the budget left unreviewed or unrefined is better than none."""
+    try:
+        plan = kernel.plan(task)
+    except (TTLExpired, LimitReached) as end:
+        if kernel.state.plan is None:
+            raise ConfigError(
+                "the budget ended before there was a plan", hint="Raise ttl.base, ttl.limit or limits."
+            ) from end
+        reason = end.message if isinstance(end, LimitReached) else "the TTL is used up"
+        said = f"{reason}: the plan may be unreviewed and is not refined"
+        return _Made(kernel.state.plan, kernel.state, synthetic, said)
+    return _Made(plan, kernel.state, synthetic)
+
+
+def _deliver(request: _Request, made: _Made) -> None:
+    """Write the file, draw the steps."""
+    path = request.out
+    text = workflow_text(
+        made.plan, inputs=_described(request.settings), header=_header(request, made), schema=_schema(path)
+    )
+    if path is None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    else:
+        try:
+            with path.open("x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        except OSError as error:
+            sys.stdout.write(text)
+            raise unwritable(path, error) from error
+    width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
+    say(f"\n{draw(made.plan, width=width, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")
+    say(_ending(request, made))
+
+
+def _ending(request: _Request, made: _Made) -> str:
+    plan = made.plan
+    facts = (
+        f"{counted(len(plan.steps), 'step')} in {counted(len(layers(plan)), 'layer')},"
+        f" about {expected_calls(plan)} calls to the model to carry out."
+    )
+    written = f"Written to {request.out}. Run it: {_command(request)}" if request.out else ""
+    short = f"Cut short: {made.cut_short}." if made.cut_short else ""
+    return "\n".join(part for part in (short, facts, written) if part)
+
+
+def _header(request: _Request, made: _Made) -> list[str]:
+    notes = [advisory.message for advisory in made.state.advisories]
+    lines = ["SIMULATED: no model was called, nothing here means anything."] if made.synthetic else []
+    lines += ["A plan made by `aeon plan`. Change it as you like; docs/workflows.md explains the format. Run it:"]
+    lines += [f"  {_command(request)}"]
+    return [
+        *lines,
+        *([f"Cut short: {made.cut_short}."] if made.cut_short else []),
+        *(f"Note: {note}" for note in notes),
+    ]
+
+
+def _command(request: _Request) -> str:
+    inputs = [f"input_files.{name}={shlex.quote(str(path))}" for name, path in request.settings.input_files.items()]
+    inputs += [f'inputs.{name}="..."' for name in request.settings.inputs]
+    target = shlex.quote(str(request.out or "plan.yaml"))
+    return " ".join(["python -m aeon", f"plan_file={target}", *inputs])
+
+
+def _described(settings: Settings) -> dict[str, str]:
+    files = {name: f"The contents of {path.name}." for name, path in settings.input_files.items()}
+    return {**files, **dict.fromkeys(settings.inputs, "A text.")}
+
+
+def _schema(out: Path | None) -> str | None:
+    """Where the format is described, as seen from the file; nothing when it is not known where the file will be."""
+    if out is None:
+        return None
+    return Path(os.path.relpath(resource_root() / "schemas" / "workflow.json", out.resolve().parent)).as_posix()
