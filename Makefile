@@ -26,7 +26,10 @@ run: $(VENV)/installed
 		echo "The run finished without converging (exit status 3). Its answer and its artefacts are the best it had." >&2; \
 	fi; exit $$status
 
-test: $(VENV)/installed-dev
+# Tests against MCP servers written for Node are skipped where there is no npm to install them.
+NODE_SERVERS := $(if $(shell command -v npm 2> /dev/null),$(patsubst %/package.json,%/node_modules,$(wildcard tests/mcp/package.json)))
+
+test: $(VENV)/installed-dev $(NODE_SERVERS)
 	$(BIN)/python -m pytest $(args)
 
 lint: $(VENV)/installed-dev
@@ -38,7 +41,13 @@ lint: $(VENV)/installed-dev
 	$(BIN)/codespell
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) tests/mcp/node_modules
+
+# Versions are exact in package.json; a lock file would record where they came from.
+tests/mcp/node_modules: tests/mcp/package.json
+	@echo "Installing MCP servers into $@ ..." >&2
+	@npm install --prefix tests/mcp --no-package-lock --no-audit --no-fund --loglevel=error >&2
+	@touch $@
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "Aeon needs Python 3.11 or newer; PYTHON=/path/to/python3 names one." >&2; exit 1; }
