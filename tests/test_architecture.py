@@ -1,0 +1,165 @@
+"""What the shape of the code promises."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import aeon
+
+ROOT = Path(aeon.__file__).parent
+KERNEL_FILES = ("kernel/orchestrator.py", "kernel/executor.py")
+BELOW_THE_SURFACE = (
+    "aeon.kernel.orchestrator",
+    "aeon.kernel.executor",
+    "aeon.plan.recursive",
+    "aeon.adaptive.heuristics",
+    "aeon.validation.semantic",
+    "aeon.convergence.engine",
+    "aeon.refinement.refiner",
+)
+VALUES = (
+    "aeon.values",
+    "aeon.errors",
+    "aeon.llm.interface",
+    "aeon.plan.models",
+    "aeon.plan.graph",
+    "aeon.plan.deltas",
+    "aeon.plan.transitions",
+    "aeon.validation.models",
+    "aeon.validation.structural",
+    "aeon.convergence.models",
+    "aeon.adaptive.models",
+    "aeon.supervisor.models",
+    "aeon.kernel.state",
+    "aeon.kernel.settings",
+    "aeon.memory.interface",
+)
+
+
+def modules() -> list[str]:
+    found = pkgutil.walk_packages([str(ROOT)], "aeon.", onerror=lambda name: None)
+    return sorted(module.name for module in found if module.name != "aeon.__main__")
+
+
+def loaded_by(*names: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded after importing these."""
+    code = f"import sys; import {', '.join(names)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    return set(done.stdout.split())
+
+
+def roots(names: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in names}
+
+
+def test_the_orchestrator_and_the_executor_are_under_700_lines_together():
+    lines = {name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in KERNEL_FILES}
+    assert sum(lines.values()) < 700, lines
+
+
+@pytest.mark.parametrize("vendor", ["hydra", "omegaconf", "openai", "rich", "mcp", "yaml", "dotenv", "httpx", "httpx2"])
+def test_nothing_of_a_vendor_or_of_the_command_line_is_imported_with_the_engine(vendor: str):
+    assert vendor not in roots(loaded_by(*BELOW_THE_SURFACE))
+
+
+@pytest.mark.parametrize("name", KERNEL_FILES)
+def test_the_kernel_names_neither_hydra_nor_jinja_nor_openai(name: str):
+    source = (ROOT / name).read_text(encoding="utf-8")
+    imports = [line for line in source.splitlines() if line.lstrip().startswith(("import ", "from "))]
+    assert not [
+        line for line in imports if any(vendor in line for vendor in ("hydra", "omegaconf", "jinja2", "openai"))
+    ]
+
+
+def test_values_know_no_vendor_no_template_and_no_configuration():
+    assert roots(loaded_by(*VALUES)).isdisjoint({"hydra", "omegaconf", "jinja2", "openai", "jsonschema", "rich", "mcp"})
+
+
+def test_importing_aeon_is_cheap():
+    assert roots(loaded_by("aeon")).isdisjoint({"hydra", "omegaconf", "jinja2", "openai", "pydantic", "mcp", "rich"})
+
+
+def test_every_exported_name_is_there():
+    assert len(set(aeon.__all__)) == len(aeon.__all__)
+    assert all(inspect.isclass(getattr(aeon, name)) for name in aeon.__all__)
+    assert {"Aeon", "RunResult", "AeonError", "ConfigError", "LLMError"} <= set(aeon.__all__)
+
+
+def test_a_name_that_is_not_exported_is_not_there():
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        aeon.nothing_of_the_kind  # noqa: B018
+
+
+def test_subpackages_import_nothing_of_themselves():
+    for path in ROOT.glob("*/**/__init__.py"):
+        assert path.read_text(encoding="utf-8").strip() == "", path
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (ROOT / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("name", ["adaptive", "convergence", "validation", "plan"])
+def test_components_import_neither_the_kernels_loop_nor_each_other(name: str):
+    main = {
+        "adaptive": "aeon.adaptive.heuristics",
+        "convergence": "aeon.convergence.engine",
+        "validation": "aeon.validation.semantic",
+        "plan": "aeon.plan.recursive",
+    }
+    loaded = loaded_by(main[name])
+    others = {module for room, module in main.items() if room != name}
+    assert loaded.isdisjoint({"aeon.kernel.orchestrator", "aeon.kernel.executor", "aeon.api", "aeon.wiring", *others})
+
+
+@pytest.mark.parametrize("module", ["aeon.api", "aeon.config", "aeon.cli.main"])
+def test_a_vendors_sdk_is_only_loaded_for_a_call(module: str):
+    assert roots(loaded_by(module)).isdisjoint({"openai", "mcp"})
+
+
+def own(module: ModuleType) -> list[tuple[str, object]]:
+    """The public classes and functions that a module defines."""
+    return [
+        (name, thing)
+        for name, thing in vars(module).items()
+        if not name.startswith("_")
+        and (inspect.isclass(thing) or inspect.isfunction(thing))
+        and thing.__module__ == module.__name__
+    ]
+
+
+@pytest.mark.parametrize("name", BELOW_THE_SURFACE + VALUES)
+def test_everything_public_of_the_engine_says_what_it_is(name: str):
+    module = importlib.import_module(name)
+    assert module.__doc__
+    for thing_name, thing in own(module):
+        assert thing.__doc__, thing_name
+        for method_name, method in vars(thing).items() if inspect.isclass(thing) else ():
+            if inspect.isfunction(method) and not method_name.startswith("_"):
+                assert method.__doc__, f"{thing_name}.{method_name}"
+
+
+def test_every_module_can_be_found_and_none_shadows_another():
+    names = modules()
+    assert "aeon.kernel.orchestrator" in names
+    assert len(names) == len(set(names))
+    assert all(importlib.util.find_spec(name) for name in names)
+
+
+def test_files_stay_small():
+    """Under 300 lines each; the orchestrator, which reads top to bottom, has its own bound above."""
+    long = {
+        path.relative_to(ROOT).as_posix(): count
+        for path in ROOT.rglob("*.py")
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) >= 320
+    }
+    assert set(long) <= {"kernel/orchestrator.py"}, long
