@@ -13,6 +13,7 @@ from decimal import (
     FloatOperation,
     InvalidOperation,
     Overflow,
+    getcontext,
     localcontext,
 )
 from typing import Annotated, Any
@@ -115,7 +116,7 @@ def _literal(node: ast.Constant, text: str) -> Any:
         return _bounded(node.value)
     # What was written, and not the binary fraction nearest to it.
     written = ast.get_source_segment(text, node) or repr(node.value)
-    return _CONTEXT.create_decimal(written.replace("_", ""))
+    return getcontext().create_decimal(written.replace("_", ""))
 
 
 def _evaluator() -> SimpleEval:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Annotated, TypedDict
+from typing import Annotated
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
+from aeon.values import Value
 
 Clock = Callable[[], datetime]
 
@@ -19,7 +20,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class Moment(TypedDict):
+class Moment(Value):
     """A point in time: ISO 8601 with its offset, the time zone, the weekday in English, seconds since 1970 in UTC."""
 
     time: str

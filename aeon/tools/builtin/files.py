@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -14,11 +14,12 @@ from aeon.errors import ConfigError
 from aeon.tools.builtin import rooted
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
+from aeon.values import Value
 
 MAX_ENTRIES = 1_000
 
 
-class Entry(TypedDict):
+class Entry(Value):
     """A file, folder, link or something else; its path from the tools' folder; its size in bytes, of files only."""
 
     path: str
@@ -26,7 +27,7 @@ class Entry(TypedDict):
     size: int | None
 
 
-class Listing(TypedDict):
+class Listing(Value):
     """What is in a folder, sorted by path; `complete` is false when there is more than is listed."""
 
     entries: list[Entry]
@@ -83,7 +84,7 @@ def _checked(root: Path) -> Path:
 
 
 def _path(entry: Entry) -> str:
-    return entry["path"]
+    return entry.path
 
 
 def _text(root: Path, path: str, max_bytes: int) -> str:

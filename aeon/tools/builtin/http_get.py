@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
 from aeon.errors import ConfigError
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
+from aeon.values import Value
 
 if TYPE_CHECKING:
     import httpx2
 
 MAX_REDIRECTS = 5
 _PORTS = {"http": 80, "https": 443}
+_HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]*:[0-9a-f:.]*")
 
 
-class Page(TypedDict):
+class Page(Value):
     """What a server answered; `complete` is false when the text was longer than allowed and is only its beginning."""
 
     url: str
@@ -55,9 +58,10 @@ def _parsed(host: str) -> tuple[str, int | None]:
         port = int(host.rpartition(":")[2]) if host.rpartition(":")[2].isdigit() and not host.endswith("]") else None
     except (httpx2.InvalidURL, ValueError) as error:
         raise ConfigError(f"tools.builtin.allowed_hosts: {host!r} is not a host: {error}") from error
-    if not url.raw_host or url.path not in ("", "/"):
+    name = url.raw_host.decode("ascii").lower()
+    if not _HOST.fullmatch(name) or url.path not in ("", "/") or (port is not None and not 0 < port < 65_536):
         raise ConfigError(f"tools.builtin.allowed_hosts: {host!r} is not a host")
-    return url.raw_host.decode("ascii").lower(), port
+    return name, port
 
 
 def _fetched(address: str, allowed: frozenset[tuple[str, int | None]], deadline: float, max_bytes: int) -> Page:
@@ -101,7 +105,7 @@ def _page(response: httpx2.Response, deadline: float, max_bytes: int) -> Page:
     if encoding != "identity":
         raise ValueError(f"the server sent it compressed ({encoding}), which was not asked for")
     body = bytearray()
-    for chunk in response.iter_raw(65_536):
+    for chunk in response.iter_raw():
         body += chunk
         _left(deadline)
         if len(body) > max_bytes:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from aeon.memory.interface import Memory
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
+from aeon.values import Value
 
 
-class Remembered(TypedDict):
+class Remembered(Value):
     """The value of a key; `found` is false, and the value null, when there is none."""
 
     found: bool

@@ -1,0 +1,136 @@
+import json
+import math
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aeon.tools.builtin.calculator import calculator_tool, evaluate
+from aeon.tools.invoke import ToolInvoker
+from aeon.tools.registry import ToolRegistry
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("5 + 10", 15),
+        ("0.1 + 0.2", 0.3),
+        ("100 * 1.1", 110),
+        ("(19.99 * 3 + 5) / 2", 32.485),
+        ("10 / 2", 5),
+        ("1 / 4", 0.25),
+        ("7 / 3", 7 / 3),
+        ("2 ** 10", 1024),
+        ("2 ** -2", 0.25),
+        ("2 ** 0.5", math.sqrt(2)),
+        ("-2 ** 2", -4),
+        ("-7 // 2", -4),
+        ("-7 % 3", 2),
+        ("-7.5 % 3", 1.5),
+        ("-7.5 // 2", -4),
+        ("123456789012345678901234567890 + 1", 123456789012345678901234567891),
+        ("sqrt(2)", math.sqrt(2)),
+        ("round(2.675, 2)", 2.68),
+        ("round(2.5)", 3),
+        ("round(1234.5, -2)", 1200),
+        ("round(1.5, 300)", 1.5),
+        ("abs(-3) + floor(2.7) + ceil(2.1)", 8),
+        ("sum(1, 2.5) + mean(1, 2) + min(3, 1) + max(3, 1)", 9),
+        ("log(8, 2)", 3),
+        ("log10(1000)", 3),
+        ("exp(log(2))", 2),
+        ("sin(0) + cos(0) + tan(0)", 1),
+        ("factorial(20)", math.factorial(20)),
+        ("pow(2, 3)", 8),
+        ("round(2 * pi, 5) + round(e, 2)", 9.00319),
+        ("1_000.5 * 2", 2001),
+        ("1 +\n 2", 3),
+        ("10 ** -400", 0),
+    ],
+)
+def test_the_value_of_an_expression(expression: str, value: float) -> None:
+    found = evaluate(expression)
+    assert found == pytest.approx(value, rel=1e-15, abs=1e-15)
+    assert type(found) is int or not float(value).is_integer()
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("9 ** 9 ** 9", "4096 bits"),
+        ("pow(10, 10 ** 9)", "4096 bits"),
+        ("2 ** 4000 * 2 ** 4000", "4096 bits"),
+        ("10 ** 2000", "4096 bits"),
+        ("9.0 ** 9 ** 9", "1e308"),
+        ("1e400", "1e308"),
+        ("1e300 * 1e300", "1e308"),
+        ("exp(1000)", "1e308"),
+        ("factorial(501)", "0 to 500"),
+        ("factorial(10 ** 10)", "0 to 500"),
+        ("factorial(1.5)", "whole number"),
+        ("round(1.5, 10 ** 9)", "at most 300"),
+        ("sin(2 ** 2000)", "larger than a function can take"),
+        ("(" * 500 + "1" + ")" * 500, "not an expression"),
+        ("-" * 1900 + "1", "nested deeper"),
+        ("abs(" * 120 + "1" + ")" * 120, "nested deeper"),
+        ("+".join("1" * 500), "sum(a, b, ...)"),
+        ("1" * 2001, "longer than 2000"),
+        ("1 / 0", "division by zero"),
+        ("1 % 0", "division by zero"),
+        ("1.5 // 0", "division by zero"),
+        ("sqrt(-1)", "real numbers"),
+        ("(-8) ** (1 / 3)", "real numbers"),
+        ("log(0)", "no finite value"),
+        ("2 ^ 3", "a power is written **"),
+        ("x + 1", "'x' is not defined"),
+        ("foo(1)", "'foo' not defined"),
+        ("abs", "no number"),
+        ("abs(1, 2)", "cannot be called like this"),
+        ("max(1, abs)", "cannot be called like this"),
+        ("max()", "empty"),
+        ("", "not an expression"),
+        ("1; 2", "not an expression"),
+        ("x = 1", "not an expression"),
+        ("1j", "not a real number"),
+        ("True", "not a real number"),
+        ("'a' * 3", "not a real number"),
+        ("1 < 2", "Compare is not arithmetic"),
+        ("[1]", "List is not arithmetic"),
+        ("(1).real", "Attribute is not arithmetic"),
+        ("abs.__globals__", "Attribute is not arithmetic"),
+        ("abs(*[1])", "Starred is not arithmetic"),
+        ("[x for x in (1, 2)]", "ListComp is not arithmetic"),
+        ("(lambda: 1)()", "Lambda is not arithmetic"),
+        ("__import__('os')", "not a real number"),
+        ("f'{1}'", "JoinedStr is not arithmetic"),
+    ],
+)
+def test_what_is_refused_is_said_in_words_and_at_once(expression: str, said: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(ValueError, match=r".") as caught:
+        evaluate(expression)
+    assert said in str(caught.value)
+    assert time.monotonic() - started < 1
+
+
+@given(st.decimals(min_value=-(10**9), max_value=10**9, places=4), st.decimals(-(10**9), 10**9, places=4))
+def test_decimal_numbers_are_exact(a: object, b: object) -> None:
+    assert evaluate(f"({a}) + ({b}) - ({b})") == evaluate(f"{a}")
+
+
+@given(st.text(alphabet="0123456789.+-*/%() ,eabsroundmxi_", max_size=60))
+def test_any_text_is_a_finite_number_or_a_refusal(expression: str) -> None:
+    try:
+        value = evaluate(expression)
+    except ValueError:
+        return
+    assert json.loads(json.dumps(value, allow_nan=False)) == value
+
+
+def test_as_a_tool_a_refusal_is_an_error() -> None:
+    calls = ToolInvoker(ToolRegistry([calculator_tool()]))
+    assert calls.invoke("calculator", {"expression": "6 * 7"}).text == "42"
+    refused = calls.invoke("calculator", {"expression": "1 / 0"})
+    assert (refused.error_kind, refused.error) == ("raised", "ValueError: division by zero")
+    assert calls.invoke("calculator", {"expression": "1" * 2001}).error_kind == "invalid_arguments"
