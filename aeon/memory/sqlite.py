@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
+
 _BUSY_SECONDS = 10.0
 _TABLE = """
 CREATE TABLE IF NOT EXISTS memory (
@@ -29,10 +31,7 @@ class SqliteMemory:
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None)
         try:
-            # Readers and the one writer do not wait for each other.
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute(_TABLE)
+            _prepare(self._connection)
         except BaseException:
             self._connection.close()
             raise
@@ -69,6 +68,21 @@ class SqliteMemory:
         """Close the file; nothing can be read or written afterwards. May be called twice."""
         with self._lock:
             self._connection.close()
+
+
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+
+
+# SQLite's own waiting does not cover the change to WAL, which two processes that open a new file both make.
+@retry(
+    retry=retry_if_exception(_is_busy), stop=stop_after_delay(_BUSY_SECONDS), wait=wait_random(0, 0.05), reraise=True
+)
+def _prepare(connection: sqlite3.Connection) -> None:
+    """Make the table, in a file where readers and the one writer do not wait for each other."""
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute(_TABLE)
 
 
 def _after(prefix: str) -> str | None:

@@ -39,18 +39,18 @@ def test_runs_do_not_see_each_other_unless_they_share_a_name(path: Path) -> None
         close(memory)
 
 
-def test_two_processes_write_at_once_and_see_what_the_other_wrote(path: Path) -> None:
+def test_several_processes_write_at_once_and_see_what_the_others_wrote(path: Path) -> None:
     script = (
         "import sys, pathlib\n"
         "from aeon.memory.sqlite import SqliteMemory\n"
         "memory = SqliteMemory(pathlib.Path(sys.argv[1]))\n"
         "[memory.write(f'{sys.argv[2]}/{n:03}', n) for n in range(100)]\n"
     )
-    running = [subprocess.Popen([sys.executable, "-c", script, str(path), name]) for name in ("a", "b")]
-    assert [process.wait(60) for process in running] == [0, 0]
+    running = [subprocess.Popen([sys.executable, "-c", script, str(path), name]) for name in "abcd"]
+    assert [process.wait(60) for process in running] == [0, 0, 0, 0]
     memory = SqliteMemory(path)
     assert list(memory.search("a/").values()) == list(range(100))
-    assert len(memory.search("")) == 200
+    assert len(memory.search("")) == 400
     memory.close()
 
 
