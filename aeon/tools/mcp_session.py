@@ -103,7 +103,7 @@ class ServerSession:
             self._connection = Connection(self._server, self._environ)
         elif self._connection.lost:
             if self._restarts >= self._server.max_restarts:
-                raise ServerUnavailable(f"it went away, after {self._restarts} restarts of max_restarts")
+                raise ServerUnavailable(f"it went away, and max_restarts ({self._server.max_restarts}) is used up")
             self._restarts += 1
             self._connection = Connection(self._server, self._environ, after=self._connection)
         return self._connection

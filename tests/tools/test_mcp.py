@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from aeon.errors import ConfigError
+from aeon.tools.build import build
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.mcp import McpTools, ToolFailed
 from aeon.tools.mcp_settings import McpSettings
-from aeon.tools.registry import ToolRegistry
+from aeon.tools.settings import ToolSettings
 from tests.support.mcp_server import LISTED
 from tests.tools.mcp_fixtures import Open, descendants, gone, named, open_tools, own
 
@@ -123,7 +124,7 @@ def test_a_server_is_restarted_within_limits(open_tools: Open) -> None:
     for _ in range(2):
         with pytest.raises(ToolFailed, match="went away during the call"):
             tools["own.die"].invoke({})
-    with pytest.raises(ToolFailed, match="not available: it went away, after 1 restart"):
+    with pytest.raises(ToolFailed, match=r"not available: it went away, and max_restarts \(1\) is used up"):
         tools["own.two_texts"].invoke({})
 
 
@@ -171,6 +172,7 @@ def test_a_large_result_arrives_whole(shared: McpTools) -> None:
     assert len(named(shared)["own.big"].invoke({"size": 5_000_000})) == 5_000_000
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_start_is_a_problem_and_not_the_end(open_tools: Open) -> None:
     tools = open_tools(
         own=own(allow=["pid"]),
@@ -281,16 +283,20 @@ def test_closing_during_a_call_fails_the_call(open_tools: Open) -> None:
     assert len(failures) == 1
 
 
-def test_the_registry_and_its_invoker_take_the_tools_as_any_other(open_tools: Open) -> None:
-    tools = open_tools(own=own())
-    registry = ToolRegistry(tools.tools())
-    registry.on_close(tools.close)
-    invoker = ToolInvoker(registry)
+def test_configuration_makes_them_tools_like_any_other() -> None:
+    settings = ToolSettings.model_validate({"mcp": {"servers": {"own": own(), "bad": {"command": "no-such-program"}}}})
+    reported: list[str] = []
+    registry = build(settings, {}, report=reported.append)
+    invoker = ToolInvoker(registry, settings)
     assert invoker.invoke("own.add", {"a": 1, "b": 2}).output == {"sum": 3}
     failed = invoker.invoke("own.fail", {})
     assert failed.error_kind == "raised"
     assert failed.error is not None
     assert failed.error.endswith("failed by flag")
+    assert [problem.split(" is ")[0] for problem in reported] == [
+        "MCP server 'own': its tool 'malformed'",
+        "MCP server 'bad'",
+    ]
     registry.close()
     assert invoker.invoke("own.add", {"a": 1, "b": 2}).error_kind == "raised"
 

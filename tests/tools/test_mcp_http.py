@@ -26,7 +26,7 @@ def test_an_http_server_is_used_like_any_other_and_found_again_after_a_restart(o
         )
     )
     assert tools["web.add"].invoke({"a": 1, "b": 2}) == {"sum": 3}
-    with pytest.raises(ToolFailed, match="^failed by flag$"):
+    with pytest.raises(ToolFailed, match=r"^failed by flag$"):
         tools["web.fail"].invoke({})
     with pytest.raises(ToolFailed, match="no answer within 1 s"):
         tools["web.hang"].invoke({})

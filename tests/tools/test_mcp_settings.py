@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,3 +40,9 @@ def test_a_command_is_a_list_or_a_word_with_arguments() -> None:
 def test_a_server_is_named_in_a_word() -> None:
     with pytest.raises(ValidationError, match=r"servers"):
         McpSettings.model_validate({"servers": {"not a word": {"command": "x"}}})
+
+
+@pytest.mark.parametrize("key", McpServer.model_fields)
+def test_every_key_is_explained(key: str) -> None:
+    explained = Path(__file__).parents[2].joinpath("docs", "mcp.md").read_text(encoding="utf-8")
+    assert f"\n| `{key}` | " in explained
