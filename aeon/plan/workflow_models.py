@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from aeon.values import Value
 
@@ -33,8 +33,6 @@ class WorkflowStep(Value):
 class WorkflowFile(Value):
     """A plan for `python -m aeon plan_file=...`: a goal and the steps that lead to it."""
 
-    model_config = ConfigDict(title="Aeon workflow")
-
     schema_uri: str | None = Field(default=None, alias="$schema", description="Where this schema is, for editors.")
     goal: str = Field(min_length=1, description="What the plan as a whole is for.")
     task: str | None = Field(
@@ -62,8 +60,10 @@ class Problem(Value):
 
 def workflow_json_schema() -> dict[str, Any]:
     """The format as JSON Schema; published as schemas/workflow.json."""
-    schema = _without_titles(WorkflowFile.model_json_schema())
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Aeon workflow", **schema}
+    schema: dict[str, Any] = _without_titles(WorkflowFile.model_json_schema())
+    definitions = schema.pop("$defs")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Aeon workflow"}
+    return {**head, **schema, "$defs": definitions}
 
 
 def _without_titles(schema: Any) -> Any:
