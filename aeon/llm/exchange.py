@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from time import perf_counter
@@ -50,6 +51,15 @@ class Answered(Generic[T]):
     response: LLMResponse
     value: T | None = None
     errors: tuple[FieldError, ...] = ()
+
+
+@contextmanager
+def located(place: str) -> Iterator[None]:
+    """What pydantic objects to in this block as an InvalidAnswer, below `place`, the JSON pointer of what is read."""
+    try:
+        yield
+    except pydantic.ValidationError as error:
+        raise InvalidAnswer(FieldError(place + e.pointer, e.message) for e in _of_pydantic(error)) from error
 
 
 def check_answer(text: str, validator: Validator, parse: Callable[[Any], T]) -> T:

@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pydantic
-
-from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.llm.exchange import FieldError, InvalidAnswer, located
 from aeon.plan.graph import topological
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
 from aeon.validation.models import ValidationIssue
@@ -21,7 +19,7 @@ def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_fina
     InvalidAnswer names everything that is structurally wrong (Sprint 1, FR-010).
     """
     steps = _steps(answer["steps"], "/steps")
-    _check(steps, "", max_steps=max_steps, one_final_step=one_final_step)
+    _check(steps, "/steps", max_steps=max_steps, one_final_step=one_final_step)
     return Plan(goal=answer["goal"], steps=topological(steps), task=task)
 
 
@@ -49,7 +47,7 @@ def parse_refinement(answer: Mapping[str, Any], issues: Sequence[ValidationIssue
             actions.append(_action(raw, pointer, by_id))
     if errors:
         raise InvalidAnswer(tuple(errors))
-    questions = tuple(FollowUpQuestion.model_validate(raw) for raw in answer["questions"])
+    questions = tuple(_question(raw, f"/questions/{index}") for index, raw in enumerate(answer["questions"]))
     return Refinement(actions=tuple(actions), questions=questions)
 
 
@@ -61,16 +59,23 @@ def _missing(raw: Mapping[str, Any]) -> str:
 
 def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, ValidationIssue]) -> RefinementAction:
     uses_step = raw["action_type"] in ("ADD", "MODIFY", "REPLACE")
-    return RefinementAction(
-        action_type=raw["action_type"],
-        target_step_id=None if raw["action_type"] == "ADD" else raw["target_step_id"],
-        new_step=_step(raw["new_step"], f"{pointer}/new_step") if uses_step else None,
-        justification=raw["justification"],
-        inconsistency_detected=raw["inconsistency_detected"],
-        addresses_issues=tuple(raw["addresses_issues"]),
-        overrides_issues=tuple(issue_id for issue_id in raw["overrides_issues"] if issue_id in issues),
-        semantic_validation_input=tuple(issues[i] for i in raw["addresses_issues"] if i in issues),
-    )
+    new_step = _step(raw["new_step"], f"{pointer}/new_step") if uses_step else None
+    with located(pointer):
+        return RefinementAction(
+            action_type=raw["action_type"],
+            target_step_id=None if raw["action_type"] == "ADD" else raw["target_step_id"],
+            new_step=new_step,
+            justification=raw["justification"],
+            inconsistency_detected=raw["inconsistency_detected"],
+            addresses_issues=tuple(raw["addresses_issues"]),
+            overrides_issues=tuple(issue_id for issue_id in raw["overrides_issues"] if issue_id in issues),
+            semantic_validation_input=tuple(issues[i] for i in raw["addresses_issues"] if i in issues),
+        )
+
+
+def _question(raw: Mapping[str, Any], pointer: str) -> FollowUpQuestion:
+    with located(pointer):
+        return FollowUpQuestion.model_validate(raw)
 
 
 def _steps(raw: Sequence[Mapping[str, Any]], pointer: str) -> tuple[PlanStep, ...]:
@@ -79,7 +84,7 @@ def _steps(raw: Sequence[Mapping[str, Any]], pointer: str) -> tuple[PlanStep, ..
 
 def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
     arguments = _arguments(raw["arguments"], f"{pointer}/arguments")
-    try:
+    with located(pointer):
         return PlanStep(
             step_id=raw["step_id"],
             description=raw["description"],
@@ -91,9 +96,6 @@ def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
             agent=None if raw["tool"] else "llm",
             arguments=arguments,
         )
-    except pydantic.ValidationError as error:
-        fields = ((f"{pointer}/{e['loc'][0] if e['loc'] else ''}", e["msg"]) for e in error.errors())
-        raise InvalidAnswer(tuple(FieldError(where, message) for where, message in fields)) from error
 
 
 def _arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
@@ -108,7 +110,11 @@ def _arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
     return arguments
 
 
-def _check(steps: Sequence[PlanStep], prefix: str, max_steps: int | None = None, one_final_step: bool = False) -> None:
+def _check(
+    steps: Sequence[PlanStep], place: str, *, max_steps: int | None = None, one_final_step: bool = False
+) -> None:
+    """InvalidAnswer for what is structurally wrong with the steps that stand at `place` in the answer."""
     findings = check_steps(steps, max_steps=max_steps, one_final_step=one_final_step)
     if findings:
-        raise InvalidAnswer(tuple(FieldError(prefix + finding.pointer, finding.message) for finding in findings))
+        pointers = (place + finding.pointer.removeprefix("/steps") for finding in findings)
+        raise InvalidAnswer(FieldError(at, found.message) for at, found in zip(pointers, findings, strict=True))

@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.llm.exchange import FieldError, InvalidAnswer, located
 from aeon.llm.interface import LLMAdapter, current_site
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.views import answer_view, memory_view, outputs_view, plan_view
@@ -103,7 +103,8 @@ def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[st
             raw = {**raw, "proposed_repair": {**repair, "changes": changes}}
             errors += [FieldError(f"{pointer}/proposed_repair/changes", error)] if error else []
         if not errors:
-            issues.append(ValidationIssue.model_validate(raw))
+            with located(pointer):
+                issues.append(ValidationIssue.model_validate(raw))
     if errors:
         raise InvalidAnswer(tuple(errors))
     return SemanticValidationReport.model_validate(

@@ -60,8 +60,8 @@ def test_issues_severities_types_and_repairs_are_the_models():
     [
         ([issue("i1", "nowhere")], "'nowhere'"),
         ([issue("i1"), issue("i1")], "unique"),
-        ([issue("")], "/issue_id"),
-        ([issue("i1", description="")], "/description"),
+        ([issue("i1"), issue("")], "/issues/1/issue_id"),
+        ([issue("i1", description="")], "/issues/0/description"),
         ([issue("i1", severity="WARNING")], "/issues/0/severity"),
         ([issue("i1", type="style")], "/issues/0/type"),
         ([issue("i1", proposed_repair={**REPAIR, "changes": "split it"})], "/issues/0/proposed_repair/changes"),
