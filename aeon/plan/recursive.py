@@ -14,12 +14,13 @@ from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
 from aeon.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.models import ValidationIssue
+from aeon.validation.structural import MAX_NESTING_DEPTH
 
 
 class RecursivePlanner:
     """Plans with the model; what it proposes is applied elsewhere, by `aeon.plan.deltas`.
 
-    `max_nesting_depth` is how deep subplans may nest (FR-083), `max_steps` how many steps a plan may have. With an
+    `max_nesting_depth` is how deep subplans may nest, at most five (FR-083), `max_steps` how many steps a plan may have. With an
     `answer_schema` the plan must end with exactly one step.
     """
 
@@ -35,7 +36,7 @@ class RecursivePlanner:
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._registry = tool_registry or ToolRegistry()
-        self._max_nesting_depth = max_nesting_depth
+        self._max_nesting_depth = min(max_nesting_depth, MAX_NESTING_DEPTH)
         self._max_steps = max_steps
         self._answer_schema = answer_schema
 
@@ -105,7 +106,9 @@ class RecursivePlanner:
         )
 
     def create_subplan(self, parent_step: PlanStep, parent_plan: Plan, current_depth: int) -> Subplan:
-        """Decompose a step, in one model call (FR-009). `current_depth` is the level of the new subplan, from 1.
+        """Decompose a step, in one model call (FR-009).
+
+        `current_depth` is the level of the new subplan, from 1; below that, 1, since there is no level above the first.
 
         Raises PlanError when that is deeper than allowed, or the step is executed; LLMError and ValidationError as
         above.
@@ -126,7 +129,7 @@ class RecursivePlanner:
                 "parent": step_view(parent_step),
                 "previous_output": parent_step.step_output,
             },
-            lambda answer: parse_subplan(answer, parent_step.step_id, current_depth),
+            lambda answer: parse_subplan(answer, parent_step.step_id, max(1, current_depth)),
             role="planner",
             tools=self._registry.names(),
         )

@@ -1,0 +1,129 @@
+"""The planner: what it asks, and what it makes of the answer (FR-009 to FR-016, FR-083, FR-086)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from aeon.errors import PlanError, ValidationError
+from aeon.plan.models import FollowUpQuestion
+from aeon.plan.recursive import RecursivePlanner
+from aeon.plan.triggers import Trigger
+from aeon.tools.registry import Tool, ToolRegistry
+from aeon.validation.models import ValidationIssue
+from tests.contract.components import ANSWERS
+from tests.plan.builders import blocked, done, plan_of, step
+from tests.support.scripted_model import ScriptedModel, add, plan, planned, refinement
+
+ANSWER = {"type": "object", "properties": {"cups": {"type": "integer"}}, "required": ["cups"]}
+
+
+def registry() -> ToolRegistry:
+    anything = {"type": "object"}
+    return ToolRegistry([Tool("kettle", "Boils water.", anything, anything, lambda: {})])
+
+
+def test_a_plan_is_asked_for_in_one_call_with_task_and_context():
+    model = ScriptedModel(plan=plan("a"))
+    RecursivePlanner(model).generate_plan("make tea", {"guests": 2})
+    assert model.calls == ["plan"]
+    assert '{"guests":2}' in model.prompts("plan")[0]
+
+
+def test_without_context_none_is_spoken_of():
+    model = ScriptedModel(plan=plan("a"))
+    RecursivePlanner(model).generate_plan("make tea")
+    assert "<context>" not in model.prompts("plan")[0]
+
+
+@pytest.mark.parametrize(
+    "broken", [plan(), plan("a", "a"), plan(planned("a", "b")), plan(planned("a", "b"), planned("b", "a"))]
+)
+def test_a_plan_that_cannot_be_a_plan_goes_to_repair(broken):
+    model = ScriptedModel(plan=broken, repair=json.dumps(plan("a", planned("b", "a"))))
+    made = RecursivePlanner(model).generate_plan("make tea")
+    assert model.calls == ["plan", "repair"]
+    assert [s.step_id for s in made.steps] == ["a", "b"]
+
+
+def test_a_plan_longer_than_allowed_cannot_be_made():
+    model = ScriptedModel(plan=plan("a", "b", "c"), repair=json.dumps(plan("a", "b", "c")))
+    with pytest.raises(ValidationError, match="3 steps, at most 2"):
+        RecursivePlanner(model, max_steps=2).generate_plan("make tea")
+
+
+@pytest.mark.parametrize("call", ["plan", "refinement", "subplan"])
+def test_on_the_wire_a_tool_is_one_of_those_that_exist_or_null(call: str):
+    forms = []
+    for tools in (None, registry()):
+        model = ScriptedModel(**{**ANSWERS, "refinement": refinement()})
+        planner = RecursivePlanner(model, tools)
+        {
+            "plan": lambda p=planner: p.generate_plan("make tea"),
+            "refinement": lambda p=planner: p.refine(plan_of(step("a")), (), ()),
+            "subplan": lambda p=planner: p.create_subplan(step("a"), plan_of(step("a")), 1),
+        }[call]()
+        forms.append(model.requests[0].schema["$defs"]["step"]["properties"]["tool"])
+    assert forms[0] == {"type": "null"}
+    assert forms[1] == {"anyOf": [{"type": "string", "enum": ["kettle"]}, {"type": "null"}]}
+
+
+def test_an_unknown_tool_is_no_reason_to_repair():
+    model = ScriptedModel(plan=plan(planned("a", tool="samovar")))
+    assert RecursivePlanner(model, registry()).generate_plan("make tea").steps[0].tool == "samovar"
+    assert model.calls == ["plan"]
+
+
+def test_an_answer_schema_is_shown_and_holds_the_plan_to_one_final_step():
+    model = ScriptedModel(plan=plan("a", "b"), repair=json.dumps(plan("a", planned("b", "a"))))
+    RecursivePlanner(model, answer_schema=ANSWER).generate_plan("make tea")
+    assert model.calls == ["plan", "repair"]
+    assert '"cups"' in model.prompts("plan")[0]
+
+
+def test_refinement_is_told_its_reasons_issues_plan_and_what_is_closed():
+    model = ScriptedModel(
+        refinement=refinement(add("x"), questions=[{"question": "Which?", "assumption": "Green.", "step_id": None}])
+    )
+    issues = [ValidationIssue(issue_id="i7", type="relevance", severity="LOW", description="beside the point")]
+    triggers = [Trigger(kind="blocked_step", about="b", detail="how hot?")]
+    made = RecursivePlanner(model).refine(plan_of(done("a"), blocked("b"), step("c")), issues, triggers, ["a"], ["c"])
+    (prompt,) = model.prompts("refinement")
+    for said in ("i7", "beside the point", "how hot?", "output of a", "half of b", "left to a person"):
+        assert said in prompt
+    assert [a.fragment for a in made.actions] == ["x"]
+    assert made.questions == (FollowUpQuestion(question="Which?", assumption="Green."),)
+
+
+def test_the_interfaces_refinement_makes_reasons_of_what_it_is_given():
+    model = ScriptedModel(refinement=refinement())
+    issues = [ValidationIssue(issue_id="i7", type="relevance", severity="LOW", description="beside the point")]
+    codes = ["incomplete", "own_criterion"]
+    assert RecursivePlanner(model).refine_plan(plan_of(blocked("b")), issues, codes, ["b"], []) == []
+    (prompt,) = model.prompts("refinement")
+    for said in ("i7", "blocked_step", "incomplete", "own_criterion"):
+        assert said in prompt
+
+
+def test_a_subplan_is_told_of_the_step_the_plan_and_an_earlier_attempt():
+    model = ScriptedModel(subplan=ANSWERS["subplan"])
+    before = plan_of(done("a"), blocked("b", "a"))
+    RecursivePlanner(model).create_subplan(before.step("b"), before, 2)
+    (prompt,) = model.prompts("subplan")
+    for said in ("do b", "output of a", "half of b"):
+        assert said in prompt
+
+
+@pytest.mark.parametrize(("depth", "level"), [(-3, 1), (0, 1), (1, 1), (4, 4)])
+def test_the_first_level_is_one(depth: int, level: int):
+    model = ScriptedModel(subplan=ANSWERS["subplan"])
+    assert RecursivePlanner(model).create_subplan(step("a"), plan_of(step("a")), depth).depth_level == level
+    assert model.calls == ["subplan"]
+
+
+def test_five_levels_are_the_most_whatever_is_allowed():
+    model = ScriptedModel(subplan=ANSWERS["subplan"])
+    with pytest.raises(PlanError, match="level 6"):
+        RecursivePlanner(model, max_nesting_depth=9).create_subplan(step("a"), plan_of(step("a")), 6)
+    assert model.calls == []

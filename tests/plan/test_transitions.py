@@ -1,0 +1,83 @@
+"""A step's states when it is carried out (data model, State Transitions)."""
+
+from __future__ import annotations
+
+import pytest
+
+from aeon.kernel.state import StepResult
+from aeon.plan.transitions import abandoned, cut_off, failed, finished, incoming_context, started
+from tests.plan.builders import blocked, done, plan_of, step
+from tests.plan.builders import failed as failed_step
+
+
+def result(clarity: str = "CLEAR") -> StepResult:
+    return StepResult(step_id="a", step_output="tea", clarity_state=clarity, clarity_reason="because", handoff="hot")
+
+
+def test_a_started_step_runs_with_its_context_and_is_no_longer_incomplete():
+    begun = started(abandoned(step("a")), "from b")
+    assert (begun.status, begun.incoming_context, begun.incomplete) == ("running", "from b", False)
+
+
+@pytest.mark.parametrize(
+    ("clarity", "status"), [("CLEAR", "complete"), ("PARTIALLY_CLEAR", "complete"), ("BLOCKED", "invalid")]
+)
+def test_clarity_decides_whether_a_step_is_complete_and_its_output_is_kept(clarity: str, status: str):
+    ended = finished(started(step("a"), ""), result(clarity))
+    assert (ended.status, ended.clarity_state, ended.step_output, ended.clarity_reason) == (
+        status,
+        clarity,
+        "tea",
+        "because",
+    )
+    assert ended.blocked == (clarity == "BLOCKED")
+
+
+def test_a_failed_step_keeps_every_reason():
+    ended = failed(failed(step("a"), "first"), "second")
+    assert (ended.status, ended.errors) == ("failed", ("first", "second"))
+
+
+def test_an_abandoned_step_is_pending_again_and_marked_incomplete():
+    left = abandoned(started(step("a"), ""))
+    assert (left.status, left.incomplete) == ("pending", True)
+
+
+def test_a_pass_cut_off_marks_what_ran_or_could_have_run_and_nothing_else():
+    plan = plan_of(
+        done("a"), step("b", status="running"), step("c", "a"), step("d", "b"), failed_step("e"), blocked("f")
+    )
+    cut = cut_off(plan)
+    assert {s.step_id: (s.status, s.incomplete) for s in cut.steps} == {
+        "a": ("complete", False),
+        "b": ("pending", True),
+        "c": ("pending", True),
+        "d": ("pending", False),
+        "e": ("failed", False),
+        "f": ("invalid", False),
+    }
+    assert cut.steps[0] is plan.steps[0]
+
+
+def test_the_context_is_outputs_and_hand_offs_of_the_dependencies_in_step_order():
+    plan = plan_of(done("a"), done("b"), done("x"), step("c", "b", "a"))
+    results = {
+        "a": StepResult(step_id="a", step_output="tea", handoff="hot"),
+        "b": StepResult(step_id="b", step_output="milk"),
+        "x": StepResult(step_id="x", step_output="unrelated"),
+    }
+    assert incoming_context(plan, plan.step("c"), results) == (
+        "Output of step a:\ntea\n\nHand-off of step a:\nhot\n\nOutput of step b:\nmilk"
+    )
+
+
+def test_there_is_no_context_without_dependencies_or_before_their_results():
+    plan = plan_of(step("a"), step("b", "a"))
+    assert incoming_context(plan, plan.step("a"), {}) == ""
+    assert incoming_context(plan, plan.step("b"), {}) == ""
+
+
+def test_no_transition_changes_the_step_it_is_given():
+    before = step("a")
+    started(before, "x"), finished(before, result()), failed(before, "y"), abandoned(before)
+    assert before == step("a")
