@@ -15,9 +15,9 @@ from aeon.errors import ConfigError
 from aeon.located_yaml import LocatedYaml, UnreadableFile
 from aeon.plan.graph import topological
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.workflow_check import content_problems, problem_at
+from aeon.plan.workflow_check import content_problems
 from aeon.plan.workflow_form import form_problems
-from aeon.plan.workflow_models import Problem, WorkflowFile, WorkflowStep
+from aeon.plan.workflow_models import Problem, WorkflowFile, WorkflowStep, problem_at
 from aeon.plan.workflow_references import Reference, references, resolve_text
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from aeon.located_yaml import LocatedYaml, Place, Position, dotted
+from aeon.located_yaml import LocatedYaml, Place, dotted
 from aeon.plan.graph import by_id
 from aeon.plan.models import PlanStep
 from aeon.plan.workflow_arguments import argument_problems
-from aeon.plan.workflow_models import Problem
+from aeon.plan.workflow_models import Problem, problem_at
 from aeon.plan.workflow_references import BadReference, Reference, references
 from aeon.validation.structural import StructuralFinding, check_steps
 
@@ -49,11 +49,6 @@ def content_problems(
     ]
 
 
-def problem_at(position: Position, message: str, severity: Any = "error") -> Problem:
-    """A problem at a place of the file."""
-    return Problem(line=position.line, column=position.column, severity=severity, message=message)
-
-
 def _repeated(document: LocatedYaml) -> Iterator[Problem]:
     for again in document.repeated:
         message = f"{dotted(again.place)}: stands here again, it is on line {again.first_line} already"
@@ -70,8 +65,8 @@ def _sound(index: int, raw: Mapping[str, Any]) -> Sound:
     step_id, description, tool = raw.get("id"), raw.get("description"), raw.get("tool")
     listed = raw.get("depends_on")
     named = [(n, d) for n, d in enumerate(listed if isinstance(listed, list) else ()) if isinstance(d, str)]
-    step = PlanStep(
-        # A step without an id takes part in nothing, but it is one of the steps.
+    # Not validated: what is wrong with its form is said elsewhere. Without an id it counts, and takes part in nothing.
+    step = PlanStep.model_construct(
         step_id=step_id if isinstance(step_id, str) and step_id else f"\0{index}",
         description=description if isinstance(description, str) and description else "?",
         dependencies=tuple(dependency for _, dependency in named),
@@ -127,6 +122,8 @@ def _references(
     for one in sound:
         yield from _unread(document, ("steps", one.index, "handoff"), one.raw)
         for place, text in _texts(one):
+            if "arguments" in place and not _is_unicode(text):
+                yield problem_at(document.position(place), f"{dotted(place)}: must be valid Unicode text")
             for found in references(text, before):
                 message = _wrong(found.reference, one, place, before, declared, input_names)
                 if message:
@@ -193,9 +190,16 @@ def _texts_in(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from _texts_in(item, (*place, str(key)))
+            if not _is_unicode(str(key)):
+                yield (*place, str(key)), str(key)
     elif isinstance(value, list):
         for index, item in enumerate(value):
             yield from _texts_in(item, (*place, index))
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether it can be written down; half a surrogate pair cannot, and pydantic lets it pass in JSON values."""
+    return not any("\ud800" <= ch <= "\udfff" for ch in text)
 
 
 def _unread(document: LocatedYaml, place: Place, within: Mapping[str, Any]) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ import pydantic
 from pydantic_core import ErrorDetails
 
 from aeon.located_yaml import LocatedYaml, Place, dotted
-from aeon.plan.workflow_models import Problem, WorkflowFile, WorkflowStep
+from aeon.plan.workflow_models import Problem, WorkflowFile, WorkflowStep, problem_at
 
 _OTHER_SPELLINGS = {
     "step_id": "id",
@@ -50,8 +50,7 @@ def form_problems(error: pydantic.ValidationError, document: LocatedYaml) -> Ite
         place = _real(details["loc"], document.value)
         unknown = details["type"] == "extra_forbidden" or "[key]" in details["loc"]
         position = document.key_position(place) if unknown else document.position(place)
-        message = _said(details, place)
-        yield Problem(line=position.line, column=position.column, severity="error", message=message)
+        yield problem_at(position, _said(details, place))
 
 
 def _said(details: ErrorDetails, place: Place) -> str:

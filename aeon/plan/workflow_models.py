@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
+from aeon.located_yaml import Position
 from aeon.values import Value
 
 
@@ -56,6 +57,12 @@ class Problem(Value):
     column: int = Field(ge=1)
     severity: Literal["error", "warning"]
     message: str
+
+
+def problem_at(position: Position, message: str, severity: Literal["error", "warning"] = "error") -> Problem:
+    """A problem at a place of a file. Of what the file holds, nothing that is not printable gets into the message."""
+    said = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in message)
+    return Problem(line=position.line, column=position.column, severity=severity, message=said)
 
 
 def workflow_json_schema() -> dict[str, Any]:
