@@ -20,8 +20,8 @@ from aeon.validation.structural import MAX_NESTING_DEPTH
 class RecursivePlanner:
     """Plans with the model; what it proposes is applied elsewhere, by `aeon.plan.deltas`.
 
-    `max_nesting_depth` is how deep subplans may nest, at most five (FR-083), `max_steps` how many steps a plan may have. With an
-    `answer_schema` the plan must end with exactly one step.
+    `max_nesting_depth` is how deep subplans may nest, at most five (FR-083), `max_steps` how many steps a plan may
+    have. With an `answer_schema` the plan must end with exactly one step.
     """
 
     def __init__(

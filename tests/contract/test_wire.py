@@ -13,13 +13,13 @@ from aeon.adaptive.models import Breadth, Confidence, TaskProfile, ToolUsage
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.convergence.models import ArtefactPair, ConvergenceScores, CriterionResult, IssueKind, PairStatus
 from aeon.errors import ValidationError
-from aeon.kernel.executor import step_result
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.schemas import CALLS, packaged_schemas
 from aeon.plan.models import ActionType, ClarityState, FollowUpQuestion
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
 from aeon.validation.models import IssueLocation, IssueType, ProposedRepair, Severity, ValidationIssue
 from tests.contract.components import ANSWERS, METHODS, Method, a_plan, a_report, an_issue, script
+from tests.kernel.build import run
 from tests.support.scripted_model import ScriptedModel, assessment, clear, profile
 from tests.support.strict_subset import violations
 
@@ -183,7 +183,6 @@ FULL_ANSWERS: dict[str, tuple[Any, Any]] = {
         {**ANSWERS["refinement"], "questions": [{"question": "Which?", "assumption": "Green.", "step_id": None}]},
         lambda answer: parse_refinement(answer, [an_issue()]),
     ),
-    "step": (clear("tea", "hot"), lambda answer: step_result("a", answer, as_json=False)),
 }
 
 
@@ -222,6 +221,18 @@ def test_every_property_of_an_assessment_reaches_it():
     expected = ("as it stands", "omission", "no cups", "0.1", "0.2", "0.3", "plan_steps", "they agree", "it is cold")
     assert [said for said in expected if said not in text] == []
     assert made.blocking_issues == ("no cups",)
+
+
+def test_every_property_of_a_steps_answer_reaches_its_result():
+    answer = {**clear("tea", "hot"), "clarity_state": "PARTIALLY_CLEAR", "clarity_reason": "which cup?"}
+    assert set(answer) == set(schema("step")["properties"])
+    result = run(ScriptedModel(step=answer)).history.passes[1].execution_results["only"]
+    assert (result.step_output, result.handoff, result.clarity_state, result.clarity_reason) == (
+        "tea",
+        "hot",
+        "PARTIALLY_CLEAR",
+        "which cup?",
+    )
 
 
 SET_BY_THE_PROGRAM = {
