@@ -37,12 +37,17 @@ def descendants() -> set[int]:
     return {process.pid for process in psutil.Process().children(recursive=True)}
 
 
-def gone(pids: set[int], seconds: float = 3) -> bool:
+def gone(pids: set[int]) -> bool:
     """Whether all of the processes have ended, or end shortly."""
+    return eventually(lambda: not any(map(psutil.pid_exists, pids)))
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 5) -> bool:
+    """Whether something holds, or does so shortly."""
     end = time.monotonic() + seconds
-    while (left := {pid for pid in pids if psutil.pid_exists(pid)}) and time.monotonic() < end:
+    while not holds() and time.monotonic() < end:
         time.sleep(0.02)
-    return not left
+    return holds()
 
 
 @pytest.fixture

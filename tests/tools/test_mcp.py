@@ -17,7 +17,7 @@ from aeon.tools.mcp import McpTools, ToolFailed
 from aeon.tools.mcp_settings import McpSettings
 from aeon.tools.settings import ToolSettings
 from tests.support.mcp_server import LISTED
-from tests.tools.mcp_fixtures import Open, descendants, gone, named, open_tools, own
+from tests.tools.mcp_fixtures import Open, descendants, eventually, gone, named, open_tools, own
 
 __all__ = ["open_tools"]
 
@@ -111,10 +111,14 @@ def test_a_server_that_dies_fails_the_call_and_is_back_for_the_next(open_tools: 
 
 
 def test_a_server_killed_between_calls_is_not_noticed_by_the_next(open_tools: Open) -> None:
-    tools = named(open_tools(own=own()))
+    opened = open_tools(own=own())
+    tools = named(opened)
     pid = int(tools["own.pid"].invoke({}))
+    connection = opened._sessions["own"]._connection
+    assert connection is not None
     os.kill(pid, signal.SIGKILL)
     assert gone({pid})
+    assert eventually(lambda: connection.lost)
     assert tools["own.two_texts"].invoke({}) == "one\ntwo"
 
 
