@@ -26,7 +26,16 @@ from types import MappingProxyType
 from aeon.errors import PlanError
 from aeon.plan.draft import OWN, Draft
 from aeon.plan.graph import by_id, cycle_in, cycle_text, is_live, topological, unneeded
-from aeon.plan.models import Plan, PlanStep, RefinementAction, RefusedAction, StepChange, Subplan, renumbered
+from aeon.plan.models import (
+    EXECUTED,
+    Plan,
+    PlanStep,
+    RefinementAction,
+    RefusedAction,
+    StepChange,
+    Subplan,
+    renumbered,
+)
 from aeon.plan.objections import kind_of, objection
 from aeon.values import Value
 
@@ -58,10 +67,10 @@ def apply_actions(
 
     `subplans` holds the subplan of each SUBPLAN_CREATE's target. `max_steps` bounds the plan: what makes it longer is
     refused, last first; so is the removal of the only step. With `one_final_step` actions are refused, last first,
-    until exactly one live step is final. The plan is then in stable topological order and renumbered; unchanged steps
-    are shared with the old plan, which is itself returned when nothing changed. Executed steps keep everything they
-    gave; only `status` and `replaced_by` of one change. Raises PlanError when the plan has a cycle that no action takes
-    part in.
+    until exactly one live step is final, and no step carried out as a part of the answer has become the whole. The plan
+    is then in stable topological order and renumbered; unchanged steps are shared with the old plan, which is itself
+    returned when nothing changed. Executed steps keep everything they gave; only `status` and `replaced_by` of one
+    change. Raises PlanError when the plan has a cycle that no action takes part in.
     """
     late: dict[int, str] = {}
     while True:
@@ -187,14 +196,24 @@ def _growth(action: RefinementAction, draft: Draft, subplans: Mapping[str, Subpl
 
 
 def _not_one_final(draft: Draft, accepted: Sequence[int]) -> dict[int, str]:
-    """The last action, while the plan does not end with exactly one step."""
+    """The last action, while the plan does not end with exactly one step that gives, or gave, the whole answer."""
     final = unneeded(step for step in draft.result() if is_live(step))
-    if len(final) == 1 or not accepted:
+    if not accepted or (len(final) == 1 and _is_the_answer(final[0], draft)):
         return {}
+    if len(final) == 1:
+        step_id = final[0].step_id
+        reason = f"the plan would end with '{step_id}', which was carried out as a part of the answer, not as the whole"
+        return {accepted[-1]: reason}
     named = ", ".join(step.step_id for step in final) or "none"
     return {
         accepted[-1]: f"the plan must end with exactly one step, with this change it would have {len(final)}: {named}"
     }
+
+
+def _is_the_answer(final: PlanStep, draft: Draft) -> bool:
+    """Whether a final step is still to be carried out, or was final already when it was."""
+    before = unneeded(step for step in draft.original.values() if is_live(step))
+    return final.status not in EXECUTED or final.step_id in {step.step_id for step in before}
 
 
 def _rebuilt(plan: Plan, steps: Sequence[PlanStep]) -> Plan:

@@ -137,7 +137,7 @@ class Refiner:
             remark = Remark("refinement_unavailable", f"The plan stays as it is: {error.message}")
             return Refined(plan, counting.failed(attempts), remarks=(remark,))
         admission = counting.admit(proposal.actions, attempts, self._settings)
-        screened = self._decompose(plan, admission, budget)
+        screened = self._decompose(plan, admission, closed, budget)
         draft = self._apply(plan, screened.sound, screened.subplans)
         report, rejected = self._validate(draft, budget)
         final = self._apply(plan, _without(draft.accepted, rejected), screened.subplans)
@@ -159,14 +159,17 @@ class Refiner:
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
         return Refined(refined, admission.attempts, record, remarks, handed_over)
 
-    def _decompose(self, plan: Plan, admission: counting.Admission, budget: Budget) -> _Screened:
+    def _decompose(self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget) -> _Screened:
         steps = {step.step_id: step for step in plan.steps}
         subplans: dict[str, Subplan] = {}
         sound, refused, too_deep = [], list(admission.refused), []
         for action in admission.admitted:
+            if action.fragment in closed:
+                refused.append(RefusedAction(action=action, reason=f"step '{action.fragment}' is left to a person"))
+                continue
             step = steps.get(action.fragment) if action.action_type == "SUBPLAN_CREATE" else None
             try:
-                if step is not None and step.status not in EXECUTED and step.step_id not in subplans:
+                if step is not None and may_be_decomposed(step) and step.step_id not in subplans:
                     subplans[step.step_id] = self._subplan(step, plan, budget)
                 sound.append(action)
             except UNUSABLE as error:
@@ -221,6 +224,11 @@ class Refiner:
         if self._ask is None:
             return tuple(new)
         return tuple(question.model_copy(update={"answer": self._ask(question)}) for question in new)
+
+
+def may_be_decomposed(step: PlanStep) -> bool:
+    """Whether a step is still to be carried out: pending, or BLOCKED and not replaced."""
+    return step.status == "pending" or (step.blocked and step.replaced_by is None)
 
 
 class TooDeep(PlanError):

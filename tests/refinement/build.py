@@ -1,0 +1,60 @@
+"""A refiner on a scripted model, with a budget of so many calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from aeon.kernel.settings import RefinementSettings
+from aeon.plan.attempts import RefinementAttempts
+from aeon.plan.models import Plan
+from aeon.plan.recursive import RecursivePlanner
+from aeon.plan.triggers import Trigger
+from aeon.refinement.refiner import Refined, Refiner
+from aeon.validation.models import ValidationIssue
+from aeon.validation.semantic import SemanticValidator
+from tests.support.scripted_model import ScriptedModel
+
+
+class Calls:
+    """A budget of so many calls, and the names of those made."""
+
+    def __init__(self, most: int = 100) -> None:
+        self._left = most
+        self.made: list[str] = []
+
+    def affordable(self) -> bool:
+        return self._left > 0
+
+    def call(self, name: str, ask: Callable[[], Any]) -> Any:
+        assert self._left > 0, "a call was made that the budget does not allow"
+        self._left -= 1
+        self.made.append(name)
+        return ask()
+
+
+def refine(
+    model: ScriptedModel,
+    plan: Plan,
+    *,
+    issues: Sequence[ValidationIssue] = (),
+    triggers: Sequence[Trigger] = (),
+    attempts: RefinementAttempts | None = None,
+    closed: Sequence[str] = (),
+    budget: Calls | None = None,
+    settings: RefinementSettings | None = None,
+    **options: Any,
+) -> Refined:
+    refiner = Refiner(RecursivePlanner(model), SemanticValidator(model), settings, **options)
+    return refiner.refine(plan, issues, triggers, attempts or RefinementAttempts(), closed, budget or Calls())
+
+
+def refusals(refined: Refined) -> dict[str, str]:
+    """The reason of each refused action, by kind and fragment."""
+    assert refined.record is not None
+    return {f"{r.action.action_type} {r.action.fragment}": r.reason for r in refined.record.refused}
+
+
+def accepted(refined: Refined) -> list[str]:
+    assert refined.record is not None
+    return [f"{a.action_type} {a.fragment}" for a in refined.record.accepted]
