@@ -66,13 +66,14 @@ def tool(
     def made(function: Callable[..., Any]) -> Tool:
         named = name or str(getattr(function, "__name__", type(function).__name__))
         hints = _checked_hints(function, named)
-        arguments, returned = _schemas(function, hints["return"], named)
+        resolved = _resolved(function, hints)
+        arguments, returned = _schemas(resolved, hints["return"], named)
         return Tool(
             name=named,
             description=description or _docstring(function, named),
             input_schema=arguments,
             output_schema=returned,
-            invoke=_invocation(function, hints["return"]),
+            invoke=_invocation(resolved, hints["return"], inspect.iscoroutinefunction(function)),
             examples=tuple(examples),
             timeout_seconds=timeout_seconds,
             max_output_characters=max_output_characters,
@@ -98,6 +99,18 @@ def _checked_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     return hints
 
 
+def _resolved(function: Callable[..., Any], hints: Mapping[str, Any]) -> Callable[..., Any]:
+    """The same function for pydantic, which would look for the names in its hints in a module that may not exist."""
+
+    def call(**arguments: Any) -> Any:
+        return function(**arguments)
+
+    call.__name__ = call.__qualname__ = str(getattr(function, "__name__", type(function).__name__))
+    call.__annotations__ = dict(hints)
+    call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return call
+
+
 def _docstring(function: Callable[..., Any], name: str) -> str:
     text = inspect.getdoc(function)
     if not text:
@@ -114,9 +127,8 @@ def _schemas(function: Callable[..., Any], returned: Any, name: str) -> tuple[di
     return arguments, result
 
 
-def _invocation(function: Callable[..., Any], returned: Any) -> Callable[[Mapping[str, Any]], Any]:
+def _invocation(function: Callable[..., Any], returned: Any, is_async: bool) -> Callable[[Mapping[str, Any]], Any]:
     call, result = validate_call(function), TypeAdapter(returned)
-    is_async = inspect.iscoroutinefunction(function)
 
     def invoke(arguments: Mapping[str, Any]) -> Any:
         value = asyncio.run(call(**arguments)) if is_async else call(**arguments)

@@ -10,6 +10,7 @@ from aeon.memory.in_memory import InMemory
 from aeon.tools.build import build, build_run_registry
 from aeon.tools.function import tool
 from aeon.tools.invoke import ToolInvoker
+from aeon.tools.mcp_settings import McpServer, McpSettings
 from aeon.tools.settings import BuiltinSettings, ToolSettings
 
 ALWAYS = ("echo", "calculator", "current_time")
@@ -144,3 +145,14 @@ def test_tools_are_chosen_one_or_several_at_once(overrides: list[str], builtin: 
     assert (settings.builtin is not None) == builtin
     assert settings.timeout_seconds == 7
     assert list(settings.approval.items()) == [("calc*", "ask"), ("*", "never")]
+
+
+def test_a_server_that_does_not_start_is_reported_and_stops_nothing() -> None:
+    server = McpServer(command=("no-such-command-anywhere",), start_timeout_seconds=5)
+    settings = ToolSettings(builtin=BuiltinSettings(), mcp=McpSettings(servers={"gone": server}))
+    said: list[str] = []
+    registry = build(settings, {}, report=said.append)
+    registry.close()
+    assert registry.names() == ALWAYS
+    assert len(said) == 1
+    assert "'gone'" in said[0]

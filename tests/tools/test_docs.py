@@ -32,7 +32,7 @@ def test_the_limits_it_tells_are_the_defaults() -> None:
 
 
 def test_the_function_it_shows_is_a_tool() -> None:
-    source = re.search(r"```python\n(# shop\.py.*?)```", TEXT, re.DOTALL)
+    source = re.search(r"```py\n(# shop\.py.*?)```", TEXT, re.DOTALL)
     assert source is not None
     module: dict[str, object] = {"__name__": "shop"}
     exec(source[1], module)
