@@ -59,9 +59,9 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """The plan, the state it was left in, whether no model made it, and what cut its making short, if anything did."""
+    """The plan, if there is one, the state it was left in, whether no model made it, and what cut its making short."""
 
-    plan: Plan
+    plan: Plan | None
     state: RunState
     synthetic: bool
     cut_short: str = ""
@@ -83,13 +83,19 @@ def main(arguments: Sequence[str]) -> int:
     if given.flags.multirun:
         raise ConfigError("aeon plan makes one plan, not several: leave --multirun out")
     settings = settings_from(config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name))
-    request = _Request(settings, read_task(settings), read_inputs(settings), _target(outs))
+    task = read_task(settings)
+    if task is None:
+        raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")
+    request = _Request(settings, task, read_inputs(settings), _target(outs))
     try:
         made = _plan(request)
     except StopRequested:
         say("Interrupted.")
         return INTERRUPTED
-    _deliver(request, made)
+    if made.plan is None:
+        say(f"No plan: {made.cut_short}.\nRaise what ended it: ttl.base, ttl.limit or limits.")
+        return NOT_CONVERGED
+    _deliver(request, made, made.plan)
     return NOT_CONVERGED if made.cut_short else DONE
 
 
@@ -133,24 +139,17 @@ def _plan(request: _Request) -> _Made:
 def _made(kernel: Orchestrator, task: str, synthetic: bool) -> _Made:
     """The plan; one that the budget left unreviewed or unrefined is better than none."""
     try:
-        plan = kernel.plan(task)
-    except (TTLExpired, LimitReached) as end:
-        if kernel.state.plan is None:
-            raise ConfigError(
-                "the budget ended before there was a plan", hint="Raise ttl.base, ttl.limit or limits."
-            ) from end
-        reason = end.message if isinstance(end, LimitReached) else "the TTL is used up"
-        said = f"{reason}: the plan may be unreviewed and is not refined"
-        return _Made(kernel.state.plan, kernel.state, synthetic, said)
-    return _Made(plan, kernel.state, synthetic)
+        return _Made(kernel.plan(task), kernel.state, synthetic)
+    except LimitReached as end:
+        return _Made(kernel.state.plan, kernel.state, synthetic, end.message)
+    except TTLExpired:
+        return _Made(kernel.state.plan, kernel.state, synthetic, "the TTL is used up")
 
 
-def _deliver(request: _Request, made: _Made) -> None:
+def _deliver(request: _Request, made: _Made, plan: Plan) -> None:
     """Write the file, draw the steps."""
     path = request.out
-    text = workflow_text(
-        made.plan, inputs=_described(request.settings), header=_header(request, made), schema=_schema(path)
-    )
+    text = workflow_text(plan, inputs=_described(request.settings), header=_header(request, made), schema=_schema(path))
     if path is None:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -162,19 +161,21 @@ def _deliver(request: _Request, made: _Made) -> None:
             sys.stdout.write(text)
             raise unwritable(path, error) from error
     width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
-    say(f"\n{draw(made.plan, width=width, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")
-    say(_ending(request, made))
+    say(f"\n{draw(plan, width=width, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")
+    say(_ending(request, made, plan))
 
 
-def _ending(request: _Request, made: _Made) -> str:
-    plan = made.plan
+def _ending(request: _Request, made: _Made, plan: Plan) -> str:
     facts = (
         f"{counted(len(plan.steps), 'step')} in {counted(len(layers(plan)), 'layer')},"
         f" about {expected_calls(plan)} calls to the model to carry out."
     )
     written = f"Written to {request.out}. Run it: {_command(request)}" if request.out else ""
-    short = f"Cut short: {made.cut_short}." if made.cut_short else ""
-    return "\n".join(part for part in (short, facts, written) if part)
+    return "\n".join(part for part in (_cut_short(made), facts, written) if part)
+
+
+def _cut_short(made: _Made) -> str:
+    return f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined." if made.cut_short else ""
 
 
 def _header(request: _Request, made: _Made) -> list[str]:
