@@ -173,8 +173,8 @@ def history_configuration(settings: Settings) -> dict[str, Any]:
     dumped = settings.model_dump(mode="json")
     return {
         "convergence_criteria": dumped["convergence"],
-        "ttl": dumped["ttl"],
-        "adaptive_depth_settings": dumped["reasoning"],
+        "ttl": settings.ttl.base,
+        "adaptive_depth_settings": {"reasoning": dumped["reasoning"], "ttl_table": dumped["ttl"]},
         "refinement": dumped["refinement"],
         "limits": dumped["limits"],
     }
