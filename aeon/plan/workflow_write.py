@@ -15,6 +15,8 @@ from aeon.plan.workflow_check import transitive_dependencies
 from aeon.plan.workflow_references import Reference, escaped
 
 _WIDTH = 110
+# Breaks that YAML does not give back as they were, unless they are escaped.
+_OTHER_BREAKS = frozenset("\r\x85\u2028\u2029")
 
 
 class _Row(list[str]):
@@ -36,7 +38,9 @@ def _text(dumper: _Dumper, text: str) -> yaml.Node:
     # A block that begins with a blank needs an indentation mark, which nobody wants to read.
     as_block = not text[:1].isspace() and not text[-1:].isspace()
     style = None
-    if as_block and "\n" in text:
+    if not _OTHER_BREAKS.isdisjoint(text):
+        style = '"'
+    elif as_block and "\n" in text:
         style = "|"
     elif as_block and len(text) > _WIDTH - 30:
         style = ">"

@@ -6,6 +6,7 @@ import string
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from aeon.plan.workflow_write import workflow_text
 ODD = st.text(
     alphabet=st.one_of(
         st.sampled_from(" \n\t'\"#:-?&*!|>%@`{}[],$~=\\\u2028\x85\r\ufeff\U0001f600"),
+        st.sampled_from("\u2029 \t\x7f\0"),
         st.sampled_from(string.ascii_letters + string.digits),
         st.characters(exclude_categories=["Cs"]),
     ),
@@ -51,6 +53,8 @@ JSON: st.SearchStrategy[Any] = st.recursive(
     max_leaves=6,
 )
 
+BREAKS = PlanStep(step_id="a", description="\u2028b", incoming_context="", agent="llm")
+
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
@@ -75,7 +79,8 @@ def plans(draw: st.DrawFn) -> Plan:
     return Plan(goal=draw(TEXT), task=draw(TEXT), steps=tuple(steps))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis.example(Plan(goal="g\x85", task="\r\nx ", steps=(BREAKS,)), [])
 @given(plans(), st.lists(ODD, max_size=3))
 def test_any_plan_reads_back_as_it_was(tmp_path: Path, plan: Plan, header: list[str]) -> None:
     path = tmp_path / "plan.yaml"
