@@ -21,7 +21,7 @@ from aeon.llm import stack
 from aeon.llm.interface import LLMAdapter
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import SchemaLibrary
-from aeon.llm.settings import parameters_for
+from aeon.llm.settings import SimulatedProvider, parameters_for
 from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
@@ -177,6 +177,8 @@ def history_configuration(settings: Settings) -> dict[str, Any]:
         "adaptive_depth_settings": {"reasoning": dumped["reasoning"], "ttl_table": dumped["ttl"]},
         "refinement": dumped["refinement"],
         "limits": dumped["limits"],
+        "provider": settings.provider.kind,
+        "synthetic": isinstance(settings.provider, SimulatedProvider),
     }
 
 
