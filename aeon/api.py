@@ -25,6 +25,7 @@ from aeon.llm.settings import SimulatedProvider
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
 from aeon.observability.ledger import Ledger
+from aeon.observability.observers import detached
 from aeon.refinement.refiner import Ask
 from aeon.rehearsal import Rendered
 from aeon.result import SIMULATED_LINE, Hashes, ProviderReport, RunResult, Timings, TTLReport
@@ -84,7 +85,8 @@ class Aeon:
         """Run a task to its end, whatever end that is, and give back everything it has.
 
         `inputs` is material to work on, by name; `context` what is known already, as JSON values. With a
-        `directory`, the artefacts are written there, the journals as things happen. `observers` see every event,
+        `directory`, the artefacts are written there, the journals as things happen. `observers` are told of every
+        event, each in a thread of its own: a slow or failing one neither slows nor fails the run.
         `control` stops the run, `ask` puts follow-up questions to a person, `on_start` is given the kernel, whose
         `state` may be read while the run goes on. Raises TaskTextError for a task that is empty or not valid
         Unicode, ArtefactError when the directory cannot be written; a failing model is not raised but told in the
@@ -146,7 +148,8 @@ class _Run:
     ) -> RunResult:
         started, began = datetime.now(UTC), perf_counter()
         with ExitStack() as journals:
-            stream = EventStream((self._ledger, *self._journals(journals), *self._observers))
+            watching = [journals.enter_context(detached(observer)) for observer in self._observers]
+            stream = EventStream((self._ledger, *self._journals(journals), *watching))
             kernel = wiring.orchestrator(self._shared, self._inputs, stream, self._control, self._ask)
             if on_start:
                 on_start(kernel)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -130,6 +131,27 @@ def test_observers_see_everything_from_the_first_event_to_the_last(aeon: Aeon):
     assert isinstance(seen[-1].event, RunFinished)
     assert seen[0].event.run_id == result.run_id
     assert len({(r.sequence, r.part) for r in seen}) == len(seen)
+
+
+def test_an_observer_that_fails_or_is_slow_neither_fails_nor_slows_a_run(aeon: Aeon):
+    def failing(recorded: Recorded) -> None:
+        raise RuntimeError("the observer broke")
+
+    gate, began = threading.Event(), time.monotonic()
+    seen: list[Recorded] = []
+    slow = [lambda recorded: gate.wait(5), seen.append]
+    result = aeon.run("make tea", observers=[failing, *slow])
+    assert result.termination_reason in ("converged", "stalled", "ttl_expired")
+    assert isinstance(seen[-1].event, RunFinished)
+    assert time.monotonic() - began < 5
+    gate.set()
+
+
+def test_every_artefact_of_a_run_without_a_model_says_so(aeon: Aeon, tmp_path: Path):
+    aeon.run("make tea", directory=tmp_path)
+    for name in ("result.json", "history.json", "events.jsonl", "cycles.jsonl"):
+        assert '"synthetic":true' in (tmp_path / name).read_text(encoding="utf-8").replace(" ", ""), name
+    assert (tmp_path / "answer.md").read_text(encoding="utf-8").startswith(SIMULATED_LINE)
 
 
 def test_a_run_is_stopped_from_outside_and_gives_what_it_has():
