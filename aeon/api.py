@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -16,7 +16,7 @@ from uuid import uuid4
 from aeon import artefacts, rehearsal, wiring
 from aeon.config import Settings, compose, configuration_hash, environment
 from aeon.config_files import checked_text
-from aeon.errors import TaskTextError
+from aeon.errors import ConfigError, TaskTextError
 from aeon.events import EventStream, RunStarted, Subscriber
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
@@ -26,9 +26,12 @@ from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
 from aeon.observability.ledger import Ledger
 from aeon.observability.observers import detached
+from aeon.plan.models import Plan
+from aeon.plan.workflow import Workflow
 from aeon.refinement.refiner import Ask
 from aeon.rehearsal import Rendered
 from aeon.result import SIMULATED_LINE, Hashes, ProviderReport, RunResult, Timings, TTLReport
+from aeon.tools.invoke import Approve
 from aeon.wiring import Process
 
 DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", "pydantic")
@@ -72,7 +75,7 @@ class Aeon:
 
     def run(
         self,
-        task: str,
+        task: str | None = None,
         *,
         inputs: Mapping[str, str] | None = None,
         context: Mapping[str, Any] | None = None,
@@ -80,6 +83,7 @@ class Aeon:
         observers: Sequence[Subscriber] = (),
         control: RunControl | None = None,
         ask: Ask | None = None,
+        approve: Approve | None = None,
         on_start: Callable[[Orchestrator], None] | None = None,
     ) -> RunResult:
         """Run a task to its end, whatever end that is, and give back everything it has.
@@ -92,11 +96,41 @@ class Aeon:
         Unicode, ArtefactError when the directory cannot be written; a failing model is not raised but told in the
         result's `error`.
         """
-        if not checked_text(task, "task").strip():
-            raise TaskTextError("the task is empty", hint="Say what is to be done.")
+        task = self._task(task)
         given = {name: checked_text(text, f"inputs.{name}") for name, text in (inputs or {}).items()}
-        run = _Run(self._process, task, given, observers, directory, control or RunControl(), ask)
+        plan = self._given_plan(task, given)
+        run = _Run(self._process, task, given, observers, directory, control or RunControl(), ask, approve, plan)
         return run.to_end(dict(context) if context else None, self.synthetic, on_start)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know before a run: tools that are missing, servers that did not start."""
+        return self._process.warnings
+
+    @property
+    def workflow(self) -> Workflow | None:
+        """The plan file in force, if there is one."""
+        return self._process.workflow
+
+    def check_inputs(self, names: Collection[str]) -> None:
+        """ConfigError when the plan file needs an input that is not among `names`."""
+        missing = [name for name in self.workflow.input_names if name not in names] if self.workflow else []
+        if missing:
+            raise ConfigError(
+                f"plan_file={self.settings.plan_file}: it needs {', '.join(f'inputs.{name}' for name in missing)}",
+                hint=f'Give inputs.{missing[0]}="..." or input_files.{missing[0]}=path.',
+            )
+
+    def _task(self, task: str | None) -> str:
+        if task is None and self.workflow is not None:
+            return self.workflow.task
+        if not checked_text(task or "", "task").strip():
+            raise TaskTextError("the task is empty", hint="Say what is to be done.")
+        return task or ""
+
+    def _given_plan(self, task: str, inputs: Mapping[str, str]) -> Plan | None:
+        self.check_inputs(inputs)
+        return self.workflow.plan(task, inputs) if self.workflow else None
 
     def render(self, call: str, task: str, inputs: Mapping[str, str] | None = None) -> Rendered:
         """One call as it would be sent, in a small worked example. Raises ConfigError for an unknown call."""
@@ -133,10 +167,12 @@ class _Run:
         directory: Path | None,
         control: RunControl,
         ask: Ask | None,
+        approve: Approve | None,
+        plan: Plan | None,
     ) -> None:
         self._shared, self._task, self._inputs = shared, task, inputs
         self._directory, self._control, self._ask = directory, control, ask
-        self._observers = observers
+        self._observers, self._approve, self._plan = observers, approve, plan
         self._ledger = Ledger(shared.settings.provider.prices)
         self._run_id = uuid4().hex[:12]
 
@@ -150,7 +186,16 @@ class _Run:
         with ExitStack() as journals:
             watching = [journals.enter_context(detached(observer)) for observer in self._observers]
             stream = EventStream((self._ledger, *self._journals(journals), *watching))
-            kernel = wiring.orchestrator(self._shared, self._inputs, stream, self._control, self._ask)
+            kernel = wiring.orchestrator(
+                self._shared,
+                self._inputs,
+                stream,
+                self._control,
+                self._ask,
+                run_id=self._run_id,
+                plan=self._plan,
+                approve=self._approve,
+            )
             if on_start:
                 on_start(kernel)
             kind = self._shared.settings.provider.kind

@@ -43,18 +43,20 @@ from aeon.store.settings import StoreSettings
 from aeon.tools.settings import ToolSettings
 from aeon.values import Value
 
-_NOT_ENGINE = frozenset({"task", "task_file", "inputs", "input_files", "output", "progress"})
+_NOT_ENGINE = frozenset({"task", "task_file", "plan_file", "inputs", "input_files", "output", "progress"})
 
 
 class Settings(Value):
     """Everything a run is configured by; one field per configuration group, each owned by its room.
 
-    `task` or `task_file` is the task, `inputs` and `input_files` the material to work on, by name. `output` is what
+    `task` or `task_file` is the task, `inputs` and `input_files` the material to work on, by name; `plan_file` a
+    plan that a person wrote, run in place of a generated one. `output` is what
     goes to standard output: the answer, or the whole result as JSON.
     """
 
     task: str | None = None
     task_file: Path | None = None
+    plan_file: Path | None = None
     inputs: dict[str, str] = Field(default_factory=dict)
     input_files: dict[str, Path] = Field(default_factory=dict)
     output: Literal["answer", "json"] = "answer"
@@ -132,12 +134,14 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
     return settings
 
 
-def read_task(settings: Settings) -> str:
-    """The task's text, byte for byte, from `task` or `task_file`.
+def read_task(settings: Settings) -> str | None:
+    """The task's text, byte for byte, from `task` or `task_file`; None when a `plan_file` is to say it.
 
     Raises TaskTextError when it is empty or not valid UTF-8, ConfigError when neither or both are given or the file
     cannot be read.
     """
+    if settings.plan_file is not None and settings.task is None and settings.task_file is None:
+        return None
     return config_files.task_text(settings.task, settings.task_file)
 
 

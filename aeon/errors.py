@@ -127,8 +127,6 @@ class RequestRefused(ProviderError):
 
     ends_run = False
 
-    ends_run = False
-
 
 class NotAnAPI(ProviderError):
     """The server answered something that is no chat completion."""
@@ -192,4 +190,4 @@ class Unexpected(AeonError):
     """A defect: of Aeon, or of a component of one's own."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message, hint="This is a defect; hydra.verbose=true shows where.")
+        super().__init__(message, hint="This is a defect; HYDRA_FULL_ERROR=1 in the environment shows where.")

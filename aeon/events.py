@@ -19,6 +19,7 @@ from aeon.kernel.state import Advisory, ProfileTransition, RefinementRecord
 from aeon.llm.interface import CallSite, LLMRequest, Usage
 from aeon.plan.models import Plan, PlanStep
 from aeon.supervisor.models import RepairRecord
+from aeon.tools.models import ToolResult
 from aeon.validation.models import SemanticValidationReport
 
 
@@ -176,6 +177,15 @@ class StepFinished(Event):
     pass_number: int
     cycle: int
     step: PlanStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled(Event):
+    """A tool was called for a step; `result` says with what, what came of it, and what went wrong."""
+
+    site: CallSite
+    step_id: str
+    result: ToolResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

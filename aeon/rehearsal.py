@@ -13,16 +13,16 @@ from aeon.adaptive.models import DEFAULT_PROFILE
 from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores, CriterionResult
 from aeon.errors import ConfigError, LLMError
 from aeon.events import EventStream
-from aeon.kernel.control import Workers
-from aeon.kernel.executor import Dispatch
+from aeon.execution.worker import Situation
 from aeon.llm.exchange import FieldError
-from aeon.llm.interface import CallName, CallSite, LLMRequest, LLMResponse, Message
+from aeon.llm.interface import CallName, LLMRequest, LLMResponse, Message
 from aeon.llm.prompts import PromptLibrary
 from aeon.memory.in_memory import InMemory
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
 from aeon.plan.triggers import pass_triggers
 from aeon.plan.views import current_outputs
 from aeon.supervisor.repair import Supervisor
+from aeon.tools.registry import Tool, ToolRegistry
 from aeon.validation.models import IssueLocation, SemanticValidationReport, ValidationIssue
 from aeon.wiring import Components, Process, components
 
@@ -76,9 +76,7 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
     request = next((found for name, found in requests.items() if name == call), None)
     if request is None:
         raise ConfigError(f"there is no call {call!r}", hint=f"the calls are {', '.join(sorted(requests))}")
-    files = dict(shared.prompts.files(request.call))
-    if call != "repair":
-        files |= shared.schemas.files(request.call)
+    files = {**shared.prompts.files(request.call), **shared.schemas.files(request.call)}
     system, user = (message.content for message in request.messages)
     return Rendered(request.call, system, user, request.schema, request.strict, files)
 
@@ -102,6 +100,8 @@ def _calls(parts: Components, shared: Process, task: str, recorder: _Recorder) -
     outputs, steps = current_outputs(plan.steps), list(plan.steps)
     criteria = shared.settings.convergence.criteria
     triggers = pass_triggers(plan, report.issues, assessment)
+    tooled = replace(shared, registry=ToolRegistry([EXAMPLE_TOOL]))
+    with_tool = components(tooled, recorder, {}, EventStream(), InMemory())
     supervisor = Supervisor(recorder, prompts=shared.prompts, schemas=shared.schemas)
     schema = shared.schemas.wire("step").schema
     return [
@@ -110,7 +110,10 @@ def _calls(parts: Components, shared: Process, task: str, recorder: _Recorder) -
         lambda: parts.validator.validate("plan", plan),
         lambda: parts.validator.validate("step", plan, [plan.steps[2]]),
         lambda: parts.planner.create_subplan(plan.steps[1], plan, 1),
+        lambda: _step(parts, plan, ttl_remaining=3),
         lambda: _step(parts, plan),
+        lambda: _tool_step(with_tool, plan, ttl_remaining=3),
+        lambda: _tool_step(with_tool, plan),
         lambda: parts.adaptive.update_task_profile(DEFAULT_PROFILE, True, list(report.issues), ["BLOCKED"], task),
         lambda: parts.validator.validate("cross_phase", plan, steps, outputs, {"note": "An example memory."}),
         lambda: parts.convergence.assess(report, plan, steps, outputs, criteria),
@@ -119,7 +122,7 @@ def _calls(parts: Components, shared: Process, task: str, recorder: _Recorder) -
     ]
 
 
-def _step(parts: Components, plan: Plan) -> None:
+def _step(parts: Components, plan: Plan, ttl_remaining: int | None = None) -> None:
     """The plan's last step, with context and an earlier attempt, carried out as the kernel would."""
     step = plan.steps[-1].model_copy(
         update={
@@ -128,13 +131,27 @@ def _step(parts: Components, plan: Plan) -> None:
             "step_output": "A draft.",
         }
     )
-    workers = Workers(1)
-    try:
-        dispatch = Dispatch(step, CallSite(phase="EXECUTE", step_id=step.step_id))
-        for executed in parts.executor.run_batch(plan.with_step(step), [dispatch], workers, lambda: False, 0):
-            del executed
-    finally:
-        workers.close()
+    parts.executor.worker.work(step, Situation(plan, {}, ttl_remaining))
+
+
+def _tool_step(parts: Components, plan: Plan, ttl_remaining: int | None = None) -> None:
+    """A step whose tool is asked its arguments for."""
+    step = plan.steps[-1].model_copy(update={"tool": EXAMPLE_TOOL.name, "agent": None})
+    parts.executor.worker.work(step, Situation(plan, {}, ttl_remaining))
+
+
+EXAMPLE_TOOL = Tool(
+    name="example",
+    description="Looks a word up.",
+    input_schema={
+        "type": "object",
+        "properties": {"word": {"type": "string"}},
+        "required": ["word"],
+        "additionalProperties": False,
+    },
+    output_schema={"type": "string"},
+    invoke=lambda arguments: arguments["word"],
+)
 
 
 def example_plan(task: str) -> Plan:

@@ -116,7 +116,7 @@ class RunResult(Value):
 
     @property
     def exit_status(self) -> int:
-        """0 converged, 1 failed, 3 finished without convergence, 130 interrupted."""
-        if self.converged:
+        """0 converged (core mode: every step complete), 1 failed, 3 finished without convergence, 130 interrupted."""
+        if self.converged or self.termination_reason == "completed":
             return 0
         return {"failed": 1, "interrupted": 130}.get(self.termination_reason, 3)

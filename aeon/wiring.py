@@ -14,33 +14,41 @@ from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.config import Settings, resolve_provider
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.events import EventStream
+from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm import stack
-from aeon.llm.interface import LLMAdapter
+from aeon.llm.interface import LLMAdapter, Parameters, ReasoningMode, Role
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import SimulatedProvider, parameters_for
+from aeon.memory.build import build as build_memory
 from aeon.memory.guarded import GuardedMemory
-from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
+from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
+from aeon.plan.workflow import Workflow, load_workflow, located
 from aeon.refinement.refiner import Ask, Refiner
 from aeon.structured import StructuredCaller
+from aeon.supervisor.repair import Supervisor
+from aeon.tools import build as tools
+from aeon.tools.invoke import Approve, ToolInvoker
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.semantic import SemanticValidator
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What many runs share. `settings` name a definite provider."""
+    """What many runs share. `settings` name a definite provider, `warnings` what a person should know before a run."""
 
     settings: Settings
     adapter: LLMAdapter
     prompts: PromptLibrary
     schemas: SchemaLibrary
     registry: ToolRegistry
+    workflow: Workflow | None
+    warnings: tuple[str, ...]
     prompts_digest: str
     schemas_digest: str
 
@@ -57,32 +65,60 @@ class Components:
 
 
 def process(settings: Settings, environ: Mapping[str, str]) -> Process:
-    """Resolve the provider and load prompts and schemas. Raises ConfigError for whatever of them cannot be used."""
+    """Resolve the provider, load prompts and schemas, start tools. Raises ConfigError for whatever cannot be used."""
     settings = resolve_provider(settings, environ)
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
     schemas = SchemaLibrary(settings.schemas.dir)
     schemas.check()
+    warnings: list[str] = []
+    registry = tools.build(settings.tools, environ, report=warnings.append)
+    workflow = _workflow(settings, registry)
+    if workflow is not None:
+        warnings += (located(workflow.path, problem) for problem in workflow.warnings)
     return Process(
         settings=settings,
         adapter=stack.process_stack(settings.provider, environ),
         prompts=prompts,
         schemas=schemas,
-        registry=ToolRegistry(),
+        registry=registry,
+        workflow=workflow,
+        warnings=tuple(warnings),
         prompts_digest=prompts.digest(),
         schemas_digest=schemas.digest(),
     )
 
 
+def _workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
+    if settings.plan_file is None:
+        return None
+    return load_workflow(
+        settings.plan_file,
+        tool_names={tool.name: tool.input_schema for tool in registry.list()},
+        max_steps=settings.execution.max_steps,
+        one_final_step=settings.answer.json_schema is not None,
+    )
+
+
 def components(
-    shared: Process, llm: LLMAdapter, inputs: Mapping[str, str], stream: EventStream, memory: Memory
+    shared: Process,
+    llm: LLMAdapter,
+    inputs: Mapping[str, str],
+    stream: EventStream,
+    memory: Memory,
+    approve: Approve | None = None,
 ) -> Components:
-    """The components of one run, all on one structured caller."""
-    settings, registry = shared.settings, shared.registry
+    """The components of one run, all on one structured caller; `approve` is asked for tools that need it."""
+    settings = shared.settings
+    registry = tools.build_run_registry(shared.registry, memory, settings=settings.tools)
+
+    def parameters(role: Role, mode: ReasoningMode | None) -> Parameters:
+        return parameters_for(settings.roles, settings.reasoning, role, mode)
+
     structured = StructuredCaller(
         llm,
         prompts=shared.prompts,
         schemas=shared.schemas,
-        parameters=lambda role, mode: parameters_for(settings.roles, settings.reasoning, role, mode),
+        parameters=parameters,
         shared={"inputs": dict(inputs)},
         emit=stream.emit,
     )
@@ -112,11 +148,19 @@ def components(
             tools=registry.describe(),
         ),
         executor=StepExecutor(
-            llm,
-            structured=structured,
-            registry=registry,
-            answer_schema=answer_schema,
-            emit=stream.emit,
+            StepWorker(
+                llm,
+                structured=structured,
+                supervisor=Supervisor(
+                    llm, prompts=shared.prompts, schemas=shared.schemas, parameters=parameters, emit=stream.emit
+                ),
+                registry=registry,
+                invoker=ToolInvoker(registry, settings.tools, approve=approve),
+                answer_schema=answer_schema,
+                inputs=inputs if shared.workflow else None,
+                emit=stream.emit,
+            ),
+            stream.emit,
         ),
     )
 
@@ -127,8 +171,12 @@ def orchestrator(
     stream: EventStream,
     control: RunControl,
     ask: Ask | None = None,
+    *,
+    run_id: str = "",
+    plan: Plan | None = None,
+    approve: Approve | None = None,
 ) -> Orchestrator:
-    """The kernel of one run, with everything it needs."""
+    """The kernel of one run, with everything it needs; `plan` is run in place of a generated one."""
     settings = shared.settings
     llm = stack.run_stack(
         shared.adapter,
@@ -138,8 +186,8 @@ def orchestrator(
         emit=stream.emit,
         stop=lambda: control.stop_requested,
     )
-    memory = InMemory()
-    parts = components(shared, llm, inputs, stream, memory)
+    memory = build_memory(settings.memory, run_id)
+    parts = components(shared, llm, inputs, stream, memory, approve)
     one_final_step = settings.answer.json_schema is not None
     return Orchestrator(
         llm,
@@ -165,6 +213,8 @@ def orchestrator(
         stream=stream,
         control=control,
         configuration=history_configuration(settings),
+        mode=settings.mode.kind,
+        plan=plan,
     )
 
 
@@ -185,3 +235,4 @@ def history_configuration(settings: Settings) -> dict[str, Any]:
 def close(shared: Process) -> None:
     """Close what a process holds open."""
     stack.close(shared.adapter)
+    shared.registry.close()

@@ -12,7 +12,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from aeon.api import Aeon
-from aeon.cli.ask import ask
+from aeon.cli.ask import approve, ask, at_terminal
 from aeon.cli.interrupt import interruptible
 from aeon.cli.output import ending, say, write_answer
 from aeon.cli.progress import progress_for
@@ -26,7 +26,7 @@ class Prepared:
     """A job that has been checked as far as that is possible without calling a model."""
 
     aeon: Aeon
-    task: str
+    task: str | None
     inputs: dict[str, str]
 
 
@@ -35,9 +35,11 @@ def prepared(cfg: DictConfig) -> Prepared:
     settings = settings_from(cfg)
     task = read_task(settings)
     inputs = read_inputs(settings)
-    if settings.interaction.kind == "ask" and not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if settings.interaction.kind == "ask" and not at_terminal():
         raise ConfigError("interaction=ask: there is no terminal to ask at", hint="Use interaction=none.")
-    return Prepared(Aeon(settings, environment()), task, inputs)
+    aeon = Aeon(settings, environment())
+    aeon.check_inputs(inputs)
+    return Prepared(aeon, task, inputs)
 
 
 def sweep_job(cfg: DictConfig) -> int:
@@ -57,8 +59,11 @@ def run_job(job: Prepared, directory: Path) -> int:
     """Run a job with its artefacts in `directory`; prints the answer, and on standard error how it ended."""
     settings = job.aeon.settings
     asks = settings.interaction.kind == "ask"
+    for warning in job.aeon.warnings:
+        say(f"Warning: {warning}")
     # A live picture would paint over the question.
-    shown = "plain" if asks and settings.progress.kind != "none" else settings.progress.kind
+    may_ask = asks or "ask" in settings.tools.approval.values()
+    shown = "plain" if may_ask and settings.progress.kind != "none" else settings.progress.kind
     with job.aeon, interruptible() as control, progress_for(shown, sys.stderr, os.environ) as progress:
         result = job.aeon.run(
             job.task,
@@ -67,6 +72,7 @@ def run_job(job: Prepared, directory: Path) -> int:
             observers=[progress],
             control=control,
             ask=ask if asks else None,
+            approve=approve if asks or at_terminal() else None,
         )
     write_answer(result, settings.output)
     say(ending(result, directory))

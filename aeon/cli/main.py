@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "init": "aeon.cli.init",
     "plan": "aeon.cli.plan",
     "render": "aeon.cli.render",
+    "tools": "aeon.cli.tools",
 }
 """Subcommands by name: the module whose `main(arguments) -> int` runs it, imported only when it is called."""
 

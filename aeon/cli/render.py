@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parse(arguments[1:])
     cfg = config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name)
     settings = settings_from(cfg)
-    task, inputs = read_task(settings), read_inputs(settings)
+    task, inputs = read_task(settings) or "An example task.", read_inputs(settings)
     sys.stdout.write(_as_text(render(resolve_provider(settings, environment()), arguments[0], task, inputs)))
     return DONE
 

@@ -185,5 +185,5 @@ def _variables(
         "answer": answer_view(plan, outputs),
         "issues": [issue.model_dump(exclude_none=True) for issue in report.issues],
         "criteria": [{"name": name, "description": words} for name, words in criteria.items()],
-        "memory": memory_view(memory, outputs),
+        "memory": memory_view(memory, plan.steps, outputs),
     }

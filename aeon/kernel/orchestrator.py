@@ -25,6 +25,7 @@ from aeon.adaptive.models import DEFAULT_PROFILE
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.convergence.models import ConvergenceAssessment
 from aeon.errors import AeonError, LimitReached, LLMError, StopRequested, Unexpected, ValidationError
+from aeon.execution.worker import Situation, StepWorker
 from aeon.kernel import history
 from aeon.kernel.control import RunControl, Workers, as_done
 from aeon.kernel.executor import Dispatch, Executed, StepExecutor
@@ -47,12 +48,12 @@ from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.graph import answer_text, expected_calls, final_steps, layers, ready_steps
-from aeon.plan.models import Plan
+from aeon.plan.graph import answer_text, expected_calls, final_steps, layers, pending_steps, ready_steps
+from aeon.plan.models import Plan, PlanStep
 from aeon.plan.recursive import RecursivePlanner
-from aeon.plan.transitions import cut_off, incoming_context, started
+from aeon.plan.transitions import cut_off, everything_before, incoming_context, started
 from aeon.plan.triggers import Trigger, issue_triggers, pass_triggers
-from aeon.plan.views import current_outputs
+from aeon.plan.views import current_outputs, step_key
 from aeon.refinement.refiner import Refiner, is_stuck
 from aeon.validation.models import SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
@@ -90,12 +91,14 @@ class Orchestrator:
         stream: events.EventStream | None = None,
         control: RunControl | None = None,
         configuration: Mapping[str, Any] | None = None,
+        mode: Literal["adaptive", "core"] = "adaptive",
+        plan: Plan | None = None,
     ) -> None:
         self.convergence_engine = convergence_engine
         self.semantic_validator = semantic_validator
         self.recursive_planner = recursive_planner
         self.adaptive_depth = adaptive_depth
-        self.executor = executor or StepExecutor(llm)
+        self.executor = executor or StepExecutor(StepWorker(llm))
         self._memory = GuardedMemory(memory or InMemory(), lambda said: self._advise("memory_failure", said))
         self._execution = execution or ExecutionSettings()
         self._refiner = refiner or Refiner(recursive_planner, semantic_validator, max_steps=self._execution.max_steps)
@@ -106,6 +109,8 @@ class Orchestrator:
         self._stream = stream or events.EventStream()
         self._control = control or RunControl()
         self._configuration = dict(configuration or {})
+        self._core = mode == "core"
+        self._given_plan = plan
         self._state = RunState()
 
     @property
@@ -138,11 +143,19 @@ class Orchestrator:
         """Phases A and B alone: the reviewed and refined plan, no step executed. Raises what ends them early."""
         self._begin()
         try:
-            self._profile(task, context)
-            self._plan(task, context)
+            self._plan_whole(task, context)
         finally:
             self._workers.close()
         return self._current_plan
+
+    def _plan_whole(self, task: str, context: dict[str, Any] | None) -> None:
+        """Phases A and B; core mode has no profile, its budget is the base."""
+        if self._core:
+            self._ttl = TTL(allocated=self._base_ttl)
+            self._update(ttl_allocated=self._base_ttl)
+        else:
+            self._profile(task, context)
+        self._plan(task, context)
 
     def _begin(self) -> None:
         self._state, self._ttl = RunState(), TTL(allocated=0)
@@ -151,8 +164,7 @@ class Orchestrator:
         self._started, self._workers = time.monotonic(), Workers(self._execution.max_parallel)
 
     def _lifecycle(self, task: str, context: dict[str, Any] | None) -> TerminationReason:
-        self._profile(task, context)
-        self._plan(task, context)
+        self._plan_whole(task, context)
         for number in itertools.count(1):
             if end := self._execution_pass(number):
                 return end
@@ -162,6 +174,8 @@ class Orchestrator:
         """One pass; the reason to end the run after it, or None."""
         with self._open_pass(number) as this:
             self._execute(this)
+            if self._core:
+                return self._step_done(this)
             report, assessment = self._evaluate(this)
             if self._is_converged(assessment):
                 return "converged"
@@ -174,6 +188,14 @@ class Orchestrator:
                 return "stalled"
             self._update_profile(this, report, assessment)
         return None
+
+    def _step_done(self, this: OpenPass) -> TerminationReason | None:
+        """Core mode: no evaluation; the run ends when nothing is pending (Sprint 1, FR-004)."""
+        plan = self._current_plan
+        this.complete, this.answer = True, answer_text(plan)
+        if pending_steps(plan):
+            return None
+        return "completed" if all(step.status == "complete" for step in plan.steps) else "step_failed"
 
     # Phase A
 
@@ -199,26 +221,30 @@ class Orchestrator:
     def _plan(self, task: str, context: dict[str, Any] | None) -> None:
         with self._open_pass(0) as this:
             with self._phase("B", "PLAN"):
-                plan = self.call("plan", lambda: self.recursive_planner.generate_plan(task, context))
+                plan = self._given_plan or self.call(
+                    "plan", lambda: self.recursive_planner.generate_plan(task, context)
+                )
                 this.plan = plan.model_copy(update={"task": task})
                 self._update(plan=this.plan)
-            with self._phase("B", "EVALUATE") as phase:
-                report = self._review(phase, lambda: self.semantic_validator.validate("plan", plan=this.plan))
-                this.evaluation = EvaluationResults(validation_report=report)
-            issues = report.issues if report else ()
-            self._refine(this, "B", issues, issue_triggers(issues))
+            if not self._core:
+                self._review_plan(this)
             this.complete = True
         plan = self._current_plan
         self._stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=expected_calls(plan)))
+
+    def _review_plan(self, this: OpenPass) -> None:
+        with self._phase("B", "EVALUATE") as phase:
+            report = self._review(phase, lambda: self.semantic_validator.validate("plan", plan=this.plan))
+            this.evaluation = EvaluationResults(validation_report=report)
+        issues = report.issues if report else ()
+        self._refine(this, "B", issues, issue_triggers(issues))
 
     # Phase C
 
     def _execute(self, this: OpenPass) -> None:
         with self._phase("C", "EXECUTE" if this.number == 1 else "RE_EXECUTE"):
             batch = self._start_batch()
-            carried_out = self.executor.run_batch(
-                self._current_plan, batch, self._workers, self._stopping, self._execution.grace_seconds
-            )
+            carried_out = self.executor.run_batch(batch, self._workers, self._stopping, self._execution.grace_seconds)
             done = {executed.step.step_id: self._store(this, executed) for executed in carried_out}
             self._conclude([done[dispatch.step.step_id] for dispatch in batch])
             self._check_stop()
@@ -226,35 +252,50 @@ class Orchestrator:
     def _start_batch(self) -> list[Dispatch]:
         """Charge and number as many ready steps as the budget allows, in step order, and mark them running."""
         self._check_stop()
-        plan, batch = self._current_plan, []
-        for step in ready_steps(plan)[: self._ttl.batch_size]:
-            self._ttl = self._ttl.charged()
-            running = started(step, incoming_context(plan, step, self._state.results))
-            batch.append(Dispatch(running, self._site(step.step_id)))
-        for dispatch in batch:
-            plan = plan.with_step(dispatch.step)
+        plan, results, allowed = self._current_plan, self._state.results, self._ttl.batch_size
+        chosen: list[tuple[PlanStep, CallSite]] = []
+        for step in self._runnable(plan):
+            cost = self.executor.worker.cost(step, results)
+            if cost and not allowed:
+                continue
+            if cost:
+                allowed, self._ttl = allowed - 1, self._ttl.charged()
+            context = everything_before(plan, step, results) if self._core else incoming_context(plan, step, results)
+            chosen.append((started(step, context), self._site(step.step_id, free=not cost)))
+        for step, _ in chosen:
+            plan = plan.with_step(step)
         self._update(plan=plan, ttl_used=self._ttl.used)
-        for dispatch in batch:
-            self._announce(dispatch.site, "step")
-        return batch
+        for _, site in chosen:
+            self._announce(site, "step" if site.cycle else "tool")
+        left = self._ttl.remaining if self._core else None
+        return [Dispatch(step, site, Situation(plan, results, left)) for step, site in chosen]
+
+    def _runnable(self, plan: Plan) -> Sequence[PlanStep]:
+        """The steps that may start now: all that are ready, or in core mode the next one, whatever came before it."""
+        return pending_steps(plan)[:1] if self._core else ready_steps(plan)
+
+    def _next_is_free(self) -> bool:
+        """In core mode a tool step that takes no cycle may run when the budget is spent."""
+        steps = pending_steps(self._state.plan)[:1] if self._core and self._state.plan else ()
+        return any(self.executor.worker.cost(step, self._state.results) == 0 for step in steps)
 
     def _store(self, this: OpenPass, executed: Executed) -> Executed:
-        step, result = executed.step, executed.result
+        step, worked = executed.step, executed.worked
         self._update(plan=self._current_plan.with_step(step))
-        if result is not None:
-            this.results[step.step_id] = result
-            self._update(results={**self._state.results, step.step_id: result})
+        if worked is not None:
+            this.results[step.step_id] = worked.result
+            self._update(results={**self._state.results, step.step_id: worked.result})
         return executed
 
     def _conclude(self, batch: Sequence[Executed]) -> None:
         """What follows from a batch, in step order, whichever of its steps ended first (FR-053)."""
         for executed in batch:
-            step_id = executed.step.step_id
-            if executed.result is not None:
-                self._memory.write(f"step/{step_id}/output", executed.result.step_output)
-                self._memory.write(f"step/{step_id}/handoff", executed.result.handoff)
-            if executed.unknown_tool is not None:
-                self._advise("unknown_tool", executed.unknown_tool, step_id)
+            step_id, worked = executed.step.step_id, executed.worked
+            if worked is not None:
+                self._memory.write(step_key(step_id, "output"), worked.result.step_output)
+                self._memory.write(step_key(step_id, "handoff"), worked.result.handoff)
+            for kind, message in worked.remarks if worked else ():
+                self._advise(kind, message, step_id)
         for executed in batch:
             if executed.ended_by is not None:
                 raise executed.ended_by
@@ -423,18 +464,19 @@ class Orchestrator:
         self._check_stop()
         raise AssertionError("a call is only abandoned when the run is stopping")
 
-    def _site(self, step_id: str | None = None) -> CallSite:
+    def _site(self, step_id: str | None = None, free: bool = False) -> CallSite:
         return CallSite(
             pass_number=self._state.pass_number,
             phase=self._state.phase,
-            cycle=self._ttl.used,
+            cycle=0 if free else self._ttl.used,
             sequence=self._stream.reserve(),
             step_id=step_id,
             mode=self._state.depth.reasoning_mode if self._state.depth else None,
         )
 
-    def _announce(self, site: CallSite, call: CallName) -> None:
-        remaining = self._ttl.allocated - site.cycle if self._state.depth else None
+    def _announce(self, site: CallSite, call: str) -> None:
+        used = site.cycle or self._ttl.used
+        remaining = self._ttl.allocated - used if self._ttl.allocated else None
         self._stream.emit(
             events.CycleStarted(site=site, call=call, ttl_remaining=remaining, plan=self._state.plan), site
         )
@@ -474,14 +516,12 @@ class Orchestrator:
     @contextmanager
     def _open_pass(self, number: int) -> Iterator[OpenPass]:
         state = self._state
-        assert state.profile is not None
-        assert state.depth is not None
-        if not self.affordable():
+        ready = tuple(step.step_id for step in self._runnable(state.plan)) if state.plan else ()
+        if not self.affordable() and not self._next_is_free():
             raise TTLExpired("phase_boundary" if number > 1 else "mid_phase")
         this = OpenPass(number, state.plan, self._ttl, state.profile, state.depth)
         self._pass = this
         self._update(pass_number=number)
-        ready = tuple(step.step_id for step in ready_steps(state.plan)) if state.plan else ()
         self._stream.emit(events.PassStarted(pass_number=number, ttl_remaining=self._ttl.remaining, ready=ready))
         try:
             yield this

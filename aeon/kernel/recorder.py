@@ -44,8 +44,8 @@ class OpenPass:
     number: int
     plan: Plan | None
     ttl: TTL
-    profile: TaskProfile
-    depth: AdaptiveDepthConfiguration
+    profile: TaskProfile | None
+    depth: AdaptiveDepthConfiguration | None
     phases: list[PhaseRecord] = field(default_factory=list)
     results: dict[str, StepResult] = field(default_factory=dict)
     evaluation: EvaluationResults = field(default_factory=EvaluationResults)

@@ -47,9 +47,9 @@ class LimitSettings(Value):
 
 
 class ModeSettings(Value):
-    """`mode`: which loop runs; `adaptive` is the adaptive engine of Phases A to D."""
+    """`mode`: which loop runs; `adaptive` is the engine of Phases A to D, `core` one plan, step after step."""
 
-    kind: Literal["adaptive"] = "adaptive"
+    kind: Literal["adaptive", "core"] = "adaptive"
 
 
 class AnswerSettings(Value):

@@ -17,6 +17,8 @@ Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
 ExpirationPoint = Literal["phase_boundary", "mid_phase"]
 TerminationReason = Literal[
     "converged",
+    "completed",
+    "step_failed",
     "ttl_expired",
     "stalled",
     "max_seconds",
@@ -37,6 +39,8 @@ AdvisoryKind = Literal[
     "refinement_limit",
     "subplan_unavailable",
     "unknown_tool",
+    "repaired_step",
+    "fallback_step",
     "memory_failure",
 ]
 
@@ -131,8 +135,8 @@ class ExecutionPass(Value):
     refinement: RefinementRecord | None = None
     refinement_changes: tuple[RefinementAction, ...] = ()
     clarity_states: dict[str, str] = Field(default_factory=dict)
-    taskprofile: TaskProfile
-    adaptive_depth: AdaptiveDepthConfiguration
+    taskprofile: TaskProfile | None = None
+    adaptive_depth: AdaptiveDepthConfiguration | None = None
     ttl_remaining: int = Field(ge=0)
     ttl_used: int = Field(default=0, ge=0)
     answer: str = ""

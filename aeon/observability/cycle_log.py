@@ -1,4 +1,5 @@
-"""`cycles.jsonl`: each LLM cycle of a run, with its plan, raw answers and repairs (Sprint 1, FR-037 to FR-039)."""
+"""`cycles.jsonl`: each cycle of a run, with its plan, raw answers, repairs and tool calls (Sprint 1, FR-037 to
+FR-039)."""
 
 from __future__ import annotations
 
@@ -18,15 +19,19 @@ from aeon.events import (
     RetryScheduled,
     RunFinished,
     RunStarted,
+    StepFinished,
+    ToolCalled,
 )
-from aeon.llm.interface import CallSite, ReasoningMode, Usage
+from aeon.llm.interface import ReasoningMode, Usage
 from aeon.observability.jsonl import JsonLines
 from aeon.observability.plan_delta import PlanSnapshot, PlanState, applied, difference
 from aeon.plan.models import Plan
 from aeon.supervisor.models import RepairRecord
+from aeon.tools.models import ToolResult
 from aeon.values import Value
 
 ABANDONED = "Abandoned"
+FREE = "tool"  # what a step that takes no cycle is dispatched as
 
 
 class CycleError(Value):
@@ -52,20 +57,21 @@ class SupervisorAction(Value):
 
 
 class CycleRecord(Value):
-    """One line of `cycles.jsonl`: one LLM cycle (Sprint 1, Log Entry).
+    """One line of `cycles.jsonl`: one LLM cycle, or a tool step that needed none (Sprint 1, Log Entry).
 
-    `step_number` is the cycle's number in order of dispatch, 0 for the profile call, which the budget does not pay for.
-    `sequence` is that of its events in `events.jsonl`, `step_id` the plan step it works on if it works on one,
-    `timestamp` and `end_time` when it was dispatched and when it ended (ISO 8601, UTC). `plan_state` is the plan at
-    dispatch, null before there is one: whole the first time, then as its difference from an earlier cycle's (`plan_at`
-    rebuilds it). `llm_output` is the raw text of the call's own answer, null when none came. `ttl_remaining` is in LLM
-    cycles, this one paid; null for the profile call, which the budget comes from. `usage` is that of all its
-    requests, repairs and failed ones included; `models` those that answered.
+    `step_number` is the cycle's number in order of dispatch, 0 for the profile call, which the budget does not pay for,
+    null for a tool step that took no cycle. `sequence` is that of its events in `events.jsonl`, `step_id` the plan
+    step it works on if it works on one, `timestamp` and `end_time` when it was dispatched and when it ended (ISO
+    8601, UTC). `plan_state` is the plan at dispatch, null before there is one: whole the first time, then as its
+    difference from an earlier cycle's (`plan_at` rebuilds it). `llm_output` is the raw text of the call's own
+    answer, null when none came. `ttl_remaining` is in LLM cycles, this one paid; null for the profile call, which
+    the budget comes from. `usage` is that of all its requests, repairs and failed ones included; `models` those that
+    answered.
     """
 
     format: Literal["aeon.cycle/1"] = "aeon.cycle/1"
     run_id: str
-    step_number: int
+    step_number: int | None
     sequence: int
     pass_number: int
     phase: str
@@ -77,7 +83,7 @@ class CycleRecord(Value):
     plan_state: PlanState | None
     llm_output: str | None
     supervisor_actions: tuple[SupervisorAction, ...]
-    tool_calls: tuple[dict[str, Any], ...]
+    tool_calls: tuple[ToolResult, ...]
     ttl_remaining: int | None
     errors: tuple[CycleError, ...]
     usage: Usage
@@ -96,6 +102,8 @@ class _Open:
     answers: list[CallAnswered] = field(default_factory=list)
     errors: list[CycleError] = field(default_factory=list)
     repairs: list[RepairRecord] = field(default_factory=list)
+    tool_calls: list[ToolResult] = field(default_factory=list)
+    failure: tuple[str, str] | None = None
     usage: Usage = field(default_factory=Usage)
 
     def answered(self, event: CallAnswered) -> None:
@@ -110,14 +118,15 @@ class _Open:
         message = f"attempt {event.attempt}, tried again after {event.seconds:.3g} s"
         self.errors.append(CycleError(call=event.call, type=event.error, message=message, transient=True))
 
-    def record(self, run_id: str, end_time: str, error: str | None, message: str = "") -> CycleRecord:
+    def record(self, run_id: str, end_time: str) -> CycleRecord:
         site, call = self.started.site, self.started.call
         errors = self.errors
+        error, message = self.failure or (None, "")
         if error is not None and not any(error in (e.type, e.message) for e in errors if not e.transient):
             errors = [*errors, CycleError(call=call, type=error, message=message)]
         return CycleRecord(
             run_id=run_id,
-            step_number=site.cycle,
+            step_number=None if call == FREE else site.cycle,
             sequence=site.sequence,
             pass_number=site.pass_number,
             phase=site.phase,
@@ -129,7 +138,7 @@ class _Open:
             plan_state=self.plan_state,
             llm_output=next((a.text for a in reversed(self.answers) if a.call != "repair"), None),
             supervisor_actions=tuple(self._action(record) for record in self.repairs),
-            tool_calls=(),
+            tool_calls=tuple(self.tool_calls),
             ttl_remaining=self.started.ttl_remaining,
             errors=tuple(errors),
             usage=self.usage,
@@ -146,7 +155,7 @@ class _Open:
 class CycleLog:
     """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039).
 
-    Lines stand in the order the cycles ended; sorted by `step_number`, they depend on the run's answers alone. A
+    Lines stand in the order the cycles ended; sorted by `sequence`, they depend on the run's answers alone. A
     cycle still open when the run ends is written then, with the error `Abandoned`. The file grows linearly with a run.
 
     Raises:
@@ -157,7 +166,7 @@ class CycleLog:
         self._lines = JsonLines(path)
         self._lock = threading.Lock()
         self._run_id = ""
-        self._open: dict[tuple[int, int], _Open] = {}
+        self._open: dict[int, _Open] = {}
         self._last: tuple[int, Plan] | None = None
 
     def __call__(self, recorded: Recorded) -> None:
@@ -167,12 +176,14 @@ class CycleLog:
                 case RunStarted(run_id=run_id):
                     self._run_id = run_id
                 case CycleStarted() as event:
-                    self._open[_key(event.site)] = _Open(event, recorded.time, self._plan_state(event))
+                    self._open[event.site.sequence] = _Open(event, recorded.time, self._plan_state(event))
                 case CycleFinished() as event:
-                    self._finish(_key(event.site), recorded.time, event.error, event.message)
+                    self._end_call(event, recorded.time)
+                case StepFinished():
+                    self._finish(recorded.sequence, recorded.time)
                 case RunFinished():
                     self._abandon(recorded.time)
-                case CallAnswered() | CallFailed() | RepairFinished() | RetryScheduled() as event:
+                case CallAnswered() | CallFailed() | RepairFinished() | RetryScheduled() | ToolCalled() as event:
                     self._note(event)
 
     def close(self) -> None:
@@ -183,8 +194,8 @@ class CycleLog:
             finally:
                 self._lines.close()
 
-    def _note(self, event: CallAnswered | CallFailed | RepairFinished | RetryScheduled) -> None:
-        cycle = self._open.get(_key(event.site))
+    def _note(self, event: CallAnswered | CallFailed | RepairFinished | RetryScheduled | ToolCalled) -> None:
+        cycle = self._open.get(event.site.sequence)
         match event:
             case _ if cycle is None:
                 return
@@ -196,24 +207,38 @@ class CycleLog:
                 cycle.repairs.append(event.record)
             case RetryScheduled():
                 cycle.retried(event)
+            case ToolCalled():
+                cycle.tool_calls.append(event.result)
+
+    def _end_call(self, event: CycleFinished, time: str) -> None:
+        """Note how a structured call ended.
+
+        A step may go on after it, so the line of a step waits for the step's end.
+        """
+        cycle = self._open.get(event.site.sequence)
+        if cycle is not None:
+            cycle.failure = (event.error, event.message) if event.error else None
+            if event.site.step_id is None:
+                self._finish(event.site.sequence, time)
 
     def _plan_state(self, event: CycleStarted) -> PlanState | None:
         """The plan at dispatch against that of the dispatch before: taken in dispatch order, so always the same."""
         last, plan = self._last, event.plan
         if plan is None:
             return None
-        self._last = (event.site.cycle, plan)
+        self._last = (event.site.sequence, plan)
         return PlanSnapshot(plan=plan) if last is None else difference(last[1], plan, last[0])
 
-    def _finish(self, key: tuple[int, int], time: str, error: str | None, message: str = "") -> None:
-        cycle = self._open.pop(key, None)
+    def _finish(self, sequence: int, time: str) -> None:
+        cycle = self._open.pop(sequence, None)
         if cycle is not None:
-            line = cycle.record(self._run_id, time or cycle.time, error, message)
+            line = cycle.record(self._run_id, time or cycle.time)
             self._lines.write(line.model_dump(mode="json"))
 
     def _abandon(self, time: str) -> None:
-        for key in sorted(self._open):
-            self._finish(key, time, ABANDONED)
+        for sequence in sorted(self._open):
+            self._open[sequence].failure = (ABANDONED, "")
+            self._finish(sequence, time)
 
 
 def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
@@ -224,15 +249,24 @@ def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
     Raises:
         LookupError: there is no such cycle, or a line its plan builds on is missing.
     """
-    states = {line["step_number"]: line["plan_state"] for line in lines}
-    if cycle not in states:
+    lines = list(lines)
+    sequence = next((line["sequence"] for line in lines if line["step_number"] == cycle), None)
+    if sequence is None:
         raise LookupError(f"there is no cycle {cycle}")
+    return plan_of(lines, sequence)
+
+
+def plan_of(lines: Iterable[Mapping[str, Any]], sequence: int) -> Plan | None:
+    """The same for any line, tool steps too, by its `sequence`. Raises LookupError as `plan_at`."""
+    states = {line["sequence"]: line["plan_state"] for line in lines}
+    if sequence not in states:
+        raise LookupError(f"there is no line with sequence {sequence}")
     changes: list[Mapping[str, Any]] = []
-    state = states[cycle]
+    state = states[sequence]
     while state is not None and state["kind"] == "delta":
         changes.append(state)
         if states.get(state["base"]) is None:
-            raise LookupError(f"the plan of cycle {cycle} builds on that of cycle {state['base']}, which is missing")
+            raise LookupError(f"the plan of line {sequence} builds on that of line {state['base']}, which is missing")
         state = states[state["base"]]
     if state is None:
         return None
@@ -240,7 +274,3 @@ def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
     for change in reversed(changes):
         plan = applied(plan, change)
     return Plan.model_validate(plan)
-
-
-def _key(site: CallSite) -> tuple[int, int]:
-    return site.cycle, site.sequence

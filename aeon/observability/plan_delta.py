@@ -40,7 +40,8 @@ class PlanSnapshot(Value):
 
 
 class PlanDifference(Value):
-    """A plan as its difference from the one at cycle `base`; what is null or not named is as it was there."""
+    """A plan as its difference from the one of the line whose `sequence` is `base`; what is null or not named is
+    as it was there."""
 
     kind: Literal["delta"] = "delta"
     base: int
@@ -55,7 +56,7 @@ PlanState = PlanSnapshot | PlanDifference
 
 
 def difference(before: Plan, after: Plan, base: int) -> PlanDifference:
-    """What turns `before`, the plan at cycle `base`, into `after`. Shared steps cost nothing."""
+    """What turns `before`, the plan of line `base`, into `after`. Shared steps cost nothing."""
     known = {step.step_id: step for step in before.steps}
     changed = [(step, known.get(step.step_id)) for step in after.steps if step is not known.get(step.step_id)]
     steps = [StepDifference(step_id=step.step_id, fields=_changed_fields(old, step)) for step, old in changed]

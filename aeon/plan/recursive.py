@@ -97,7 +97,7 @@ class RecursivePlanner:
                 **_situation(current_plan),
                 "executed_step_ids": list(executed_step_ids),
                 "closed_steps": list(closed_steps),
-                "reasons": [trigger.model_dump() for trigger in triggers],
+                "reasons": [trigger.model_dump(exclude_defaults=True) for trigger in triggers],
                 "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
             },
             lambda answer: parse_refinement(answer, validation_issues),

@@ -43,6 +43,21 @@ def cut_off(plan: Plan) -> Plan:
     return plan
 
 
+def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> str:
+    """Results and errors of every step that came before, in plan order: what core mode's cycles see (FR-002,
+    FR-055)."""
+    parts = []
+    for earlier in plan.steps:
+        result = results.get(earlier.step_id)
+        if earlier.step_id == step.step_id or result is None:
+            continue
+        if result.error is not None:
+            parts.append(f"Step {earlier.step_id} failed:\n{result.error}")
+        elif result.step_output is not None:
+            parts.append(f"Output of step {earlier.step_id}:\n{result.step_output}")
+    return "\n\n".join(parts)
+
+
 def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> str:
     """Outputs and hand-offs of a step's dependencies, in step order; empty when it has none (FR-090)."""
     parts = []

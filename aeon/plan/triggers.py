@@ -68,7 +68,7 @@ def assessment_triggers(assessment: ConvergenceAssessment, pending: bool) -> tup
     return (
         *unmet,
         *blocking,
-        *(Trigger(kind="low_score", about=code, detail=_of_scores(assessment)) for code in low),
+        *((Trigger(kind="low_score", about=", ".join(low), detail=_of_scores(assessment)),) if low else ()),
     )
 
 
@@ -88,6 +88,6 @@ def pass_triggers(
     closed: Collection[str] = (),
 ) -> tuple[Trigger, ...]:
     """Every trigger after a pass; steps in `closed` are left to a person and trigger nothing (FR-065)."""
-    pending = any(step.status == "pending" for step in plan.steps)
+    pending = any(step.status == "pending" or step.blocked for step in plan.steps)
     found = (*issue_triggers(issues, closed), *step_triggers(plan.steps, closed))
     return found if assessment.converged else (*found, *assessment_triggers(assessment, pending))

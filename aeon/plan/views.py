@@ -32,9 +32,10 @@ def step_view(step: PlanStep) -> dict[str, Any]:
     shown = {name: getattr(step, name) for name in _SHOWN}
     if step.blocked:
         shown |= {"status": "BLOCKED", "clarity_state": None}
-    return {name: value for name, value in shown.items() if value is not None and value != ()} | {
-        "dependencies": list(step.dependencies)
-    }
+    if step.status == "pending":
+        shown["clarity_reason"] = None
+    kept = {name: value for name, value in shown.items() if value not in (None, ()) or name == "dependencies"}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
 
 
 def question_view(question: FollowUpQuestion) -> dict[str, Any]:
@@ -100,10 +101,27 @@ def _users(steps: Iterable[PlanStep]) -> dict[str, list[str]]:
     return users
 
 
-def memory_view(memory: Mapping[str, Any] | None, outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What memory holds beyond the outputs that are shown anyway."""
+def memory_view(
+    memory: Mapping[str, Any] | None, steps: Iterable[PlanStep], outputs: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """What memory holds beyond the outputs that are shown anyway, and without what steps left that no longer count."""
     known = {str(output) for output in outputs.values()}
-    return [{"key": key, "value": value} for key, value in (memory or {}).items() if str(value) not in known]
+    live = {step.step_id for step in steps if is_live(step)}
+    return [
+        {"key": key, "value": value}
+        for key, value in (memory or {}).items()
+        if str(value) not in known and (_step_of(key) is None or _step_of(key) in live)
+    ]
+
+
+def step_key(step_id: str, part: str) -> str:
+    """The key under which memory holds a part of a step's result: its output, its handoff."""
+    return f"step/{step_id}/{part}"
+
+
+def _step_of(key: str) -> str | None:
+    kind, _, rest = key.partition("/")
+    return rest.rpartition("/")[0] if kind == "step" else None
 
 
 def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
@@ -121,4 +139,5 @@ def answer_view(plan: Plan, outputs: Mapping[str, Any]) -> dict[str, Any]:
         "steps": steps,
         "is_shown": all(step_id in outputs for step_id in steps),
         "pending": [step.step_id for step in pending_steps(plan)],
+        "blocked": [step.step_id for step in plan.steps if step.blocked],
     }

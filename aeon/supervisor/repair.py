@@ -5,6 +5,7 @@ A repair may change form, never meaning. Its request is named `repair` on the wi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
@@ -26,7 +27,11 @@ from aeon.llm.interface import (
 )
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
+from aeon.plan.models import PlanStep
+from aeon.plan.views import step_view
 from aeon.supervisor.models import RepairRecord
+from aeon.supervisor.steps import step_schema, tool_of
+from aeon.tools.registry import Tool, ToolRegistry
 
 T = TypeVar("T")
 ParametersFor = Callable[[Role, ReasoningMode | None], Parameters]
@@ -39,6 +44,7 @@ EXAMPLE: Mapping[str, Any] = {
     "errors": (FieldError("/goal", "1 is not of type 'string'"),),
     "schema": {"type": "object"},
     "tools": ({"name": "search"},),
+    "context": {"goal": "x"},
 }
 
 
@@ -62,6 +68,7 @@ class _Case(Generic[T]):
     validator: Validator
     strict: bool
     tools: Sequence[Any]
+    context: Mapping[str, Any] | None
     site: CallSite
 
 
@@ -100,6 +107,7 @@ class Supervisor:
         validator: Validator | None = None,
         strict: bool = True,
         tools: Sequence[Any] = (),
+        context: Mapping[str, Any] | None = None,
         site: CallSite | None = None,
     ) -> Repaired[T]:
         """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`, where given).
@@ -123,6 +131,7 @@ class Supervisor:
             validator=validator or self._schemas.validator(schema),
             strict=strict and not strict_violations(schema),
             tools=tools,
+            context=context,
             site=current_site() if site is None else site,
         )
         if not errors:
@@ -131,6 +140,76 @@ class Supervisor:
             except InvalidAnswer as invalid:
                 errors = invalid.errors
         return self._repaired(case, tuple(errors))
+
+    def repair_tool_call(
+        self, tool: Tool, arguments: Mapping[str, Any], *, errors: Sequence[FieldError] = ()
+    ) -> dict[str, Any]:
+        """The arguments that the tool's input schema accepts, made from those it does not (FR-030).
+
+        Raises as `repair_json`.
+        """
+        wire = self._schemas.wire("tool_arguments", answer_schema=tool.input_schema)
+        repaired = self.repair_json(
+            json.dumps(dict(arguments), ensure_ascii=False),
+            wire.schema,
+            errors=errors,
+            call="tool_arguments",
+            parse=dict,
+            validator=self._schemas.local("tool_arguments", tool.input_schema),
+            strict=wire.strict,
+            tools=(tool.describe(),),
+        )
+        return repaired.value
+
+    def repair_step(self, step: PlanStep, goal: str, registry: ToolRegistry) -> PlanStep:
+        """The step with a registered tool in place of a missing one (FR-059, FR-060, FR-065, FR-066).
+
+        Only the tool and its arguments change. Raises ValidationError when no registered tool fits, else as
+        `repair_json`.
+        """
+        names = registry.names()
+        wrong = {
+            "step_id": step.step_id,
+            "description": step.description,
+            "tool": step.tool,
+            "arguments": step.arguments,
+        }
+        repaired = self.repair_json(
+            json.dumps(wrong, ensure_ascii=False),
+            step_schema(names),
+            errors=[FieldError("/tool", message) for message in step.errors],
+            call="step",
+            parse=lambda answer: tool_of(step, answer, names),
+            tools=registry.describe(),
+            context={"goal": goal, "step": step_view(step)},
+        )
+        return repaired.value
+
+    def repair_plan(
+        self,
+        malformed: str,
+        parse: Callable[[Any], T],
+        *,
+        errors: Sequence[FieldError] = (),
+        tools: Sequence[Any] = (),
+        names: Sequence[str] | None = None,
+    ) -> T:
+        """The plan that a malformed one was meant to be (FR-031). `parse` holds it to its structure.
+
+        Raises as `repair_json`.
+        """
+        wire = self._schemas.wire("plan", tools=names)
+        repaired = self.repair_json(
+            malformed,
+            wire.schema,
+            errors=errors,
+            call="plan",
+            parse=parse,
+            validator=self._schemas.local("plan"),
+            strict=wire.strict,
+            tools=tools,
+        )
+        return repaired.value
 
     def _repaired(self, case: _Case[T], original_errors: tuple[FieldError, ...]) -> Repaired[T]:
         """Up to `max_attempts` exchanges, each given the errors of the one before; recorded however it ends."""
@@ -162,6 +241,7 @@ class Supervisor:
             "errors": errors,
             "schema": case.schema,
             "tools": case.tools,
+            "context": case.context,
         }
         request = LLMRequest(
             call="repair",

@@ -79,10 +79,10 @@ class SemanticValidator:
             "artifact_type": artifact_type,
             "task": shown.task,
             "plan": plan_view(shown),
-            "changed": [step.step_id for step in steps],
+            "changed": [{"step_id": step.step_id} for step in steps],
             "outputs": outputs_view(shown.steps, outputs),
             "answer": answer_view(shown, outputs),
-            "memory": memory_view(memory, outputs),
+            "memory": memory_view(memory, shown.steps, outputs),
             "structural_findings": [finding.message for finding in findings],
             "tools": self._registry.describe() if self._registry else [],
         }

@@ -9,6 +9,7 @@ from aeon import events
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.adaptive.models import TTLTable
 from aeon.convergence.engine import ConvergenceEngine
+from aeon.execution.worker import StepWorker
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RefinementSettings
@@ -17,6 +18,8 @@ from aeon.llm.interface import LLMAdapter
 from aeon.plan.recursive import RecursivePlanner
 from aeon.refinement.refiner import Refiner
 from aeon.structured import StructuredCaller
+from aeon.supervisor.repair import Supervisor
+from aeon.tools.registry import ToolRegistry
 from aeon.validation.semantic import SemanticValidator
 
 TASK = "make tea"
@@ -31,13 +34,15 @@ def kernel(
     answer_schema: dict[str, Any] | None = None,
     max_steps: int = 100,
     ask: Any = None,
+    registry: ToolRegistry | None = None,
+    inputs: dict[str, str] | None = None,
     **options: Any,
 ) -> Orchestrator:
     """An orchestrator; `ttl` fixes the allocation, `seen` collects the events."""
     stream = events.EventStream([seen.append] if seen is not None else [])
     structured = StructuredCaller(model, emit=stream.emit)
-    planner = RecursivePlanner(model, structured=structured, answer_schema=answer_schema, max_steps=max_steps)
-    validator = SemanticValidator(model, structured=structured)
+    planner = RecursivePlanner(model, registry, structured=structured, answer_schema=answer_schema, max_steps=max_steps)
+    validator = SemanticValidator(model, registry, structured=structured)
     limit = {} if ttl is None else {"global_ttl_limit": ttl}
     final = answer_schema is not None
     return Orchestrator(
@@ -46,7 +51,18 @@ def kernel(
         validator,
         planner,
         AdaptiveDepth(model, structured=structured, table=TTLTable(), **limit),
-        executor=StepExecutor(model, structured=structured, emit=stream.emit, answer_schema=answer_schema),
+        executor=StepExecutor(
+            StepWorker(
+                model,
+                structured=structured,
+                registry=registry,
+                supervisor=Supervisor(model, emit=stream.emit),
+                answer_schema=answer_schema,
+                inputs=inputs,
+                emit=stream.emit,
+            ),
+            stream.emit,
+        ),
         refiner=Refiner(planner, validator, refinement, ask=ask, one_final_step=final, max_steps=max_steps),
         requires_final_step=final,
         stream=stream,

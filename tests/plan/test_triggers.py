@@ -59,7 +59,7 @@ def test_other_steps_are_none(one: PlanStep):
 @pytest.mark.parametrize("codes", [("incomplete",), ("incoherent", "inconsistent")])
 def test_low_scores_are_triggers_only_when_nothing_is_pending(codes: tuple[str, ...]):
     low = assessed(reason_codes=codes)
-    assert kinds(done("a"), assessment=low) == [f"low_score:{code}" for code in codes]
+    assert kinds(done("a"), assessment=low) == [f"low_score:{', '.join(codes)}"]
     assert kinds(done("a"), step("b"), assessment=low) == []
 
 

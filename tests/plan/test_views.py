@@ -32,7 +32,7 @@ def test_a_blocked_step_is_shown_as_blocked_with_its_reason():
 
 
 def test_a_failed_step_is_shown_with_its_errors():
-    assert step_view(failed("a"))["errors"] == ("it broke",)
+    assert step_view(failed("a"))["errors"] == ["it broke"]
 
 
 def test_a_plan_is_shown_in_order_with_its_questions():
@@ -82,8 +82,21 @@ def test_text_is_shown_as_it_is_and_anything_else_as_json():
 
 def test_memory_is_shown_beyond_the_outputs_that_are_shown_anyway():
     memory = {"step/a/output": "all", "note": "milk", "count": 2}
-    assert memory_view(memory, {"a": "all"}) == [{"key": "note", "value": "milk"}, {"key": "count", "value": 2}]
-    assert memory_view(None, {}) == []
+    shown = [{"key": "note", "value": "milk"}, {"key": "count", "value": 2}]
+    assert memory_view(memory, (done("a"),), {"a": "all"}) == shown
+    assert memory_view(None, (), {}) == []
+
+
+def test_memory_of_a_step_that_no_longer_counts_is_not_shown():
+    replaced = done("old").model_copy(update={"status": "invalid", "replaced_by": "new"})
+    memory = {
+        "step/old/output": "wrong",
+        "step/old/handoff": "wrong too",
+        "step/gone/output": "x",
+        "step/a.b/handoff": "y",
+    }
+    shown = [{"key": "step/a.b/handoff", "value": "y"}]
+    assert memory_view(memory, (replaced, done("a.b")), {}) == shown
 
 
 def test_the_current_outputs_leave_out_what_was_replaced_and_keep_what_was_not():

@@ -119,7 +119,7 @@ def _seen(raw: Mapping[str, Any]) -> SeenStep:
         step_id=str(raw["step_id"]),
         description=str(raw.get("description") or ""),
         status=str(status),
-        blocked=status == "BLOCKED",
+        blocked=status == "BLOCKED" or (status == "invalid" and raw.get("clarity_state") == "BLOCKED"),
         replaced=bool(raw.get("replaced_by")),
         dependencies=tuple(d for d in dependencies if isinstance(d, str)) if isinstance(dependencies, list) else (),
         raw=raw,

@@ -1,0 +1,59 @@
+"""`aeon tools [overrides]`: the tools that steps may use, as models are told of them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from aeon import config_compose
+from aeon.cli.arguments import parse
+from aeon.cli.output import say
+from aeon.cli.show import show
+from aeon.cli.status import DONE
+from aeon.config import environment, settings_from
+from aeon.memory.in_memory import InMemory
+from aeon.tools.build import build, build_run_registry
+from aeon.tools.invoke import ToolInvoker
+from aeon.tools.registry import Tool
+
+_HELP = """\
+usage: aeon tools [--json] [key=value ...] [group=option ...]
+
+List the registered tools with their schemas, examples and conditions; servers in tools.mcp are started to learn theirs.
+`aeon tools tools=builtin` lists those that come with Aeon; docs/tools.md explains how to add your own."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """List the tools; --json gives what a model is told, for machines. Raises ConfigError for tools that cannot be had."""
+    as_json = "--json" in arguments
+    given = parse([argument for argument in arguments if argument != "--json"])
+    if given.flags.help:
+        print(_HELP)
+        return DONE
+    if given.shows:
+        return show(given)
+    settings = settings_from(config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name))
+    registry = build(settings.tools, environment(), report=lambda problem: say(f"Warning: {problem}"))
+    try:
+        of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
+        invoker = ToolInvoker(of_run, settings.tools)
+        if as_json:
+            text = json.dumps(of_run.describe(), indent=2, ensure_ascii=False) + "\n"
+        else:
+            text = "\n".join(described(tool, invoker.approval(tool.name)) for tool in of_run.list())
+        sys.stdout.write(text or "There are no tools. tools=builtin has some; docs/tools.md tells how to add others.\n")
+    finally:
+        registry.close()
+    return DONE
+
+
+def described(tool: Tool, approval: str) -> str:
+    """A tool as a person is shown it."""
+    said = [f"side effects: {'yes' if tool.side_effects else 'no'}", f"pure: {'yes' if tool.pure else 'no'}"]
+    said += [f"approval: {approval}"] if approval != "always" else []
+    lines = [tool.name, f"  {tool.description}", f"  {', '.join(said)}"]
+    for name, schema in (("input ", tool.input_schema), ("output", tool.output_schema)):
+        lines.append(f"  {name}  {json.dumps(schema, ensure_ascii=False)}")
+    lines += [f"  for example  {json.dumps(dict(example), ensure_ascii=False)}" for example in tool.examples]
+    return "\n".join(lines) + "\n"

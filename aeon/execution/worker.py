@@ -1,0 +1,235 @@
+"""One step, carried out the way it asks for: by a tool, by the model, or, when its tool is missing, repaired or by
+the model.
+
+    tool registered          arguments (given, or asked for) -> checked, repaired if need be -> tool
+    agent: llm, no tool      the model
+    tool unknown, or neither the supervisor picks a registered tool, else the model (Sprint 1, FR-056 to FR-062)
+
+A tool that disappears while the run goes on is an unknown one. No meaning is judged here: inputs and outputs are passed
+through (FR-092).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from aeon.errors import AeonError, LLMError, PlanError, ProviderError, ValidationError
+from aeon.events import Emit, ToolCalled, ignore
+from aeon.kernel.state import AdvisoryKind, StepResult
+from aeon.llm.exchange import FieldError
+from aeon.llm.interface import LLMAdapter, current_site
+from aeon.plan.graph import dependents, final_steps
+from aeon.plan.models import Plan, PlanStep
+from aeon.plan.transitions import failed, finished
+from aeon.plan.views import outline, plan_view
+from aeon.plan.workflow_references import resolve_arguments
+from aeon.structured import StructuredCaller
+from aeon.supervisor.repair import Supervisor
+from aeon.tools.invoke import ToolInvoker, not_found
+from aeon.tools.models import ToolResult
+from aeon.tools.registry import ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """A step after its work, what came of it, and remarks for a person as (kind, words).
+
+    `ended_by` is the error of a provider that is down: the step failed, and so would the next call (FR-049).
+    """
+
+    step: PlanStep
+    result: StepResult
+    remarks: tuple[tuple[AdvisoryKind, str], ...] = ()
+    ended_by: LLMError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What a step is carried out in: the plan, the results so far, and in core mode the TTL that is left (FR-002)."""
+
+    plan: Plan
+    results: Mapping[str, StepResult] = field(default_factory=dict)
+    ttl_remaining: int | None = None
+
+
+class StepWorker:
+    """Carries out steps. With an `answer_schema`, the output of the plan's final step is JSON of that schema.
+
+    With `inputs`, `${inputs.NAME}` and `${steps.ID.output}` in tool arguments are references: for plans that a person
+    wrote. `supervisor` repairs tool calls and steps; without tools there is nothing to repair a step to.
+    """
+
+    def __init__(
+        self,
+        llm: LLMAdapter,
+        *,
+        structured: StructuredCaller | None = None,
+        supervisor: Supervisor | None = None,
+        registry: ToolRegistry | None = None,
+        invoker: ToolInvoker | None = None,
+        answer_schema: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, str] | None = None,
+        emit: Emit = ignore,
+    ) -> None:
+        self._structured = structured or StructuredCaller(llm)
+        self._supervisor = supervisor or Supervisor(llm)
+        self._registry = registry or ToolRegistry()
+        self._invoker = invoker or ToolInvoker(self._registry)
+        self._answer_schema = answer_schema
+        self._inputs = inputs
+        self._emit = emit
+
+    def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
+        """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid,
+        else 1."""
+        if step.tool is None or step.arguments is None or self._registry.get(step.tool) is None:
+            return 1
+        try:
+            return 1 if self._invoker.check_arguments(step.tool, self._resolved(step, results)) else 0
+        except PlanError:
+            return 0
+
+    def work(self, step: PlanStep, situation: Situation) -> Worked:
+        """Carry out a step; whatever fails, fails the step. Raises LimitReached and StopRequested."""
+        if step.tool is not None and self._registry.get(step.tool) is not None:
+            return self._with_tool(step, situation)
+        if step.tool is None and step.agent == "llm":
+            return self._by_model(step, situation)
+        return self._without_tool(step, situation)
+
+    def _by_model(self, step: PlanStep, situation: Situation) -> Worked:
+        plan = situation.plan
+        as_json = self._answer_schema is not None and [s.step_id for s in final_steps(plan)] == [step.step_id]
+        schema = self._answer_schema if as_json else None
+        variables = {
+            "task": plan.task,
+            "plan": plan_view(plan),
+            "outline": outline(plan, step.step_id),
+            "used_by": [user.step_id for user in dependents(plan, step.step_id)],
+            "step": step.model_dump(),
+            "previous_output": step.step_output,
+            "previous_reason": step.clarity_reason,
+            "ttl_remaining": situation.ttl_remaining,
+            "answer_schema": schema,
+        }
+        try:
+            result = self._structured.call(
+                "step",
+                variables,
+                lambda answer: step_result(step.step_id, answer, as_json),
+                role="worker",
+                answer_schema=schema,
+            )
+        except (LLMError, ValidationError) as error:
+            return unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
+        return Worked(finished(step, result), result)
+
+    def _with_tool(self, step: PlanStep, situation: Situation) -> Worked:
+        try:
+            arguments = self._arguments(step, situation)
+        except (LLMError, ValidationError, PlanError) as error:
+            return unsuccessful(step, f"Arguments of tool '{step.tool}': {error.message}", error=error)
+        result = self._invoker.invoke(step.tool or "", arguments)
+        self._emit(ToolCalled(site=current_site(), step_id=step.step_id, result=result), current_site())
+        if result.error_kind == "unknown":
+            return self._without_tool(step, situation)
+        if result.error is not None:
+            return unsuccessful(step, f"Tool '{step.tool}': {result.error}", tool=result)
+        return successful(step, result)
+
+    def _arguments(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
+        """The tool's arguments: given, or asked for; those that its schema refuses are repaired (FR-025, FR-030)."""
+        tool = self._registry.get(step.tool or "")
+        if tool is None:
+            return step.arguments or {}
+        if step.arguments is None:
+            return self._structured.call(
+                "tool_arguments",
+                {
+                    "task": situation.plan.task,
+                    "plan": plan_view(situation.plan),
+                    "step": step.model_dump(),
+                    "tool": tool.describe(),
+                    "ttl_remaining": situation.ttl_remaining,
+                },
+                dict,
+                role="worker",
+                answer_schema=tool.input_schema,
+            )
+        arguments = self._resolved(step, situation.results)
+        violations = self._invoker.check_arguments(tool.name, arguments)
+        if not violations:
+            return arguments
+        errors = [FieldError(violation.pointer, violation.message) for violation in violations]
+        return self._supervisor.repair_tool_call(tool, arguments, errors=errors)
+
+    def _without_tool(self, step: PlanStep, situation: Situation) -> Worked:
+        """Repair a step whose tool is missing to one with a registered tool, else let the model do it (FR-058 to
+        FR-062)."""
+        missing = not_found(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
+        step = step.model_copy(update={"errors": (*step.errors, missing)})
+        remarks: list[tuple[AdvisoryKind, str]] = [("unknown_tool", f"Step {step.step_id}: {missing}")]
+        repaired = self._repaired(step, situation.plan)
+        if repaired is not None:
+            remarks.append(("repaired_step", f"Step {step.step_id} was repaired: it uses tool '{repaired.tool}' now"))
+            worked = self._with_tool(repaired, situation)
+        else:
+            remarks.append(("fallback_step", f"Step {step.step_id} is carried out by the model instead"))
+            worked = self._by_model(step, situation)
+        return replace(worked, remarks=(*remarks, *worked.remarks))
+
+    def _repaired(self, step: PlanStep, plan: Plan) -> PlanStep | None:
+        names = [name for name in self._registry.names() if name != step.tool]
+        if not names:
+            return None
+        try:
+            return self._supervisor.repair_step(step, plan.goal, self._registry)
+        except (LLMError, ValidationError):
+            return None
+
+    def _resolved(self, step: PlanStep, results: Mapping[str, StepResult]) -> dict[str, Any]:
+        arguments = step.arguments or {}
+        if self._inputs is None:
+            return arguments
+        return resolve_arguments(arguments, self._inputs, {step_id: value_of(r) for step_id, r in results.items()})
+
+
+def value_of(result: StepResult) -> Any:
+    """What a step gave, as a value: a tool's output, else the text."""
+    return result.tool_result["output"] if result.tool_result is not None else result.step_output
+
+
+def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:
+    """The worker's answer; with `as_json` its output is kept as JSON text."""
+    output = answer["step_output"]
+    return StepResult(
+        step_id=step_id,
+        step_output=json.dumps(output, ensure_ascii=False, indent=2) if as_json else output,
+        clarity_state=answer["clarity_state"],
+        clarity_reason=answer["clarity_reason"],
+        handoff=answer["handoff_to_next"],
+    )
+
+
+def successful(step: PlanStep, tool: ToolResult) -> Worked:
+    """A step whose tool gave a result."""
+    result = StepResult(step_id=step.step_id, step_output=tool.text, tool_result=tool.model_dump(mode="json"))
+    return Worked(finished(step, result), result)
+
+
+def unsuccessful(
+    step: PlanStep, message: str, *, tool: ToolResult | None = None, error: AeonError | None = None
+) -> Worked:
+    """A step that failed; the run goes on, the error visible to what comes after, unless the provider is down
+    (FR-054)."""
+    given = tool.model_dump(mode="json") if tool else None
+    result = StepResult(step_id=step.step_id, error=message, tool_result=given)
+    return Worked(failed(step, message), result, ended_by=provider_down(error))
+
+
+def provider_down(error: AeonError | None) -> LLMError | None:
+    """The error, when it means that the next call would fail too."""
+    return error if isinstance(error, ProviderError) and error.ends_run else None

@@ -1,0 +1,49 @@
+"""What a repaired step is asked for, and how it is read: a registered tool or none, and nothing else changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aeon.errors import ValidationError
+from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.plan.models import PlanStep
+
+
+def step_schema(names: Sequence[str]) -> dict[str, Any]:
+    """What a repaired step is given by: one of the registered tools, or null when none fits, and its arguments."""
+    properties = {
+        "step_id": {"type": "string", "description": "As it is."},
+        "description": {"type": "string", "description": "As it is."},
+        "tool": {
+            "anyOf": [{"type": "string", "enum": list(names)}, {"type": "null"}],
+            "description": "The tool that does what the step describes; null when none of them does.",
+        },
+        "arguments": {
+            "type": ["string", "null"],
+            "description": "The tool's arguments as JSON text, when the step says them; else null.",
+        },
+    }
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
+
+
+def tool_of(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> PlanStep:
+    """The step with the tool of an answer: never one that is not registered, never another meaning (FR-032, FR-066)."""
+    if answer["tool"] is None:
+        raise NoToolFits(f"no registered tool does what step {step.step_id} describes")
+    if answer["tool"] not in names:
+        raise InvalidAnswer([FieldError("/tool", f"there is no tool {answer['tool']!r}; there are {', '.join(names)}")])
+    arguments = json.loads(answer["arguments"]) if answer["arguments"] else None
+    if arguments is not None and not isinstance(arguments, dict):
+        raise InvalidAnswer([FieldError("/arguments", "must be JSON text of an object, or null")])
+    return step.model_copy(update={"tool": answer["tool"], "arguments": arguments})
+
+
+class NoToolFits(ValidationError):
+    """The supervisor found that none of the registered tools does what a step describes."""
