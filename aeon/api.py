@@ -30,7 +30,7 @@ from aeon.plan.models import Plan
 from aeon.plan.workflow import Workflow
 from aeon.refinement.refiner import Ask
 from aeon.rehearsal import Rendered
-from aeon.result import SIMULATED_LINE, Hashes, ProviderReport, RunResult, Timings, TTLReport
+from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport
 from aeon.tools.invoke import Approve
 from aeon.wiring import Process
 
@@ -226,7 +226,7 @@ class _Run:
             run_id=self._run_id,
             synthetic=synthetic,
             task=self._task,
-            answer=self._answer(outcome.answer, synthetic),
+            answer=outcome.answer,
             converged=outcome.converged,
             termination_reason=outcome.termination_reason,
             error=outcome.error,
@@ -259,11 +259,6 @@ class _Run:
             configuration=settings.model_dump(mode="json", exclude={"task", "task_file", "inputs", "input_files"}),
             history=outcome.history,
         )
-
-    def _answer(self, answer: str, synthetic: bool) -> str:
-        """The answer; one that no model gave says so in its first line, unless it is JSON of the person's schema."""
-        marked = synthetic and self._shared.settings.answer.json_schema is None
-        return f"{SIMULATED_LINE}\n{answer}" if marked else answer
 
     def _hashes(self) -> Hashes:
         return Hashes(

@@ -30,6 +30,7 @@ from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.workflow import Workflow, load_workflow, located
 from aeon.refinement.refiner import Ask, Refiner
+from aeon.result import SIMULATED_LINE
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
 from aeon.tools import build as tools
@@ -214,6 +215,7 @@ def orchestrator(
         control=control,
         configuration=history_configuration(settings),
         mode=settings.mode.kind,
+        answer_mark=answer_mark(settings),
         plan=plan,
     )
 
@@ -230,6 +232,12 @@ def history_configuration(settings: Settings) -> dict[str, Any]:
         "provider": settings.provider.kind,
         "synthetic": isinstance(settings.provider, SimulatedProvider),
     }
+
+
+def answer_mark(settings: Settings) -> str:
+    """What is put before an answer that no model gave; nothing before JSON of the person's schema."""
+    simulated = isinstance(settings.provider, SimulatedProvider)
+    return f"{SIMULATED_LINE}\n" if simulated and settings.answer.json_schema is None else ""
 
 
 def close(shared: Process) -> None:

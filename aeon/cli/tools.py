@@ -25,7 +25,10 @@ List the registered tools with their schemas, examples and conditions; servers i
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List the tools; --json gives what a model is told, for machines. Raises ConfigError for tools that cannot be had."""
+    """List the tools; --json gives what a model is told, for machines.
+
+    Raises ConfigError for tools that cannot be had.
+    """
     as_json = "--json" in arguments
     given = parse([argument for argument in arguments if argument != "--json"])
     if given.flags.help:

@@ -24,7 +24,6 @@ from aeon.kernel.state import (
     TTLExpirationResponse,
     TTLExpiredMetadata,
 )
-from aeon.plan.graph import answer_text
 from aeon.plan.views import current_outputs
 
 
@@ -38,7 +37,7 @@ def final_answer(state: RunState) -> str:
     latest = latest_complete(state.passes)
     if latest is not None:
         return latest.answer
-    return answer_text(state.plan) if state.plan else ""
+    return state.answer
 
 
 def best_pass(passes: Sequence[ExecutionPass]) -> BestPass | None:
@@ -69,7 +68,7 @@ def _closeness(record: ExecutionPass) -> tuple[bool, int, float, float, int]:
 def expiration_response(state: RunState, point: ExpirationPoint) -> TTLExpirationResponse:
     """What a run gives back when its TTL ends (data model, TTLExpirationResponse)."""
     latest = latest_complete(state.passes)
-    assessment = state.assessment
+    assessment = latest.evaluation_results.convergence if latest else state.assessment
     scores = assessment.scores if assessment else None
     return TTLExpirationResponse(
         latest_pass_result=_pass_result(latest) if latest else None,
@@ -95,7 +94,7 @@ def _partial_result(state: RunState) -> dict[str, Any]:
     steps = state.plan.steps if state.plan else ()
     return {
         "pass_number": state.pass_number,
-        "answer": answer_text(state.plan) if state.plan else "",
+        "answer": state.answer,
         "outputs": current_outputs(steps),
         "incomplete_steps": [step.step_id for step in steps if step.incomplete],
     }

@@ -48,7 +48,7 @@ from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.graph import answer_text, expected_calls, final_steps, layers, pending_steps, ready_steps
+from aeon.plan.graph import expected_calls, final_steps, layers, pending_steps, ready_steps
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.transitions import cut_off, everything_before, incoming_context, started
@@ -93,6 +93,7 @@ class Orchestrator:
         configuration: Mapping[str, Any] | None = None,
         mode: Literal["adaptive", "core"] = "adaptive",
         plan: Plan | None = None,
+        answer_mark: str = "",
     ) -> None:
         self.convergence_engine = convergence_engine
         self.semantic_validator = semantic_validator
@@ -111,6 +112,7 @@ class Orchestrator:
         self._configuration = dict(configuration or {})
         self._core = mode == "core"
         self._given_plan = plan
+        self._answer_mark = answer_mark
         self._state = RunState()
 
     @property
@@ -158,7 +160,7 @@ class Orchestrator:
         self._plan(task, context)
 
     def _begin(self) -> None:
-        self._state, self._ttl = RunState(), TTL(allocated=0)
+        self._state, self._ttl = RunState(answer_mark=self._answer_mark), TTL(allocated=0)
         self._attempts = RefinementAttempts()
         self._pass: OpenPass | None = None
         self._started, self._workers = time.monotonic(), Workers(self._execution.max_parallel)
@@ -192,7 +194,7 @@ class Orchestrator:
     def _step_done(self, this: OpenPass) -> TerminationReason | None:
         """Core mode: no evaluation; the run ends when nothing is pending (Sprint 1, FR-004)."""
         plan = self._current_plan
-        this.complete, this.answer = True, answer_text(plan)
+        this.complete, this.answer = True, self._state.answer
         if pending_steps(plan):
             return None
         return "completed" if all(step.status == "complete" for step in plan.steps) else "step_failed"
@@ -304,7 +306,7 @@ class Orchestrator:
         with self._phase("C", "EVALUATE") as phase:
             plan, memory = self._current_plan, self._memory.search("")
             outputs, steps = current_outputs(plan.steps), list(plan.steps)
-            this.answer = answer_text(plan)
+            this.answer = self._state.answer
             report = self._review(
                 phase, lambda: self.semantic_validator.validate("cross_phase", plan, steps, outputs, memory)
             )

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
 from aeon.convergence.models import ConvergenceAssessment, PairStatus
+from aeon.plan.graph import answer_text
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction, RefusedAction, StepChange
 from aeon.supervisor.models import SupervisorAssessment
 from aeon.validation.models import SemanticValidationReport
@@ -230,7 +231,10 @@ class ExecutionHistory(Value):
 
 
 class RunState(Value):
-    """A run as it stands; may be asked for at any time, from any thread (Sprint 1, US2-3)."""
+    """A run as it stands; may be asked for at any time, from any thread (Sprint 1, US2-3).
+
+    `answer_mark` is put before the answer wherever it is given: what says that no model was called.
+    """
 
     pass_number: int = 0
     phase: str = "PROFILE"
@@ -249,6 +253,12 @@ class RunState(Value):
     unavailable_evaluations: int = 0
     ttl_allocated: int = 0
     ttl_used: int = 0
+    answer_mark: str = ""
+
+    @property
+    def answer(self) -> str:
+        """The answer as it stands (FR-062)."""
+        return self.answer_mark + (answer_text(self.plan) if self.plan else "")
 
 
 class RunError(Value):

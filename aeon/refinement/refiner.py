@@ -272,8 +272,10 @@ def supervise(
 
 
 def is_stuck(before: Plan, after: Plan) -> bool:
-    """Whether nothing changed and nothing can run."""
-    return after is before and not ready_steps(after)
+    """Whether nothing changed and nothing can run; a question without an answer changes nothing."""
+    raised = after.questions[len(before.questions) :]
+    changed = after.steps is not before.steps or any(question.answer is not None for question in raised)
+    return not changed and not ready_steps(after)
 
 
 def refusal_remarks(refused: Sequence[RefusedAction]) -> tuple[Remark, ...]:

@@ -354,3 +354,15 @@ def test_a_step_model_is_frozen():
     step = PlanStep(step_id="a", description="x")
     with pytest.raises(Exception, match="frozen"):
         step.status = "complete"
+
+
+def test_questions_alone_change_nothing_and_the_run_stalls():
+    asked = [{"question": f"What about {n}?", "assumption": "nothing", "step_id": None} for n in range(9)]
+    model = ScriptedModel(
+        step=blocked(),
+        refinement=[refinement(questions=[question]) for question in asked],
+        convergence=unfinished(),
+    )
+    outcome = run(model)
+    assert outcome.termination_reason == "stalled"
+    assert len(outcome.history.passes) == 2
