@@ -6,7 +6,7 @@ builds what one run owns: its limits, its five components, its kernel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import SimulatedProvider, parameters_for
 from aeon.memory.build import build as build_memory
 from aeon.memory.guarded import GuardedMemory
+from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
 from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
@@ -35,7 +36,7 @@ from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
 from aeon.tools import build as tools
 from aeon.tools.invoke import Approve, ToolInvoker
-from aeon.tools.registry import ToolRegistry
+from aeon.tools.registry import Tool, ToolRegistry
 from aeon.validation.semantic import SemanticValidator
 
 
@@ -65,20 +66,30 @@ class Components:
     executor: StepExecutor
 
 
-def process(settings: Settings, environ: Mapping[str, str]) -> Process:
-    """Resolve the provider, load prompts and schemas, start tools. Raises ConfigError for whatever cannot be used."""
+def process(settings: Settings, environ: Mapping[str, str], own_tools: Sequence[Tool] = ()) -> Process:
+    """Resolve the provider, load prompts and schemas, start tools; `own_tools` come after the configured ones.
+
+    Raises ConfigError for whatever cannot be used.
+    """
     settings = resolve_provider(settings, environ)
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
     schemas = SchemaLibrary(settings.schemas.dir)
     schemas.check()
     warnings: list[str] = []
     registry = tools.build(settings.tools, environ, report=warnings.append)
-    workflow = _workflow(settings, registry)
+    try:
+        for made in own_tools:
+            registry.register(made)
+        workflow = _workflow(settings, tools.build_run_registry(registry, InMemory(), settings=settings.tools))
+        adapter = stack.process_stack(settings.provider, environ)
+    except BaseException:
+        registry.close()
+        raise
     if workflow is not None:
         warnings += (located(workflow.path, problem) for problem in workflow.warnings)
     return Process(
         settings=settings,
-        adapter=stack.process_stack(settings.provider, environ),
+        adapter=adapter,
         prompts=prompts,
         schemas=schemas,
         registry=registry,
@@ -210,6 +221,7 @@ def orchestrator(
         limits=settings.limits,
         criteria=settings.convergence.criteria,
         base_ttl=settings.ttl.base,
+        ttl_limit=settings.ttl.limit,
         requires_final_step=one_final_step,
         stream=stream,
         control=control,

@@ -90,7 +90,7 @@ def test_importing_aeon_is_cheap():
 
 def test_every_exported_name_is_there():
     assert len(set(aeon.__all__)) == len(aeon.__all__)
-    assert all(inspect.isclass(getattr(aeon, name)) for name in aeon.__all__)
+    assert all(callable(getattr(aeon, name)) for name in aeon.__all__)
     assert {"Aeon", "RunResult", "AeonError", "ConfigError", "LLMError"} <= set(aeon.__all__)
 
 
@@ -160,6 +160,6 @@ def test_files_stay_small():
     long = {
         path.relative_to(ROOT).as_posix(): count
         for path in ROOT.rglob("*.py")
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) >= 320
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) >= 300
     }
     assert set(long) <= {"kernel/orchestrator.py"}, long

@@ -62,8 +62,10 @@ class AdaptiveDepth:
         """The TTL of a profile, in LLM cycles, from the table alone; at most the limit (FR-029, FR-077).
 
         Never less than a shallower task of the same kind gets, so that the usual step count of a tier, which grows
-        with it, takes nothing away where `base_ttl` is small.
+        with it, takes nothing away where `base_ttl` is small. Raises ValueError for a `base_ttl` below 1.
         """
+        if base_ttl < 1:
+            raise ValueError(f"base_ttl must be at least 1, not {base_ttl}")
         tiers = range(1, task_profile.reasoning_depth + 1)
         return min(self._limit, max(by_table(self._table, task_profile, tier, base_ttl) for tier in tiers))
 
@@ -90,25 +92,6 @@ class AdaptiveDepth:
         version = current_profile.profile_version + 1
         return self._ask(task_description, context=None, observed=observed, version=version)
 
-    def reallocate_ttl(self, task_profile: TaskProfile, used: int, base_ttl: int = 10) -> int:
-        """The TTL of a run whose profile changed after `used` cycles: by the table, but at least three more,
-        within the limit."""
-        return min(self._limit, max(self.allocate_ttl(task_profile, base_ttl), used + 3))
-
-    def configuration(self, task_profile: TaskProfile, allocated_ttl: int, reason: str) -> AdaptiveDepthConfiguration:
-        """What a profile comes to: reasoning mode, budget, and why (FR-030, FR-078).
-
-        `reason` is put into the record as it is.
-        """
-        return AdaptiveDepthConfiguration(
-            detected_complexity=COMPLEXITY[task_profile.reasoning_depth],
-            ambiguity_score=task_profile.ambiguity_level,
-            allocated_ttl=allocated_ttl,
-            reasoning_mode=MODES[task_profile.reasoning_depth],
-            adjustment_reason=reason,
-            heuristics_used=("task_profile", "ttl_table"),
-        )
-
     def _ask(
         self, task: str, *, context: dict[str, Any] | None, observed: dict[str, Any] | None, version: int
     ) -> TaskProfile:
@@ -118,6 +101,24 @@ class AdaptiveDepth:
             lambda answer: TaskProfile(profile_version=version, **answer),
             role="planner",
         )
+
+
+def revised_ttl(by_table: int, used: int, limit: int) -> int:
+    """The TTL of a run whose profile changed after `used` cycles: by the table, at least three more, within the
+    limit."""
+    return min(limit, max(by_table, used + 3))
+
+
+def depth_configuration(profile: TaskProfile, allocated_ttl: int, reason: str) -> AdaptiveDepthConfiguration:
+    """What a profile comes to: reasoning mode, budget, and why, in the words given (FR-030, FR-078)."""
+    return AdaptiveDepthConfiguration(
+        detected_complexity=COMPLEXITY[profile.reasoning_depth],
+        ambiguity_score=profile.ambiguity_level,
+        allocated_ttl=allocated_ttl,
+        reasoning_mode=MODES[profile.reasoning_depth],
+        adjustment_reason=reason,
+        heuristics_used=("task_profile", "ttl_table"),
+    )
 
 
 def by_table(table: TTLTable, profile: TaskProfile, depth: int, base: int) -> int:

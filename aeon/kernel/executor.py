@@ -8,7 +8,7 @@ from functools import partial
 
 from aeon.errors import AeonError, LimitReached, StopRequested
 from aeon.events import Emit, StepFinished, StepStarted, ignore
-from aeon.execution.worker import Situation, StepWorker, Worked
+from aeon.execution.worker import CycleNeeded, Situation, StepWorker, Worked
 from aeon.kernel.control import Workers, as_done
 from aeon.llm.interface import CallSite, at_site
 from aeon.plan.models import PlanStep
@@ -26,8 +26,8 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A step after its execution: `worked` is None when it was abandoned, `ended_by` the error that must end the
-    run."""
+    """A step after its execution: `worked` is None when it was abandoned or put off, `ended_by` the error that must
+    end the run."""
 
     step: PlanStep
     worked: Worked | None = None
@@ -59,6 +59,8 @@ class StepExecutor:
             try:
                 worked = self.worker.work(dispatch.step, dispatch.situation)
                 executed = Executed(worked.step, worked, worked.ended_by)
+            except CycleNeeded:
+                executed = Executed(dispatch.step.model_copy(update={"status": "pending"}))
             except (LimitReached, StopRequested) as error:
                 executed = Executed(abandoned(dispatch.step), ended_by=error)
         return self._finished(dispatch, executed)

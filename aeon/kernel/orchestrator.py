@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, TypeVar
 
 from aeon import events
-from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch
+from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch, depth_configuration, revised_ttl
 from aeon.adaptive.models import DEFAULT_PROFILE
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.convergence.models import ConvergenceAssessment
@@ -29,6 +29,7 @@ from aeon.execution.worker import Situation, StepWorker
 from aeon.kernel import history
 from aeon.kernel.control import RunControl, Workers, as_done
 from aeon.kernel.executor import Dispatch, Executed, StepExecutor
+from aeon.kernel.log import RunLog
 from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.settings import ExecutionSettings, LimitSettings
 from aeon.kernel.state import (
@@ -54,7 +55,8 @@ from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.transitions import cut_off, everything_before, incoming_context, started
 from aeon.plan.triggers import Trigger, issue_triggers, pass_triggers
 from aeon.plan.views import current_outputs, step_key
-from aeon.refinement.refiner import Refiner, is_stuck
+from aeon.refinement.refiner import Refiner
+from aeon.refinement.verdicts import is_stuck
 from aeon.validation.models import SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 
@@ -68,7 +70,8 @@ UNAVAILABLE = ConvergenceAssessment(
 class Orchestrator:
     """Runs tasks, one at a time; needs one instance per run that is to overlap with another.
 
-    `criteria` are the custom convergence criteria, `base_ttl` is the base of the TTL table, `requires_final_step`
+    `criteria` are the custom convergence criteria, `base_ttl` is the base of the TTL
+    table and `ttl_limit` the most it may give, `requires_final_step`
     says that the answer must be one step's output.
     """
 
@@ -87,6 +90,7 @@ class Orchestrator:
         limits: LimitSettings | None = None,
         criteria: Mapping[str, Any] | None = None,
         base_ttl: int = 10,
+        ttl_limit: int = 100,
         requires_final_step: bool = False,
         stream: events.EventStream | None = None,
         control: RunControl | None = None,
@@ -105,9 +109,10 @@ class Orchestrator:
         self._refiner = refiner or Refiner(recursive_planner, semantic_validator, max_steps=self._execution.max_steps)
         self._limits = limits or LimitSettings()
         self._criteria = dict(criteria or {})
-        self._base_ttl = base_ttl
+        self._base_ttl, self._ttl_limit = base_ttl, ttl_limit
         self._requires_final_step = requires_final_step
-        self._stream = stream or events.EventStream()
+        self._stream, self._log = stream or events.EventStream(), RunLog()
+        self._stream.subscribe(self._log)
         self._control = control or RunControl()
         self._configuration = dict(configuration or {})
         self._core = mode == "core"
@@ -118,7 +123,7 @@ class Orchestrator:
     @property
     def state(self) -> RunState:
         """The run as it stands; may be read while it runs, from any thread (Sprint 1, US2-3)."""
-        return self._state
+        return self._state.model_copy(update=self._log.fields())
 
     def run(self, task: str, context: dict[str, Any] | None = None, run_id: str | None = None) -> Outcome:
         """Run a task to its end, whatever end that is; errors of the model's side become the outcome's `error`."""
@@ -160,6 +165,7 @@ class Orchestrator:
         self._plan(task, context)
 
     def _begin(self) -> None:
+        self._log.clear()
         self._state, self._ttl = RunState(answer_mark=self._answer_mark), TTL(allocated=0)
         self._attempts = RefinementAttempts()
         self._pass: OpenPass | None = None
@@ -212,7 +218,7 @@ class Orchestrator:
             except (LLMError, ValidationError) as error:
                 profile, fallback = DEFAULT_PROFILE, error
             self._ttl = TTL(allocated=self.adaptive_depth.allocate_ttl(profile, self._base_ttl))
-            depth = self.adaptive_depth.configuration(profile, self._ttl.allocated, profile.raw_inference)
+            depth = depth_configuration(profile, self._ttl.allocated, profile.raw_inference)
             self._update(profile=profile, depth=depth, ttl_allocated=self._ttl.allocated)
             if fallback:
                 self._advise("profile_fallback", f"The default profile is used: {fallback.message}")
@@ -232,7 +238,12 @@ class Orchestrator:
                 self._review_plan(this)
             this.complete = True
         plan = self._current_plan
-        self._stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=expected_calls(plan)))
+        self._stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=self._forecast(plan)))
+
+    def _forecast(self, plan: Plan) -> int:
+        """About how many cycles a plan will take; a tool step with arguments of its own takes none."""
+        by_model = sum(self.executor.worker.cost(step, {}) for step in plan.steps)
+        return by_model if self._core else expected_calls(plan) - len(plan.steps) + by_model
 
     def _review_plan(self, this: OpenPass) -> None:
         with self._phase("B", "EVALUATE") as phase:
@@ -270,7 +281,7 @@ class Orchestrator:
         for _, site in chosen:
             self._announce(site, "step" if site.cycle else "tool")
         left = self._ttl.remaining if self._core else None
-        return [Dispatch(step, site, Situation(plan, results, left)) for step, site in chosen]
+        return [Dispatch(step, site, Situation(plan, results, left, free=not site.cycle)) for step, site in chosen]
 
     def _runnable(self, plan: Plan) -> Sequence[PlanStep]:
         """The steps that may start now: all that are ready, or in core mode the next one, whatever came before it."""
@@ -320,7 +331,7 @@ class Orchestrator:
             this.evaluation = EvaluationResults(validation_report=report, convergence=assessment or UNAVAILABLE)
             this.complete = assessment is not None or self.affordable()
             misses = 0 if assessment else self._state.unavailable_evaluations + 1
-            self._update(unavailable_evaluations=misses, **({"assessment": assessment} if assessment else {}))
+            self._update(unavailable_evaluations=misses, assessment=assessment or UNAVAILABLE)
             self._stream.emit(
                 events.Assessed(pass_number=this.number, cycle=self._ttl.used, assessment=assessment or UNAVAILABLE)
             )
@@ -405,6 +416,8 @@ class Orchestrator:
         """Profile anew when every signal speaks of a mismatch, as the pass's last act (FR-094)."""
         issues, states = list(report.issues) if report else [], list(this.clarity_states.values())
         before, task = self._state.profile, self._current_plan.task
+        # A component of one's own may have the published signature and no more.
+        more = {"reason_codes": assessment.reason_codes} if isinstance(self.adaptive_depth, AdaptiveDepth) else {}
         mismatch = complexity_mismatch(not assessment.converged, issues, states)
         if before is None or not mismatch or not self.affordable():
             return
@@ -412,9 +425,7 @@ class Orchestrator:
             try:
                 after = self.call(
                     "task_profile",
-                    lambda: self.adaptive_depth.update_task_profile(
-                        before, True, issues, states, task, reason_codes=assessment.reason_codes
-                    ),
+                    lambda: self.adaptive_depth.update_task_profile(before, True, issues, states, task, **more),
                 )
             except (LLMError, ValidationError) as error:
                 phase.outcome = "unavailable"
@@ -422,7 +433,8 @@ class Orchestrator:
                 return
             if after is None:
                 return
-            allocated = self.adaptive_depth.reallocate_ttl(after, self._ttl.used, self._base_ttl)
+            by_table = self.adaptive_depth.allocate_ttl(after, self._base_ttl)
+            allocated = revised_ttl(by_table, self._ttl.used, self._ttl_limit)
             transition = ProfileTransition(
                 pass_number=this.number,
                 from_version=before.profile_version,
@@ -436,7 +448,7 @@ class Orchestrator:
             self._ttl = self._ttl.reallocated(allocated)
             self._update(
                 profile=after,
-                depth=self.adaptive_depth.configuration(after, allocated, after.raw_inference),
+                depth=depth_configuration(after, allocated, after.raw_inference),
                 transitions=(*self._state.transitions, transition),
                 ttl_allocated=allocated,
             )
@@ -520,7 +532,10 @@ class Orchestrator:
         state = self._state
         ready = tuple(step.step_id for step in self._runnable(state.plan)) if state.plan else ()
         if not self.affordable() and not self._next_is_free():
-            raise TTLExpired("phase_boundary" if number > 1 else "mid_phase")
+            if number > 1:
+                raise TTLExpired("phase_boundary")
+            self._update(plan=cut_off(state.plan) if state.plan else None)
+            raise TTLExpired("mid_phase")
         this = OpenPass(number, state.plan, self._ttl, state.profile, state.depth)
         self._pass = this
         self._update(pass_number=number)
@@ -559,7 +574,7 @@ class Orchestrator:
         error: AeonError | None,
     ) -> Outcome:
         seconds = time.monotonic() - self._started
-        outcome = history.outcome(run_id, task, self._configuration, self._state, reason, point, error, seconds)
+        outcome = history.outcome(run_id, task, self._configuration, self.state, reason, point, error, seconds)
         self._stream.emit(
             events.RunFinished(
                 termination_reason=reason,

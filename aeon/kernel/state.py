@@ -10,7 +10,8 @@ from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
 from aeon.convergence.models import ConvergenceAssessment, PairStatus
 from aeon.plan.graph import answer_text
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction, RefusedAction, StepChange
-from aeon.supervisor.models import SupervisorAssessment
+from aeon.supervisor.models import RepairRecord, SupervisorAssessment
+from aeon.tools.models import ToolResult
 from aeon.validation.models import SemanticValidationReport
 from aeon.values import Value
 
@@ -230,9 +231,19 @@ class ExecutionHistory(Value):
     overall_statistics: Statistics
 
 
-class RunState(Value):
-    """A run as it stands; may be asked for at any time, from any thread (Sprint 1, US2-3).
+class LLMOutput(Value):
+    """One answer of the model as it came, a repair's too; `cycle` is 0 for the profile call."""
 
+    call: str
+    cycle: int
+    step_id: str | None = None
+    text: str
+
+
+class RunState(Value):
+    """A run as it stands; may be asked for at any time, from any thread (Sprint 1, FR-011, FR-012, US2-3).
+
+    `llm_outputs`, `supervisor_actions` and `tool_history` are in order of dispatch.
     `answer_mark` is put before the answer wherever it is given: what says that no model was called.
     """
 
@@ -254,11 +265,24 @@ class RunState(Value):
     ttl_allocated: int = 0
     ttl_used: int = 0
     answer_mark: str = ""
+    llm_outputs: tuple[LLMOutput, ...] = ()
+    supervisor_actions: tuple[RepairRecord, ...] = ()
+    tool_history: tuple[ToolResult, ...] = ()
 
     @property
     def answer(self) -> str:
         """The answer as it stands (FR-062)."""
         return self.answer_mark + (answer_text(self.plan) if self.plan else "")
+
+    @property
+    def ttl_remaining(self) -> int:
+        """LLM cycles left; never negative."""
+        return max(0, self.ttl_allocated - self.ttl_used)
+
+    @property
+    def current_steps(self) -> tuple[str, ...]:
+        """The ids of the steps being carried out, in plan order; in core mode at most one."""
+        return tuple(step.step_id for step in self.plan.steps if step.status == "running") if self.plan else ()
 
 
 class RunError(Value):

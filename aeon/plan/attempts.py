@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from aeon.kernel.settings import RefinementSettings
 from aeon.plan.models import RefinementAction, RefusedAction
+from aeon.plan.settings import RefinementSettings
 from aeon.values import Value
 
 

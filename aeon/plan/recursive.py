@@ -129,7 +129,7 @@ class RecursivePlanner:
                 "parent": step_view(parent_step),
                 "previous_output": parent_step.step_output,
             },
-            lambda answer: parse_subplan(answer, parent_step.step_id, max(1, current_depth)),
+            lambda answer: parse_subplan(answer, parent_step, max(1, current_depth)),
             role="planner",
             tools=self._registry.names(),
         )

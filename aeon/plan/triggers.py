@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from aeon.convergence.models import ConvergenceAssessment
+from aeon.plan.graph import unresolved_steps
 from aeon.plan.models import Plan, PlanStep
 from aeon.validation.models import ValidationIssue
 from aeon.values import Value
@@ -38,13 +39,9 @@ def issue_triggers(issues: Sequence[ValidationIssue], closed: Collection[str] = 
     return tuple(Trigger(kind="validation_issue", about=issue.issue_id) for issue in open_issues)
 
 
-def step_triggers(steps: Sequence[PlanStep], closed: Collection[str] = ()) -> tuple[Trigger, ...]:
+def step_triggers(plan: Plan, closed: Collection[str] = ()) -> tuple[Trigger, ...]:
     """A trigger for each BLOCKED, failed or invalid step that nothing has replaced yet (FR-093)."""
-    return tuple(
-        _of_step(step)
-        for step in steps
-        if step.status in ("failed", "invalid") and step.replaced_by is None and step.step_id not in closed
-    )
+    return tuple(_of_step(step) for step in unresolved_steps(plan) if step.step_id not in closed)
 
 
 def _of_step(step: PlanStep) -> Trigger:
@@ -89,5 +86,5 @@ def pass_triggers(
 ) -> tuple[Trigger, ...]:
     """Every trigger after a pass; steps in `closed` are left to a person and trigger nothing (FR-065)."""
     pending = any(step.status == "pending" or step.blocked for step in plan.steps)
-    found = (*issue_triggers(issues, closed), *step_triggers(plan.steps, closed))
+    found = (*issue_triggers(issues, closed), *step_triggers(plan, closed))
     return found if assessment.converged else (*found, *assessment_triggers(assessment, pending))

@@ -23,12 +23,20 @@ def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_fina
     return Plan(goal=answer["goal"], steps=topological(steps), task=task)
 
 
-def parse_subplan(answer: Mapping[str, Any], parent_step_id: str, level: int) -> Subplan:
-    """The substeps of a step. InvalidAnswer when they depend on anything but each other, or are otherwise malformed."""
-    steps = _steps(answer["substeps"], "/substeps")
+def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Subplan:
+    """The substeps of a step.
+
+    What the parent depends on they get anyway and may name; InvalidAnswer when they depend on anything else but each
+    other, or are otherwise malformed.
+    """
+    given = _steps(answer["substeps"], "/substeps")
+    steps = tuple(
+        step.model_copy(update={"dependencies": tuple(d for d in step.dependencies if d not in parent.dependencies)})
+        for step in given
+    )
     _check(steps, "/substeps")
     return Subplan(
-        parent_step_id=parent_step_id, subplan_goal=answer["subplan_goal"], substeps=steps, depth_level=level
+        parent_step_id=parent.step_id, subplan_goal=answer["subplan_goal"], substeps=steps, depth_level=level
     )
 
 
@@ -83,7 +91,8 @@ def _steps(raw: Sequence[Mapping[str, Any]], pointer: str) -> tuple[PlanStep, ..
 
 
 def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
-    arguments = _arguments(raw["arguments"], f"{pointer}/arguments")
+    given = raw["arguments"]  # they mean nothing without a tool
+    arguments = _arguments(given, f"{pointer}/arguments") if raw["tool"] else None
     with located(pointer):
         return PlanStep(
             step_id=raw["step_id"],

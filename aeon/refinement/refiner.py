@@ -18,13 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from aeon.errors import LLMError, PlanError, ValidationError
-from aeon.kernel.settings import RefinementSettings
-from aeon.kernel.state import AdvisoryKind, RefinementRecord
+from aeon.kernel.state import RefinementRecord
 from aeon.llm.interface import CallName
 from aeon.plan import attempts as counting
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.deltas import DeltaResult, apply_actions
-from aeon.plan.graph import nesting_level, ready_steps
+from aeon.plan.graph import nesting_level
 from aeon.plan.models import (
     EXECUTED,
     FollowUpQuestion,
@@ -36,9 +35,10 @@ from aeon.plan.models import (
     Subplan,
 )
 from aeon.plan.recursive import RecursivePlanner
+from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
-from aeon.supervisor.models import SupervisorAssessment
-from aeon.validation.models import SemanticValidationReport, Severity, ValidationIssue, reaches
+from aeon.refinement.verdicts import Remark, conflict_remarks, refusal_remarks, rejected_by, supervise
+from aeon.validation.models import SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
@@ -55,15 +55,6 @@ class Budget(Protocol):
     def call(self, name: CallName, ask: Callable[[], Any]) -> Any:
         """Make one structured call, charged."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """Something a person should know of a refinement; becomes an advisory."""
-
-    kind: AdvisoryKind
-    message: str
-    step_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +122,7 @@ class Refiner:
         executed = [step.step_id for step in plan.steps if step.status in EXECUTED]
         try:
             proposal: Refinement = budget.call(
-                "refinement", lambda: self._planner.refine(plan, issues, triggers, executed, closed)
+                "refinement", lambda: self._propose(plan, issues, triggers, executed, closed)
             )
         except UNUSABLE as error:
             remark = Remark("refinement_unavailable", f"The plan stays as it is: {error.message}")
@@ -158,6 +149,22 @@ class Refiner:
         remarks = (*refusal_remarks(refused), *conflict_remarks(final.accepted, issues))
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
         return Refined(refined, admission.attempts, record, remarks, handed_over)
+
+    def _propose(
+        self,
+        plan: Plan,
+        issues: Sequence[ValidationIssue],
+        triggers: Sequence[Trigger],
+        executed: list[str],
+        closed: Sequence[str],
+    ) -> Refinement:
+        """The planner's proposal; from a planner of one's own by the published `refine_plan`, which has no
+        questions."""
+        if isinstance(self._planner, RecursivePlanner):
+            return self._planner.refine(plan, issues, triggers, executed, closed)
+        blocked = [step.step_id for step in plan.steps if step.blocked]
+        codes = [trigger.about for trigger in triggers if trigger.kind not in ("validation_issue", "blocked_step")]
+        return Refinement(actions=tuple(self._planner.refine_plan(plan, list(issues), codes, blocked, executed)))
 
     def _decompose(self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget) -> _Screened:
         steps = {step.step_id: step for step in plan.steps}
@@ -238,65 +245,3 @@ class TooDeep(PlanError):
 def _without(actions: Sequence[RefinementAction], refused: Sequence[RefusedAction]) -> tuple[RefinementAction, ...]:
     gone = [refusal.action for refusal in refused]
     return tuple(action for action in actions if action not in gone)
-
-
-def rejected_by(
-    report: SemanticValidationReport, draft: DeltaResult, reject_severity: Severity
-) -> tuple[RefusedAction, ...]:
-    """The actions of a draft that an issue at one of their steps refuses, by the severity the model gave it."""
-    grave = {i.step_id: i for i in report.issues if i.step_id and reaches(i.severity, reject_severity)}
-    refused = []
-    for action in draft.accepted:
-        issue = next((grave[step_id] for step_id in _steps_of(action, draft.plan) if step_id in grave), None)
-        if issue is not None:
-            refused.append(RefusedAction(action=action, reason=f"{issue.severity} issue: {issue.description}"))
-    return tuple(refused)
-
-
-def _steps_of(action: RefinementAction, plan: Plan) -> tuple[str, ...]:
-    new = (action.new_step.step_id,) if action.new_step else ()
-    if action.action_type != "SUBPLAN_CREATE":
-        return (action.fragment, *new)
-    return (action.fragment, *(s.step_id for s in plan.steps if s.parent_step_id == action.fragment))
-
-
-def supervise(
-    before: Plan, after: Plan, safe: Sequence[RefinementAction], refused: Sequence[RefusedAction]
-) -> SupervisorAssessment:
-    """What is safe to apply, what is not and why, and whether execution is stuck with it (FR-004)."""
-    return SupervisorAssessment(
-        blocking=is_stuck(before, after),
-        issues=tuple(refusal.reason for refusal in refused),
-        repairs=tuple(safe),
-    )
-
-
-def is_stuck(before: Plan, after: Plan) -> bool:
-    """Whether nothing changed and nothing can run; a question without an answer changes nothing."""
-    raised = after.questions[len(before.questions) :]
-    changed = after.steps is not before.steps or any(question.answer is not None for question in raised)
-    return not changed and not ready_steps(after)
-
-
-def refusal_remarks(refused: Sequence[RefusedAction]) -> tuple[Remark, ...]:
-    """A remark for each refused action, with its reason."""
-    return tuple(
-        Remark("refused_action", f"{r.action.action_type} {r.action.fragment}: {r.reason}", r.action.fragment)
-        for r in refused
-    )
-
-
-def conflict_remarks(accepted: Sequence[RefinementAction], issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
-    """A remark for each repair of the validator that an applied change overrides: the planner's wins (FR-079)."""
-    repairs = {issue.issue_id: issue.proposed_repair for issue in issues}
-    remarks = []
-    for action in accepted:
-        for issue_id in action.overrides_issues:
-            repair = repairs.get(issue_id)
-            proposed = f"{repair.action} {repair.target}" if repair else "no repair"
-            message = (
-                f"{action.action_type} {action.fragment} was applied in place of what validation proposed for"
-                f" {issue_id}: {proposed}"
-            )
-            remarks.append(Remark("conflict", message, action.fragment))
-    return tuple(remarks)

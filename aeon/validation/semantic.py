@@ -99,9 +99,7 @@ def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[st
             errors.append(FieldError(f"{pointer}/location/step_id", f"there is no step {step_id!r}; there are {known}"))
         repair = raw.get("proposed_repair")
         if repair:
-            changes, error = _changes(repair["changes"])
-            raw = {**raw, "proposed_repair": {**repair, "changes": changes}}
-            errors += [FieldError(f"{pointer}/proposed_repair/changes", error)] if error else []
+            raw = {**raw, "proposed_repair": {**repair, "changes": _changes(repair["changes"])}}
         if not errors:
             with located(pointer):
                 issues.append(ValidationIssue.model_validate(raw))
@@ -112,12 +110,13 @@ def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[st
     )
 
 
-def _changes(text: str) -> tuple[dict[str, Any], str | None]:
+def _changes(text: str) -> dict[str, Any]:
+    """The suggested changes as an object; words that are none are kept as `text`, since a suggestion is only read."""
     try:
         changes = json.loads(text) if text.strip() else {}
-    except ValueError as error:
-        return {}, f"must be JSON text of an object: {error}"
-    return (changes, None) if isinstance(changes, dict) else ({}, "must be JSON text of an object")
+    except ValueError:
+        return {"text": text}
+    return changes if isinstance(changes, dict) else {"text": text}
 
 
 def _validation_id() -> str:

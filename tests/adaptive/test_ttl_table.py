@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from aeon.adaptive.heuristics import COMPLEXITY, MODES, AdaptiveDepth
+from aeon.adaptive.heuristics import COMPLEXITY, MODES, AdaptiveDepth, depth_configuration, revised_ttl
 from aeon.adaptive.models import Breadth, Confidence, TaskProfile, ToolUsage, TTLTable
 from tests.support.scripted_model import ScriptedModel
 
@@ -127,7 +127,7 @@ def test_the_same_profile_gets_the_same(one: TaskProfile, base: int):
 def test_a_changed_profile_gets_by_the_table_but_at_least_three_more(one: TaskProfile, used: int, limit: int):
     adaptive = AdaptiveDepth(ScriptedModel(), limit)
     expected = min(limit, max(adaptive.allocate_ttl(one), used + 3))
-    assert adaptive.reallocate_ttl(one, used) == expected
+    assert revised_ttl(adaptive.allocate_ttl(one), used, limit) == expected
 
 
 def test_the_limit_given_is_the_limit_where_there_is_no_table_of_ones_own():
@@ -173,6 +173,6 @@ def test_a_table_that_is_incomplete_or_falls_is_refused(table: dict[str, Any]):
 )
 def test_depth_decides_complexity_and_reasoning_mode(depth: int, complexity: str, mode: str):
     assert (COMPLEXITY[depth], MODES[depth]) == (complexity, mode)
-    made = AdaptiveDepth(ScriptedModel()).configuration(profile(depth, ambiguity_level=0.3), 12, "because")
+    made = depth_configuration(profile(depth, ambiguity_level=0.3), 12, "because")
     assert (made.detected_complexity, made.reasoning_mode) == (complexity, mode)
     assert (made.allocated_ttl, made.adjustment_reason, made.ambiguity_score) == (12, "because", 0.3)

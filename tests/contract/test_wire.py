@@ -15,7 +15,7 @@ from aeon.convergence.models import ArtefactPair, ConvergenceScores, CriterionRe
 from aeon.errors import ValidationError
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.schemas import CALLS, packaged_schemas
-from aeon.plan.models import ActionType, ClarityState, FollowUpQuestion
+from aeon.plan.models import ActionType, ClarityState, FollowUpQuestion, PlanStep
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
 from aeon.validation.models import IssueLocation, IssueType, ProposedRepair, Severity, ValidationIssue
 from tests.contract.components import ANSWERS, METHODS, Method, a_plan, a_report, an_issue, script
@@ -178,7 +178,7 @@ def _places(value: Any, place: str = "") -> Iterator[str]:
 
 FULL_ANSWERS: dict[str, tuple[Any, Any]] = {
     "plan": (ANSWERS["plan"], lambda answer: parse_plan(answer, "tea", max_steps=9, one_final_step=False)),
-    "subplan": (ANSWERS["subplan"], lambda answer: parse_subplan(answer, "b", 1)),
+    "subplan": (ANSWERS["subplan"], lambda answer: parse_subplan(answer, PlanStep(step_id="b", description="x"), 1)),
     "refinement": (
         {**ANSWERS["refinement"], "questions": [{"question": "Which?", "assumption": "Green.", "step_id": None}]},
         lambda answer: parse_refinement(answer, [an_issue()]),
@@ -323,8 +323,8 @@ def test_a_profile_outside_its_ranges_goes_to_repair(changed: dict[str, Any], po
 @pytest.mark.parametrize(
     ("call", "answer"),
     [
-        ("plan", {"goal": "g", "steps": [{**ANSWERS["plan"]["steps"][0], "arguments": "[1]"}]}),
-        ("plan", {"goal": "g", "steps": [{**ANSWERS["plan"]["steps"][0], "arguments": "{"}]}),
+        ("plan", {"goal": "g", "steps": [{**ANSWERS["plan"]["steps"][0], "tool": "x", "arguments": "[1]"}]}),
+        ("plan", {"goal": "g", "steps": [{**ANSWERS["plan"]["steps"][0], "tool": "x", "arguments": "{"}]}),
         ("plan", {"goal": "g", "steps": [{**ANSWERS["plan"]["steps"][0], "step_id": ""}]}),
     ],
 )

@@ -12,10 +12,10 @@ from aeon.convergence.engine import ConvergenceEngine
 from aeon.execution.worker import StepWorker
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.kernel.settings import RefinementSettings
 from aeon.kernel.state import Outcome
 from aeon.llm.interface import LLMAdapter
 from aeon.plan.recursive import RecursivePlanner
+from aeon.plan.settings import RefinementSettings
 from aeon.refinement.refiner import Refiner
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from aeon.errors import ServerFailed, Truncated
-from aeon.kernel.settings import RefinementSettings
 from aeon.plan.models import PlanStep
+from aeon.plan.settings import RefinementSettings
 from tests.kernel.build import TASK, advisories, kernel, phases, run, statuses
 from tests.support.scripted_model import (
     ScriptedModel,
@@ -366,3 +366,32 @@ def test_questions_alone_change_nothing_and_the_run_stalls():
     outcome = run(model)
     assert outcome.termination_reason == "stalled"
     assert len(outcome.history.passes) == 2
+
+
+def test_an_override_of_an_issue_without_a_repair_is_no_conflict():
+    model = ScriptedModel(
+        semantic_validation=[report(issue("i1", "a")), report(), report()],
+        plan=plan("a"),
+        refinement=[refinement(modify("a", overrides_issues=["i1"]))],
+    )
+    assert advisories(run(model), "conflict") == []
+
+
+def test_arguments_without_a_tool_mean_nothing():
+    outcome = run(ScriptedModel(plan=plan(planned("a", arguments="none"))))
+    assert outcome.converged
+    assert outcome.state.plan.step("a").arguments is None
+
+
+def test_a_suggestion_in_plain_words_needs_no_repair():
+    repair = {"action": "split", "target": "a", "changes": "make it shorter"}
+    model = ScriptedModel(semantic_validation=[report(issue("i1", proposed_repair=repair)), report()])
+    outcome = run(model)
+    assert "repair" not in model.calls
+    (found,) = outcome.history.passes[0].evaluation_results.validation_report.issues
+    assert found.proposed_repair.changes == {"text": "make it shorter"}
+
+
+def test_what_could_not_be_evaluated_is_said_at_the_end():
+    outcome = run(ScriptedModel(convergence=ServerFailed("500 for ever")))
+    assert outcome.history.final_convergence.reason_codes == ("evaluation_unavailable",)

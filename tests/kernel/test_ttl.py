@@ -173,3 +173,16 @@ def test_a_smaller_profile_may_shrink_the_budget_but_leaves_three_cycles():
     used = outcome.history.profile_transitions[0].ttl_after
     assert used == 18
     assert outcome.converged
+
+
+def test_steps_that_the_budget_never_reached_are_marked_incomplete():
+    outcome = run(ScriptedModel(plan=TWO_LAYERS), ttl=3)
+    assert outcome.ttl_expiration.partial_result["incomplete_steps"] == ["a"]
+
+
+def test_a_subplan_may_name_what_its_parent_depends_on():
+    substeps = {"subplan_goal": "prepare", "substeps": [planned("x", "a")]}
+    decompose = {**modify("b"), "action_type": "SUBPLAN_CREATE", "new_step": None}
+    model = ScriptedModel(plan=TWO_LAYERS, refinement=[refinement(decompose), refinement()], subplan=substeps)
+    outcome = run(model)
+    assert outcome.state.plan.step("b.x").dependencies == ("a",)

@@ -2,8 +2,8 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from aeon.kernel.settings import RefinementSettings
 from aeon.plan.attempts import RefinementAttempts, admit, failed, may_refine
+from aeon.plan.settings import RefinementSettings
 
 from .builders import add, decompose, modify, remove, replace
 

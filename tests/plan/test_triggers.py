@@ -47,13 +47,13 @@ def test_every_issue_is_a_trigger_whatever_its_severity(severity: Any):
     ],
 )
 def test_a_step_that_cannot_help_is_a_trigger_with_its_reason(one: PlanStep, trigger: str, detail: str):
-    (found,) = step_triggers([one, step("b", "a")])
+    (found,) = step_triggers(plan_of(one, step("b", "a")))
     assert (str(found), found.detail) == (trigger, detail)
 
 
 @pytest.mark.parametrize("one", [step("a"), done("a"), step("a", status="running"), invalid("a", replaced_by="b")])
 def test_other_steps_are_none(one: PlanStep):
-    assert step_triggers([one]) == ()
+    assert step_triggers(plan_of(one)) == ()
 
 
 @pytest.mark.parametrize("codes", [("incomplete",), ("incoherent", "inconsistent")])

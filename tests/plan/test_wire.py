@@ -11,6 +11,7 @@ from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.schemas import packaged_schemas
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
 from aeon.validation.models import ValidationIssue
+from tests.plan import builders
 from tests.support.scripted_model import action, add, modify, plan, planned, refinement
 
 ISSUES = [ValidationIssue(issue_id=i, type="specificity", severity="HIGH", description="vague") for i in ("i1", "i2")]
@@ -98,7 +99,8 @@ def test_one_final_step_is_asked_for_only_where_the_answer_has_a_schema():
 
 
 def test_a_subplan_is_of_its_parent_and_level():
-    made = parse_subplan({"subplan_goal": "in detail", "substeps": [planned("x"), planned("y", "x")]}, "b", 3)
+    answer = {"subplan_goal": "in detail", "substeps": [planned("x"), planned("y", "x")]}
+    made = parse_subplan(answer, builders.step("b"), 3)
     assert (made.parent_step_id, made.subplan_goal, made.depth_level) == ("b", "in detail", 3)
     assert [step.dependencies for step in made.substeps] == [(), ("x",)]
 
@@ -113,7 +115,7 @@ def test_a_subplan_is_of_its_parent_and_level():
     ],
 )
 def test_what_is_wrong_with_a_subplan_is_pointed_to_where_it_stands(substeps: list[Any], pointer: str):
-    found = errors(lambda: parse_subplan({"subplan_goal": "in detail", "substeps": substeps}, "b", 1))
+    found = errors(lambda: parse_subplan({"subplan_goal": "in detail", "substeps": substeps}, builders.step("b"), 1))
     assert found[0][0] == pointer
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aeon.kernel.settings import RefinementSettings
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
+from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
 from aeon.refinement.refiner import Refined, Refiner
 from aeon.validation.models import ValidationIssue

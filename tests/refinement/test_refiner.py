@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from aeon.errors import LimitReached, ServerFailed, Truncated
-from aeon.kernel.settings import RefinementSettings
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.models import PlanStep
+from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
-from aeon.refinement.refiner import Refiner, is_stuck
+from aeon.refinement.refiner import Refiner
+from aeon.refinement.verdicts import is_stuck
 from aeon.validation.models import ProposedRepair, ValidationIssue
 from tests.plan.builders import blocked, done, failed, plan_of, shape, step
 from tests.refinement.build import Calls, accepted, refine, refusals
@@ -287,7 +288,7 @@ def test_an_overridden_repair_is_a_conflict_that_the_planner_wins():
     refined = refine(model, plan(), issues=issues)
     assert accepted(refined) == ["MODIFY b"]
     said = [r.message for r in refined.remarks if r.kind == "conflict"]
-    assert [message.rpartition(": ")[2] for message in said] == ["split b", "no repair"]
+    assert [message.rpartition(": ")[2] for message in said] == ["split b"]
 
 
 def test_a_refused_change_overrides_nothing():

@@ -1,0 +1,23 @@
+"""What configures refinement."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from aeon.validation.models import Severity
+from aeon.values import Value
+
+
+class RefinementSettings(Value):
+    """`refinement`: how often and how far a plan may be changed (FR-003, FR-065, FR-066, FR-083).
+
+    `reject_severity` is the severity at which an issue found in a changed step refuses the change.
+    """
+
+    when: Literal["triggered", "always"] = "triggered"
+    max_attempts_per_fragment: int = Field(default=3, ge=1)
+    max_attempts_total: int = Field(default=10, ge=0)
+    max_nesting_depth: int = Field(default=5, ge=0, le=5)
+    reject_severity: Severity = "CRITICAL"

@@ -1,0 +1,86 @@
+"""What is said of a refinement's actions: refused by validation, safe to apply, stuck, in conflict. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aeon.kernel.state import AdvisoryKind
+from aeon.plan.deltas import DeltaResult
+from aeon.plan.graph import ready_steps
+from aeon.plan.models import Plan, RefinementAction, RefusedAction
+from aeon.supervisor.models import SupervisorAssessment
+from aeon.validation.models import SemanticValidationReport, Severity, ValidationIssue, reaches
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something a person should know of a refinement; becomes an advisory."""
+
+    kind: AdvisoryKind
+    message: str
+    step_id: str | None = None
+
+
+def rejected_by(
+    report: SemanticValidationReport, draft: DeltaResult, reject_severity: Severity
+) -> tuple[RefusedAction, ...]:
+    """The actions of a draft that an issue at one of their steps refuses, by the severity the model gave it."""
+    grave = {i.step_id: i for i in report.issues if i.step_id and reaches(i.severity, reject_severity)}
+    refused = []
+    for action in draft.accepted:
+        issue = next((grave[step_id] for step_id in _steps_of(action, draft.plan) if step_id in grave), None)
+        if issue is not None:
+            refused.append(RefusedAction(action=action, reason=f"{issue.severity} issue: {issue.description}"))
+    return tuple(refused)
+
+
+def _steps_of(action: RefinementAction, plan: Plan) -> tuple[str, ...]:
+    new = (action.new_step.step_id,) if action.new_step else ()
+    if action.action_type != "SUBPLAN_CREATE":
+        return (action.fragment, *new)
+    return (action.fragment, *(s.step_id for s in plan.steps if s.parent_step_id == action.fragment))
+
+
+def supervise(
+    before: Plan, after: Plan, safe: Sequence[RefinementAction], refused: Sequence[RefusedAction]
+) -> SupervisorAssessment:
+    """What is safe to apply, what is not and why, and whether execution is stuck with it (FR-004)."""
+    return SupervisorAssessment(
+        blocking=is_stuck(before, after),
+        issues=tuple(refusal.reason for refusal in refused),
+        repairs=tuple(safe),
+    )
+
+
+def is_stuck(before: Plan, after: Plan) -> bool:
+    """Whether nothing changed and nothing can run; a question without an answer changes nothing."""
+    raised = after.questions[len(before.questions) :]
+    changed = after.steps is not before.steps or any(question.answer is not None for question in raised)
+    return not changed and not ready_steps(after)
+
+
+def refusal_remarks(refused: Sequence[RefusedAction]) -> tuple[Remark, ...]:
+    """A remark for each refused action, with its reason."""
+    return tuple(
+        Remark("refused_action", f"{r.action.action_type} {r.action.fragment}: {r.reason}", r.action.fragment)
+        for r in refused
+    )
+
+
+def conflict_remarks(accepted: Sequence[RefinementAction], issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
+    """A remark for each repair of the validator that an applied change overrides: the planner's wins (FR-079)."""
+    repairs = {issue.issue_id: issue.proposed_repair for issue in issues}
+    remarks = []
+    for action in accepted:
+        for issue_id in action.overrides_issues:
+            repair = repairs.get(issue_id)
+            if repair is None:
+                continue
+            proposed = f"{repair.action} {repair.target}"
+            message = (
+                f"{action.action_type} {action.fragment} was applied in place of what validation proposed for"
+                f" {issue_id}: {proposed}"
+            )
+            remarks.append(Remark("conflict", message, action.fragment))
+    return tuple(remarks)

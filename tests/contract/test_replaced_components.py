@@ -1,0 +1,80 @@
+"""Components of one's own that have the published interface and nothing more run in the kernel."""
+
+from __future__ import annotations
+
+from aeon.adaptive.models import TaskProfile
+from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores
+from aeon.kernel.orchestrator import Orchestrator
+from aeon.plan.models import Plan, PlanStep, RefinementAction
+from aeon.validation.models import IssueLocation, SemanticValidationReport, ValidationIssue
+from tests.support.scripted_model import ScriptedModel, blocked, worked
+
+
+class Depth:
+    def infer_task_profile(self, task_description, context=None):
+        return TaskProfile(
+            reasoning_depth=2,
+            information_sufficiency=1.0,
+            expected_tool_usage="none",
+            output_breadth="narrow",
+            confidence_requirement="low",
+            raw_inference="simple",
+        )
+
+    def allocate_ttl(self, task_profile, base_ttl=10):
+        return 30
+
+    def update_task_profile(
+        self, current_profile, convergence_failure, validation_issues, clarity_states, task_description
+    ):
+        return current_profile.model_copy(update={"profile_version": 2, "reasoning_depth": 3})
+
+
+class Validator:
+    def validate(self, artifact_type, plan=None, steps=None, outputs=None, memory_artifacts=None):
+        issue = ValidationIssue(
+            issue_id="i1",
+            type="specificity",
+            severity="LOW",
+            description="vague",
+            location=IssueLocation(step_id="only"),
+        )
+        found = (issue,) if artifact_type == "cross_phase" else ()
+        return SemanticValidationReport(validation_id="v", artifact_type=artifact_type, issues=found)
+
+
+class Planner:
+    def __init__(self):
+        self.asked = []
+
+    def generate_plan(self, task_description, context=None):
+        return Plan(goal="g", steps=(PlanStep(step_id="only", description="do it", agent="llm"),))
+
+    def refine_plan(self, current_plan, validation_issues, convergence_reason_codes, blocked_steps, executed_step_ids):
+        self.asked.append((convergence_reason_codes, blocked_steps, executed_step_ids))
+        if not blocked_steps:
+            return []
+        step = PlanStep(step_id="only", description="do it so", agent="llm")
+        return [RefinementAction(action_type="MODIFY", target_step_id="only", new_step=step, justification="why")]
+
+    def create_subplan(self, parent_step, parent_plan, current_depth):
+        raise AssertionError("not asked for")
+
+
+class Engine:
+    def assess(self, validation_report, plan, steps, outputs, custom_criteria=None):
+        done = all(step.status == "complete" for step in steps)
+        scores = ConvergenceScores(completeness_score=1.0, coherence_score=1.0, consistency_score=1.0)
+        code = "complete" if done else "incomplete"
+        return ConvergenceAssessment(converged=done, reason_codes=(code,), scores=scores)
+
+
+def test_a_run_of_components_with_the_published_interface_alone():
+    planner = Planner()
+    model = ScriptedModel(step=[blocked(), worked])
+    outcome = Orchestrator(model, Engine(), Validator(), planner, Depth()).run("do something")
+    assert outcome.error is None
+    assert outcome.converged
+    assert outcome.answer == "output of only"
+    assert outcome.state.profile.profile_version == 2
+    assert planner.asked[-1][1:] == (["only"], [])
