@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -24,6 +25,7 @@ from aeon.kernel.state import Outcome, RunState
 from aeon.llm.settings import SimulatedProvider
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
+from aeon.observability.journal import Expendable
 from aeon.observability.ledger import Ledger
 from aeon.observability.observers import detached
 from aeon.plan.models import Plan
@@ -32,7 +34,10 @@ from aeon.refinement.refiner import Ask
 from aeon.rehearsal import Rendered
 from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport
 from aeon.tools.invoke import Approve
+from aeon.tools.registry import Tool
 from aeon.wiring import Process
+
+_log = logging.getLogger("aeon")
 
 DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", "pydantic")
 
@@ -40,12 +45,15 @@ DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", 
 class Aeon:
     """Runs tasks with one configuration; many runs may share it, also at the same time.
 
-    `environ` is where keys are found by name; the process environment and `.env` unless given. Raises ConfigError
-    when the provider, the prompts or the schemas cannot be used.
+    `environ` is where keys are found by name; the process environment and `.env` unless given. `tools` are offered
+    beside those of the configuration: `aeon.tool` makes one of a function. Raises ConfigError when the provider, the
+    prompts, the schemas or the tools cannot be used.
     """
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str] | None = None) -> None:
-        self._process = wiring.process(settings, environment() if environ is None else environ)
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str] | None = None, *, tools: Sequence[Tool] = ()
+    ) -> None:
+        self._process = wiring.process(settings, environment() if environ is None else environ, tools)
         try:
             rehearsal.check(self._process)
         except BaseException:
@@ -59,9 +67,10 @@ class Aeon:
         *,
         config_dir: str | Path | None = None,
         environ: Mapping[str, str] | None = None,
+        tools: Sequence[Tool] = (),
     ) -> Aeon:
         """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
-        return cls(compose(overrides, config_dir), environ)
+        return cls(compose(overrides, config_dir), environ, tools=tools)
 
     @property
     def settings(self) -> Settings:
@@ -85,6 +94,7 @@ class Aeon:
         ask: Ask | None = None,
         approve: Approve | None = None,
         on_start: Callable[[Orchestrator], None] | None = None,
+        warn: Callable[[str], None] = _log.warning,
     ) -> RunResult:
         """Run a task to its end, whatever end that is, and give back everything it has.
 
@@ -92,14 +102,15 @@ class Aeon:
         `directory`, the artefacts are written there, the journals as things happen. `observers` are told of every
         event, each in a thread of its own: a slow or failing one neither slows nor fails the run.
         `control` stops the run, `ask` puts follow-up questions to a person, `on_start` is given the kernel, whose
-        `state` may be read while the run goes on. Raises TaskTextError for a task that is empty or not valid
-        Unicode, ArtefactError when the directory cannot be written; a failing model is not raised but told in the
-        result's `error`.
+        `state` may be read while the run goes on. A journal that cannot be written any more is given up and the run
+        goes on; `warn` is told so, once. Raises TaskTextError for a task that is empty or not valid Unicode,
+        ArtefactError when the directory cannot be written; if that is so at the end, the error holds the `result`. A
+        failing model is not raised but told in the result's `error`.
         """
         task = self._task(task)
         given = {name: checked_text(text, f"inputs.{name}") for name, text in (inputs or {}).items()}
         plan = self._given_plan(task, given)
-        run = _Run(self._process, task, given, observers, directory, control or RunControl(), ask, approve, plan)
+        run = _Run(self._process, task, given, observers, directory, control or RunControl(), ask, approve, plan, warn)
         return run.to_end(dict(context) if context else None, self.synthetic, on_start)
 
     @property
@@ -169,10 +180,12 @@ class _Run:
         ask: Ask | None,
         approve: Approve | None,
         plan: Plan | None,
+        warn: Callable[[str], None],
     ) -> None:
         self._shared, self._task, self._inputs = shared, task, inputs
         self._directory, self._control, self._ask = directory, control, ask
         self._observers, self._approve, self._plan = observers, approve, plan
+        self._warn = warn
         self._ledger = Ledger(shared.settings.provider.prices)
         self._run_id = uuid4().hex[:12]
 
@@ -214,7 +227,7 @@ class _Run:
         made: list[Subscriber] = []
         for kind, name, on in ((EventLog, "events.jsonl", wanted.events), (CycleLog, "cycles.jsonl", wanted.cycles)):
             if on:
-                log = kind(self._directory / name)
+                log = Expendable(kind(self._directory / name), self._warn)
                 journals.callback(log.close)
                 made.append(log)
         return made

@@ -1,6 +1,7 @@
 """A result as files: `result.json`, `history.json` and `answer.md`, each there whole or not at all.
 
-`result.json` is written last: where it is, the others are too. The journals beside them (`events.jsonl`,
+`answer.md` is written first, for it is what a person paid for; one file that fails does not keep the next from being
+tried, so where all three are, all three are whole. The journals beside them (`events.jsonl`,
 `cycles.jsonl`) are written while the run goes on, by `aeon.observability`.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -40,13 +41,37 @@ def write(result: RunResult, directory: Path) -> None:
     """Write a result into a directory that is there; each file is replaced whole, or left as it was.
 
     Raises:
-        ArtefactError: a file could not be written; those written before it are complete.
+        ArtefactError: a file could not be written; it names all of them, with the first one's cause, and holds the
+            result. The others are complete.
     """
     directory = Path(directory)
     answer = result.answer if result.answer.endswith("\n") or not result.answer else result.answer + "\n"
-    _replace(directory / HISTORY, _document(result.history.model_dump(mode="json")))
-    _replace(directory / ANSWER, answer.encode("utf-8", "backslashreplace"))
-    _replace(directory / RESULT, _document(_without_history(result)))
+    failed: dict[str, ArtefactError] = {}
+    for name, data in (
+        (ANSWER, lambda: answer.encode("utf-8", "backslashreplace")),
+        (HISTORY, lambda: _document(result.history.model_dump(mode="json"))),
+        (RESULT, lambda: _document(_without_history(result))),
+    ):
+        try:
+            _replace(directory / name, data())
+        except ArtefactError as error:
+            failed[name] = error
+    if failed:
+        raise _unwritten(directory, failed, result)
+
+
+def _unwritten(directory: Path, failed: Mapping[str, ArtefactError], result: RunResult) -> ArtefactError:
+    """One error for all files that could not be written."""
+    first, *more = failed
+    cause = failed[first].__cause__ or failed[first]
+    message = (
+        failed[first].message
+        if not more
+        else (f"{directory}: {', '.join(failed)} cannot be written: {getattr(cause, 'strerror', None) or cause}")
+    )
+    error = ArtefactError(message, hint=failed[first].hint, result=result)
+    error.__cause__ = cause
+    return error
 
 
 def read(directory: Path) -> RunResult:

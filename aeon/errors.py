@@ -31,6 +31,8 @@ paid for (`usage`).
 
 from __future__ import annotations
 
+from typing import Any
+
 from aeon.llm.interface import Usage
 
 
@@ -183,7 +185,11 @@ class StopRequested(AeonError):
 
 
 class ArtefactError(AeonError):
-    """A result could not be written."""
+    """A result could not be written. `result` is that RunResult, where there is one: what was paid for is not lost."""
+
+    def __init__(self, message: str, *, hint: str = "", result: Any = None) -> None:
+        super().__init__(message, hint=hint)
+        self.result = result
 
 
 class Unexpected(AeonError):

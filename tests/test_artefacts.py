@@ -75,9 +75,33 @@ def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path: Path, monkeypatch
     artefacts.write(a_result(answer="the first"), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(ArtefactError, match=r"history\.json cannot be written: No space left"):
+    with pytest.raises(ArtefactError, match="cannot be written: No space left"):
         artefacts.write(a_result(answer="the second"), tmp_path)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_disk_that_fills_up_loses_no_file_that_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if target.name == "history.json":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    result = a_result()
+    with pytest.raises(ArtefactError, match=r"history\.json cannot be written: No space left") as raised:
+        artefacts.write(result, tmp_path)
+    assert raised.value.result is result
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.md", "result.json"]
+
+
+def test_one_error_names_every_file_that_could_not_be_written(tmp_path: Path) -> None:
+    result = a_result()
+    with pytest.raises(ArtefactError, match=r"answer\.md, history\.json, result\.json cannot be written") as raised:
+        artefacts.write(result, tmp_path / "gone")
+    assert isinstance(raised.value.__cause__, FileNotFoundError)
+    assert raised.value.result is result
 
 
 def test_files_are_as_readable_as_any_other_new_file(tmp_path: Path) -> None:

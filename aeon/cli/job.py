@@ -16,9 +16,13 @@ from aeon.cli.ask import approve, ask, at_terminal
 from aeon.cli.interrupt import interruptible
 from aeon.cli.output import ending, say, write_answer
 from aeon.cli.progress import progress_for
+from aeon.cli.progress_view import one_line
 from aeon.cli.status import INTERRUPTED, guarded, write_status
 from aeon.config import environment, read_inputs, read_task, settings_from
-from aeon.errors import ConfigError
+from aeon.errors import ArtefactError, ConfigError
+
+# Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
+TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +65,34 @@ def run_job(job: Prepared, directory: Path) -> int:
     asks = settings.interaction.kind == "ask"
     for warning in job.aeon.warnings:
         say(f"Warning: {warning}")
+    lost: list[str] = []
+    unwritten: ArtefactError | None = None
     # A live picture would paint over the question.
     may_ask = asks or "ask" in settings.tools.approval.values()
     shown = "plain" if may_ask and settings.progress.kind != "none" else settings.progress.kind
     with job.aeon, interruptible() as control, progress_for(shown, sys.stderr, os.environ) as progress:
-        result = job.aeon.run(
-            job.task,
-            inputs=job.inputs,
-            directory=directory,
-            observers=[progress],
-            control=control,
-            ask=ask if asks else None,
-            approve=approve if asks or at_terminal() else None,
-        )
+        try:
+            result = job.aeon.run(
+                job.task,
+                inputs=job.inputs,
+                directory=directory,
+                observers=[progress],
+                control=control,
+                ask=ask if asks else None,
+                approve=approve if asks or at_terminal() else None,
+                warn=lost.append,
+            )
+        except ArtefactError as error:
+            if error.result is None:
+                raise
+            result, unwritten = error.result, error
+    for warning in lost:
+        say(f"Warning: {warning}")
+    for advisory in result.advisories if shown == "none" else ():
+        if advisory.kind in TOOL_WARNINGS:
+            say(f"Warning: {one_line(advisory.message)}")
     write_answer(result, settings.output)
     say(ending(result, directory))
+    if unwritten is not None:
+        raise unwritten
     return result.exit_status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hydra._internal.hydra import Hydra
@@ -20,9 +21,10 @@ from aeon.cli.arguments import Arguments, parse
 from aeon.cli.directory import claimed_run, claimed_sweep
 from aeon.cli.job import prepared, run_job, sweep_job
 from aeon.cli.show import show
-from aeon.cli.status import read_statuses, worst
+from aeon.cli.status import guarded, read_statuses, worst
 from aeon.config_literal import quoted
 from aeon.config_problems import composition_error
+from aeon.writing import unwritable
 
 RUN_ID = "AEON_RUN_ID"
 _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
@@ -50,7 +52,12 @@ def main(arguments: Sequence[str]) -> int:
 def _single(given: Arguments, whole: DictConfig) -> int:
     job = prepared(whole)
     directory = claimed_run(whole)
-    ended = _start(given, f"hydra.run.dir={quoted(str(directory))}", RunMode.RUN, lambda _: run_job(job, directory))
+
+    def run(_: DictConfig) -> int:
+        # Hydra prints the overrides, task and all, for a job that raises.
+        return guarded(lambda: run_job(job, directory))
+
+    ended = _start(given, "hydra.run.dir", directory, RunMode.RUN, run)
     return int(ended.return_value)
 
 
@@ -61,7 +68,7 @@ def _multirun(given: Arguments, whole: DictConfig) -> int:
         for overrides in config_compose.sweep_jobs(given.overrides, params, given.config_dir):
             prepared(_composed(given, overrides)).aeon.close()
     directory = claimed_sweep(whole)
-    _start(given, f"hydra.sweep.dir={quoted(str(directory))}", RunMode.MULTIRUN, sweep_job)
+    _start(given, "hydra.sweep.dir", directory, RunMode.MULTIRUN, sweep_job)
     return worst(read_statuses(directory))
 
 
@@ -69,9 +76,9 @@ def _composed(given: Arguments, overrides: Sequence[str], *, with_hydra: bool = 
     return config_compose.compose(overrides, given.config_dir, config_name=given.config_name, with_hydra=with_hydra)
 
 
-def _start(given: Arguments, directory: str, mode: RunMode, task: TaskFunction) -> Any:
+def _start(given: Arguments, key: str, directory: Path, mode: RunMode, task: TaskFunction) -> Any:
     """Hand over to Hydra, as `hydra.main` would, but with its errors raised and what the job returned given back."""
-    overrides = [*given.overrides, directory, f"hydra.mode={mode.name}"]
+    overrides = [*given.overrides, f"{key}={quoted(str(directory))}", f"hydra.mode={mode.name}"]
     setbase(config_compose.HYDRA_VERSION_BASE)
     try:
         hydra = Hydra.create_main_hydra2("aeon", config_compose.search_path(given.config_dir))
@@ -79,5 +86,8 @@ def _start(given: Arguments, directory: str, mode: RunMode, task: TaskFunction) 
         return start(config_name=given.config_name, task_function=task, overrides=overrides)
     except (HydraException, OmegaConfBaseException) as error:
         raise composition_error(error) from error
+    except OSError as error:
+        # Of its own jobs Hydra writes the configuration.
+        raise unwritable(Path(error.filename or directory), error) from error
     finally:
         GlobalHydra.instance().clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import traceback
 from collections.abc import Callable, Iterable
@@ -52,15 +53,26 @@ def worst(statuses: Iterable[int]) -> int:
 
 
 def write_status(directory: Path, status: int) -> None:
-    """Leave a job's status in its directory: jobs may run in other processes, and on other machines."""
+    """Leave a job's status in its directory: jobs may run in other processes, and on other machines.
+
+    One that cannot be written counts as FAILED.
+    """
     path = directory / _FILE
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(f"{status}\n", encoding="ascii")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"{status}\n", encoding="ascii")
 
 
 def read_statuses(sweep_directory: Path) -> list[int]:
-    """The statuses that the jobs of a multirun left."""
-    return [int(path.read_text(encoding="ascii")) for path in sorted(sweep_directory.rglob(str(_FILE)))]
+    """The statuses that the jobs of a multirun left; FAILED for a job that could leave none."""
+    return [_left(path.parent / _FILE) for path in sorted(sweep_directory.rglob(_FILE.parent.name))]
+
+
+def _left(path: Path) -> int:
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return FAILED
 
 
 def _as_status(code: object) -> int:

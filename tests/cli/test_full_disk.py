@@ -1,0 +1,86 @@
+"""What was paid for is never lost: the answer is printed where it cannot be written."""
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from aeon.api import Aeon
+from aeon.cli import status
+from aeon.config import compose
+from aeon.errors import ArtefactError
+from aeon.observability import jsonl
+from aeon.result import SIMULATED_LINE
+from tests.cli.conftest import RunAeon
+
+QUIET = ("provider=simulated", "progress=none", "hydra.run.dir=run")
+
+
+def no_space(*_: object) -> int:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture
+def journals_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jsonl, "_write_all", no_space)
+
+
+@pytest.fixture
+def artefacts_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", no_space)
+
+
+@pytest.mark.usefixtures("artefacts_full")
+def test_an_answer_that_cannot_be_written_is_printed_and_the_run_ends_with_1(aeon: RunAeon, tmp_path: Path) -> None:
+    ended = aeon("task=secret-word", *QUIET)
+    assert ended.status == 1
+    assert ended.out.startswith(SIMULATED_LINE)
+    assert "answer.md, history.json, result.json cannot be written: No space left" in ended.err
+    assert "Error executing job" not in ended.err
+    assert "Traceback" not in ended.err
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.usefixtures("artefacts_full")
+def test_from_python_the_error_holds_the_result(tmp_path: Path) -> None:
+    with Aeon(compose(["provider=simulated", "experiment=quick"]), {}) as aeon, pytest.raises(ArtefactError) as raised:
+        aeon.run("x", directory=tmp_path)
+    assert raised.value.result.answer.startswith(SIMULATED_LINE)
+
+
+@pytest.mark.usefixtures("journals_full")
+def test_a_run_goes_on_without_journals_and_says_so_once(aeon: RunAeon, tmp_path: Path) -> None:
+    ended = aeon("task=x", *QUIET)
+    assert ended.status == 0
+    assert ended.err.count("events.jsonl cannot be written: No space left") == 1
+    assert ended.err.count("cycles.jsonl cannot be written: No space left") == 1
+    result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    assert result["termination_reason"] == "converged"
+
+
+@pytest.mark.usefixtures("artefacts_full")
+def test_in_a_multirun_every_answer_is_printed(aeon: RunAeon) -> None:
+    ended = aeon("-m", "task=x", "ttl.base=9,10", "hydra.sweep.dir=sweep", "provider=simulated", "progress=none")
+    assert ended.status == 1
+    assert ended.out.count(SIMULATED_LINE) == 2
+    assert "Error executing job" not in ended.err
+
+
+def test_a_configuration_that_hydra_cannot_write_is_told_with_its_place(
+    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hydra.core.utils._save_config", no_space)
+    ended = aeon("task=x", *QUIET)
+    assert ended.status == 1
+    assert "run cannot be written: No space left" in ended.err
+    assert "unexpectedly" not in ended.err
+
+
+def test_a_job_that_could_leave_no_status_counts_as_failed(tmp_path: Path) -> None:
+    for name, content in (("a", "0\n"), ("b", ""), ("c", None)):
+        (tmp_path / name / ".hydra").mkdir(parents=True)
+        if content is not None:
+            (tmp_path / name / ".hydra" / "exit_status").write_text(content, encoding="ascii")
+    assert status.read_statuses(tmp_path) == [0, 1, 1]
