@@ -80,7 +80,9 @@ def test_a_template_of_ones_own_is_shown_with_its_file(tmp_path: Path):
     [
         ("{{ taks }}", ["plan.user.j2:1", "'taks'", "task"]),
         ("\n\n{% if %}", ["plan.user.j2:3"]),
-        ("{% include 'gone.j2' %}", ["gone.j2"]),
+        ("{% include 'gone.j2' %}", ["plan.user.j2:1", "gone.j2"]),
+        ("\n{% include '/etc/passwd' %}", ["plan.user.j2:2", "/etc/passwd"]),
+        ("\n{% include '../default/_task.j2' %}", ["plan.user.j2:2", "../default/_task.j2"]),
         ("{{ task.nothing.at_all }}", ["plan.user.j2:1"]),
     ],
 )

@@ -21,12 +21,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateSyntaxError, Undefined, meta, nodes
-from jinja2.exceptions import TemplateNotFound
+from jinja2.exceptions import TemplateNotFound, TemplatesNotFound
+from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
 
 from aeon.errors import PromptError
 from aeon.llm.interface import CallName, Message
+from aeon.llm.template_names import assigned, guarded, no_template, references
 from aeon.resources import resource_root
 
 Part = Literal["system", "user"]
@@ -151,14 +153,19 @@ class PromptLibrary:
         return total.hexdigest()
 
     def _path(self, name: str) -> Path:
-        for folder in self._folders:
-            if (folder / name).is_file():
-                return folder / name
+        found = self._found(name)
+        if found is not None:
+            return found
         places = ", ".join(_shown(folder) for folder in self._folders)
         raise PromptError(f"there is no template {name}: looked in {places}")
 
-    def _exists(self, name: str) -> bool:
-        return any((folder / name).is_file() for folder in self._folders)
+    def _found(self, name: str) -> Path | None:
+        """Where Jinja would load it from: below the folders, never outside them; None when it is nowhere."""
+        try:
+            pieces = split_template_path(name)
+        except TemplateNotFound:
+            return None
+        return next((path for folder in self._folders if (path := folder.joinpath(*pieces)).is_file()), None)
 
     def _compiled(self, call: CallName) -> tuple[Template, Template]:
         return self._template(f"{call}.system.j2"), self._template(f"{call}.user.j2")
@@ -169,6 +176,8 @@ class PromptLibrary:
             return self._environment.get_template(name)
         except UnicodeDecodeError as error:
             raise PromptError(f"{_shown(path)}: not valid UTF-8 at byte {error.start}") from error
+        except OSError as error:
+            raise PromptError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
         except TemplateSyntaxError as error:
             raise self._broken(error) from error
 
@@ -176,7 +185,10 @@ class PromptLibrary:
         """The error with the template's file and line; of nested templates, the innermost."""
         if isinstance(error, TemplateSyntaxError):
             return PromptError(f"{_shown(Path(error.filename or error.name or ''))}:{error.lineno}: {error.message}")
-        message = f"there is no template {error.name}" if isinstance(error, TemplateNotFound) else str(error)
+        message = str(error)
+        if isinstance(error, TemplateNotFound):
+            names = error.templates if isinstance(error, TemplatesNotFound) else [error.name]
+            message = no_template([str(name) for name in names])
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
             if any(Path(frame.filename).is_relative_to(folder) for folder in self._folders):
                 return PromptError(f"{_shown(Path(frame.filename))}:{frame.lineno}: {message}")
@@ -191,7 +203,7 @@ class PromptLibrary:
         found, waiting = set[str](), [name]
         while waiting:
             current = waiting.pop()
-            if current in found or not self._exists(current):
+            if current in found or self._found(current) is None:
                 continue
             found.add(current)
             for reference in meta.find_referenced_templates(self._parsed(current)):
@@ -201,18 +213,17 @@ class PromptLibrary:
     def _undeclared(self, name: str, known: frozenset[str], seen: frozenset[str] = frozenset()) -> Iterator[str]:
         tree = self._parsed(name)
         where = _shown(self._path(name))
-        known |= {*self._environment.globals, *_assigned(tree)}
-        for variable in sorted(meta.find_undeclared_variables(tree) - known - _guarded(tree)):
+        known |= {*self._environment.globals, *assigned(tree)}
+        for variable in sorted(meta.find_undeclared_variables(tree) - known - guarded(tree)):
             line = next((n.lineno for n in tree.find_all(nodes.Name) if n.name == variable), 1)
             near = difflib.get_close_matches(variable, known, n=1)
             yield f"{where}:{line}: no variable {variable!r} here" + (f"; did you mean {near[0]!r}?" if near else "")
-        for reference, line, optional in _references(tree):
-            if reference in seen or reference == name:
-                continue
-            if self._exists(reference):
+        for choices, line, optional in references(tree):
+            reference = next((choice for choice in choices if self._found(choice) is not None), None)
+            if reference is not None and reference not in seen | {name}:
                 yield from self._undeclared(reference, known, seen | {name})
-            elif not optional:
-                yield f"{where}:{line}: there is no template {reference}"
+            elif reference is None and not optional:
+                yield f"{where}:{line}: {no_template(choices)}"
 
     def _misnamed(self) -> Iterator[str]:
         """Files in the person's folders that no call would ever use."""
@@ -268,26 +279,3 @@ def _shown(path: Path) -> str:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
-
-
-def _assigned(tree: nodes.Template) -> set[str]:
-    """Names a template sets itself; what it includes sees them."""
-    return {node.name for node in tree.find_all(nodes.Name) if node.ctx in ("store", "param")}
-
-
-def _guarded(tree: nodes.Template) -> set[str]:
-    """Names whose absence the template itself provides for, with `is defined` or `default`."""
-    guards = [*tree.find_all(nodes.Test), *tree.find_all(nodes.Filter)]
-    return {
-        guard.node.name
-        for guard in guards
-        if guard.name in ("defined", "undefined", "default", "d") and isinstance(guard.node, nodes.Name)
-    }
-
-
-def _references(tree: nodes.Template) -> Iterator[tuple[str, int, bool]]:
-    """Templates named by a literal: name, line, and whether it may be missing."""
-    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        template = getattr(node, "template", None)
-        if isinstance(template, nodes.Const) and isinstance(template.value, str):
-            yield template.value, node.lineno, bool(getattr(node, "ignore_missing", False))

@@ -170,6 +170,47 @@ def test_check_finds_a_missing_include_even_where_it_is_not_reached(make_set: Ma
         PromptLibrary(make_set(plan__system="", plan__user=user), "mine").check({"plan": {"no": False}})
 
 
+OUTSIDE = ["/etc/passwd", "../other/part.j2", "sub/../../other/part.j2", "gone.j2"]
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+@pytest.mark.parametrize(
+    "tag",
+    [
+        '{{% include "{0}" %}}',
+        '{{% import "{0}" as x %}}',
+        '{{% from "{0}" import x %}}',
+        '{{% extends "{0}" %}}',
+        '{{% if no %}}{{% include ["gone.j2", "{0}"] %}}{{% endif %}}',
+    ],
+)
+def test_a_template_that_is_not_in_the_folders_is_refused_with_its_place(
+    make_set: MakeSet, tag: str, name: str
+) -> None:
+    make_set("other", part="there, but outside the set")
+    library = PromptLibrary(make_set(plan__system="", plan__user="one\n" + tag.format(name)), "mine")
+    library.digest()
+    with pytest.raises(
+        PromptError, match=rf"^[^\n]*mine/plan\.user\.j2:2: there is no template [^\n]*{re.escape(name)}"
+    ):
+        library.check({"plan": {"no": False}})
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_name_made_at_run_time_cannot_leave_the_folders_either(make_set: MakeSet, name: str) -> None:
+    make_set("other", part="there, but outside the set")
+    library = PromptLibrary(make_set(plan__system="", plan__user="one\n{% include which %}"), "mine")
+    with pytest.raises(PromptError, match=r"mine/plan\.user\.j2:2: there is no template"):
+        library.render("plan", {"which": name})
+
+
+def test_a_template_outside_the_folders_that_may_be_missing_is_none(make_set: MakeSet) -> None:
+    user = '{% include "/etc/passwd" ignore missing %}{% include ["../x", "_part.j2"] %}'
+    library = PromptLibrary(make_set(plan__system="", plan__user=user, _part="part"), "mine")
+    library.check({"plan": {}})
+    assert user_text(library, {}) == "part"
+
+
 def test_check_accepts_a_variable_whose_absence_the_template_provides_for(make_set: MakeSet) -> None:
     user = "{% if extra is defined %}{{ extra }}{% endif %}{{ other | default('-') }}{{ range(2) | list }}"
     library = PromptLibrary(make_set(plan__system="", plan__user=user), "mine")
