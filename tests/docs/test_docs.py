@@ -20,6 +20,8 @@ from aeon.cli.main import COMMANDS, main
 from aeon.config_literal import literal_overrides
 from aeon.convergence.engine import CODES
 from aeon.kernel.state import ExecutionHistory, ExecutionPass, TerminationReason
+from aeon.llm.interface import CallName, Role
+from aeon.llm.prompts import PromptLibrary
 from aeon.observability.cycle_log import CycleRecord
 from aeon.observability.serialize import event_name, event_types
 from aeon.plan.triggers import TriggerKind
@@ -29,13 +31,15 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 CONFIGURATION = ROOT / "docs" / "configuration.md"
 PAGES = sorted([README, *(ROOT / "docs").rglob("*.md")])
+PROMPTS = ROOT / "docs" / "prompts.md"
 RUN_BY_THE_TESTS = (README, ROOT / "docs" / "artefacts.md", ROOT / "docs" / "python.md")
-# These have pages of their own.
-ELSEWHERE = ("tools",)
+WITH_COMMANDS = (README, CONFIGURATION, PROMPTS, ROOT / "docs" / "convergence.md")
 HEADING = re.compile(r"^#+ .*?`(?P<override>[a-z_]+=\w+)`\s*$")
 ROW = re.compile(r"^\| `(?P<key>[a-z_.*]+)` \| `(?P<default>[^`]*)` \|")
 FENCED = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\[[^\]]*\]\((?P<target>[^)#\s]*)(?:#(?P<heading>[^)]*))?\)")
+GIVEN = "What each call is given, and what is asked back"
+TAUGHT = "What runs answered by hand have taught"
 KEY_TABLE = "| key | default | meaning |"
 
 
@@ -98,22 +102,17 @@ def test_every_key_of_every_option_is_documented() -> None:
     options = [
         f"{folder.name}={option.stem}"
         for folder in sorted(config_compose.packaged_config_dir().iterdir())
-        if folder.is_dir() and folder.name not in ("hydra", "sweep", *ELSEWHERE)
+        if folder.is_dir() and folder.name not in ("hydra", "sweep")
         for option in sorted(folder.glob("*.yaml"))
     ]
-    missing = {
-        key
-        for option in options
-        for key, _ in leaves(composed(option))
-        if not known.fullmatch(key) and key.partition(".")[0] not in ELSEWHERE
-    }
+    missing = {key for option in options for key, _ in leaves(composed(option)) if not known.fullmatch(key)}
     assert not missing
 
 
 def test_every_group_and_option_is_named_in_the_configuration_page() -> None:
     text = CONFIGURATION.read_text(encoding="utf-8")
     for folder in config_compose.packaged_config_dir().iterdir():
-        if not folder.is_dir() or folder.name in ("hydra", *ELSEWHERE):
+        if not folder.is_dir() or folder.name == "hydra":
             continue
         names = [folder.name, *(option.stem for option in folder.glob("*.yaml"))]
         assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
@@ -139,27 +138,77 @@ def test_the_readme_names_the_ten_overrides_of_the_help() -> None:
     assert re.findall(r"^\| `([\w.]+=[^`]*)` \|", section(README, "The overrides that matter"), re.MULTILINE) == named
 
 
-def commands() -> list[list[str]]:
-    """The arguments of every `aeon` in the README, without what the shell takes away."""
-    lines = [
-        line.removeprefix("$ ")
-        for block in examples(README, "console")
-        for line in re.sub(r"\\\n\s*", "", block).splitlines()
-    ]
+def commands(page: Path) -> list[list[str]]:
+    """The arguments of every `aeon` in a page's examples, without what the shell takes away."""
+    text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))
+    lines = re.findall(r"^(?:\$ | {4})(.*\baeon\b.*)$", text, re.MULTILINE)
     words = [shlex.split(line.partition(" > ")[0], comments=True) for line in lines]
     return [line[line.index("aeon") + 1 :] for line in words if "aeon" in line]
 
 
-@pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_a_command_of_the_readme_parses(words: list[str]) -> None:
-    words = words[2:] if words[0] == "render" else words
-    if words[0] in COMMANDS:
-        return
-    flags = {word for word in words if word.startswith("--")}
-    assert flags <= {"--help", "--multirun", "--config-dir"}
-    overrides = [word for word in words if "=" in word and word not in flags]
-    # A file that the reader has is not here, and nothing of it is read.
-    assert composed(*config_compose.without_sweeps(literal_overrides(overrides)))
+@pytest.mark.parametrize("words", [words for page in WITH_COMMANDS for words in commands(page)], ids=" ".join)
+def test_a_command_of_the_pages_is_one_that_the_program_takes(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A run refuses a key that it does not have; composing from Python would leave that to validation.
+    monkeypatch.setattr(config_compose, "_position_of_unknown_key", lambda *_: None)
+    command = words[0] if words[0] in COMMANDS else None
+    if command == "render":
+        assert words[1] in get_args(CallName)
+    flags = [word for word in words if word.startswith("--")]
+    assert set(flags) <= {"--help", "--multirun", "--config-dir", "--cfg", "--info", "--package"}
+    # A file that the reader has is not here, and nothing of it is read: neither are groups of their own.
+    own = "--config-dir" in flags
+    overrides = [
+        word
+        for word in words
+        if "=" in word and not (command == "plan" and word.startswith("out=")) and not (own and is_choice(word))
+    ]
+    assert command or flags or overrides
+    assert config_compose.compose(config_compose.without_sweeps(literal_overrides(overrides)))
+
+
+def is_choice(word: str) -> bool:
+    """Whether an override chooses an option of a group, which may be the reader's own."""
+    name = word.partition("=")[0]
+    return name.startswith("+") or (config_compose.packaged_config_dir() / name).is_dir()
+
+
+def test_the_prompts_page_names_every_call_with_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: dict[str, set[str]] = {}
+
+    def noted(_: PromptLibrary, contexts: dict[str, dict[str, Any]]) -> None:
+        for call, variables in contexts.items():
+            used.setdefault(call, set()).update(variables)
+
+    monkeypatch.setattr(PromptLibrary, "check", noted)
+    Aeon.from_config(["provider=simulated"], environ={}).close()
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", section(PROMPTS, "Variables"), re.MULTILINE)
+    told = {call: set(re.findall(r"`(\w+)`", variables)) for call, variables in rows}
+    assert set(told) == set(used) == set(get_args(CallName))
+    assert told == {call: names - {"inputs"} for call, names in used.items()}
+
+
+def test_the_prompts_page_says_what_each_call_is_made_as_and_names_every_partial_and_filter() -> None:
+    text = PROMPTS.read_text(encoding="utf-8")
+    given = re.findall(r"^\| `(\w+)` \| (\w+) \|", section(PROMPTS, GIVEN), re.MULTILINE)
+    assert {call for call, _ in given} == set(get_args(CallName))
+    assert {role for _, role in given} == set(get_args(Role))
+    partials = {path.name for path in (ROOT / "prompts" / "default").glob("_*.j2")}
+    assert set(re.findall(r"^\| `(_\w+\.j2)` \|", text, re.MULTILINE)) == partials
+    assert set(re.findall(r"^\| `(\w+)` \|", section(PROMPTS, "Filters"), re.MULTILINE)) == {
+        "fence",
+        "json",
+        "json_lines",
+    }
+
+
+def test_the_totals_of_the_prompts_page_are_the_sums_of_their_columns() -> None:
+    tables = re.findall(r"((?:^\| [a-z_]+ (?:\| \d+ )+\|\n)+)", section(PROMPTS, TAUGHT), re.MULTILINE)
+    assert len(tables) == 3
+    for table in tables:
+        *calls, total = [[int(number) for number in re.findall(r"\b\d+\b", line)] for line in table.splitlines()]
+        assert [sum(column) for column in zip(*calls, strict=True)] == total
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
