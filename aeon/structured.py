@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
+from jsonschema.protocols import Validator
+
 from aeon import events
 from aeon.errors import AeonError
 from aeon.llm.exchange import exchange
@@ -68,13 +70,15 @@ class StructuredCaller:
         role: Role,
         site: CallSite | None = None,
         tools: Sequence[str] | None = None,
+        criteria: Sequence[str] = (),
         answer_schema: Mapping[str, Any] | None = None,
     ) -> T:
         """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included).
 
         `parse` gets JSON that is valid by `schemas/<name>.json`; its ValueError, pydantic errors and InvalidAnswer go
         to repair. `site` is the current one (`at_site`) unless given. `tools` are the names that the answer may use,
-        `answer_schema` a person's schema for a step's output, or a tool's own for its arguments.
+        `criteria` those of the custom criteria it may judge, `answer_schema` a person's schema for a step's output, or
+        a tool's own for its arguments.
         Emits CallAnswered or CallFailed per request, RepairFinished if there was a repair, always CycleFinished last.
 
         Raises:
@@ -88,48 +92,41 @@ class StructuredCaller:
         failure: str | None = None
         message = ""
         try:
-            return self._answer(name, {**self._shared, **variables}, parse, role, site, tools, answer_schema)
+            variables = {**self._shared, **variables}
+            wire = self._schemas.wire(name, tools=tools, criteria=criteria, answer_schema=answer_schema)
+            request = LLMRequest(
+                call=name,
+                messages=self._prompts.render(name, variables),
+                schema=wire.schema,
+                role=role,
+                strict=wire.strict,
+                parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
+                site=site,
+            )
+            return self._answer(
+                request, self._schemas.local(name, answer_schema), parse, _shown_tools(tools, variables)
+            )
         except BaseException as error:
             failure, message = type(error).__name__, str(error)
             raise
         finally:
             self._emit(events.CycleFinished(site=site, call=name, error=failure, message=message), site)
 
-    def _answer(
-        self,
-        name: CallName,
-        variables: Mapping[str, Any],
-        parse: Callable[[Any], T],
-        role: Role,
-        site: CallSite,
-        tools: Sequence[str] | None,
-        answer_schema: Mapping[str, Any] | None,
-    ) -> T:
-        wire = self._schemas.wire(name, tools=tools, answer_schema=answer_schema)
-        validator = self._schemas.local(name, answer_schema)
-        request = LLMRequest(
-            call=name,
-            messages=self._prompts.render(name, variables),
-            schema=wire.schema,
-            role=role,
-            strict=wire.strict,
-            parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
-            site=site,
-        )
+    def _answer(self, request: LLMRequest, validator: Validator, parse: Callable[[Any], T], tools: Sequence[Any]) -> T:
         answered = exchange(self._llm, request, validator, parse, emit=self._emit)
         if not answered.errors:
             return cast(T, answered.value)
         try:
             repaired = self._supervisor.repair_json(
                 answered.response.text,
-                wire.schema,
+                request.schema,
                 errors=answered.errors,
-                call=name,
+                call=request.call,
                 parse=parse,
                 validator=validator,
-                strict=wire.strict,
-                tools=_shown_tools(tools, variables),
-                site=site,
+                strict=request.strict,
+                tools=tools,
+                site=request.site,
             )
         except AeonError as error:
             error.usage = answered.response.usage + error.usage

@@ -70,6 +70,7 @@ class ConvergenceEngine:
             _variables(validation_report, current, outputs, criteria, self._memory.search("") if self._memory else {}),
             lambda answer: parse_assessment(answer, thresholds, tuple(criteria)),
             role="grader",
+            criteria=tuple(criteria),
         )
 
 

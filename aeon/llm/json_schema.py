@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -81,6 +81,30 @@ def rebuilt(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> 
             result[str(keyword)] = schema[str(keyword)].copy()
         result[str(keyword)][name] = rebuilt(inner, change)
     return change(result)
+
+
+def changed_at(
+    schema: dict[str, Any], path: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    """A copy with `change` applied to the schema that this path of keywords and property names leads to.
+
+    References on the way are followed and put in place, so that other uses of a definition stay as they are; of
+    alternatives, all that have the path are changed. Nothing changes where the path leads nowhere.
+    """
+
+    def descend(part: Any, rest: Sequence[str]) -> Any:
+        if not isinstance(part, dict):
+            return part
+        if not rest:
+            return change(part)
+        if "$ref" in part:
+            return descend(resolved(schema, part["$ref"]), rest)
+        if "anyOf" in part:
+            return {**part, "anyOf": [descend(option, rest) for option in part["anyOf"]]}
+        return {**part, rest[0]: descend(part[rest[0]], rest[1:])} if rest[0] in part else part
+
+    result: dict[str, Any] = descend(schema, path)
+    return result
 
 
 def bare(schema: Mapping[str, Any]) -> dict[str, Any]:

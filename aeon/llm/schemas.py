@@ -1,7 +1,8 @@
 """What the model must return for each call: the schema files, their wire form, their validators.
 
-The file is the contract. On the wire it goes without `$schema` and `$id`, with the tools' names as an enum, and with a
-person's own schema in the place that is kept for it; locally it is validated as it stands in the file.
+The file is the contract. On the wire it goes without `$schema` and `$id`, with the names of the tools and of the custom
+criteria as enums, and with a person's own schema in the place that is kept for it; locally it is validated as it stands
+in the file.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from jsonschema.protocols import Validator
 
 from aeon.errors import SchemaFileError
 from aeon.llm.interface import CallName
-from aeon.llm.json_schema import bare, check_schema, embedded, rebuilt
+from aeon.llm.json_schema import bare, changed_at, check_schema, embedded, rebuilt
 from aeon.llm.strict import strict_violations
 from aeon.resources import resource_root
 
@@ -30,6 +31,8 @@ __all__ = ["ANSWER", "CALLS", "SchemaLibrary", "WireSchema", "packaged_schemas",
 CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call not in ("repair", "tool_arguments"))
 # The property of a step's answer whose place a person's schema takes.
 ANSWER = "step_output"
+# Where the answer to `convergence` names a custom criterion.
+_CRITERION = ("properties", "criteria", "items", "properties", "name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,22 +55,30 @@ class SchemaLibrary:
             raise SchemaFileError(f"there is no schemas folder {directory}", hint="Set schemas.dir to one that exists.")
         self._folders = tuple(f for f in (directory, resource_root() / "schemas") if f is not None)
         self._documents: dict[CallName, dict[str, Any]] = {}
-        self._wires: dict[tuple[CallName, tuple[str, ...] | None, str | None], WireSchema] = {}
+        self._wires: dict[tuple[CallName, tuple[str, ...] | None, tuple[str, ...], str | None], WireSchema] = {}
         self._validators: dict[tuple[CallName, str | None], Validator] = {}
         self._others: dict[str, Validator] = {}
 
     def wire(
-        self, call: CallName, *, tools: Sequence[str] | None = None, answer_schema: Mapping[str, Any] | None = None
+        self,
+        call: CallName,
+        *,
+        tools: Sequence[str] | None = None,
+        criteria: Sequence[str] = (),
+        answer_schema: Mapping[str, Any] | None = None,
     ) -> WireSchema:
         """The schema as sent. `tools`: the only names a property `tool` may take beside null; None leaves it open.
+        `criteria`: the only names an entry of `convergence`'s `criteria` may have; none leaves them open.
 
         `answer_schema` takes the place of a step's `step_output`, where null stays allowed if the file allows it; for
         `tool_arguments` it is the tool's input schema, and the whole. `strict` is False for what is outside OpenAI's
         strict subset.
         """
-        key = (call, None if tools is None else tuple(tools), _key(answer_schema))
+        key = (call, None if tools is None else tuple(tools), tuple(criteria), _key(answer_schema))
         if key not in self._wires:
             schema = bare(self._full(call, tools, answer_schema))
+            if criteria:
+                schema = changed_at(schema, _CRITERION, lambda name: _one_of(name, criteria))
             self._wires[key] = WireSchema(schema, not strict_violations(schema))
         return self._wires[key]
 
@@ -167,6 +178,11 @@ def _with_tools(schema: dict[str, Any], tools: tuple[str, ...]) -> dict[str, Any
 
     result: dict[str, Any] = rebuilt(schema, change)
     return result
+
+
+def _one_of(schema: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    kept = {"description": schema["description"]} if "description" in schema else {}
+    return {"type": "string", "enum": list(names), **kept}
 
 
 def _key(schema: Mapping[str, Any] | None) -> str | None:

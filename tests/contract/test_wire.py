@@ -60,6 +60,29 @@ def test_every_schema_on_the_wire_is_within_the_strict_subset(call: Any, tools: 
     assert wire.strict
 
 
+@pytest.mark.parametrize("names", [("hot",), ("hot", "C", 'a "quoted" name', "naïve")])
+def test_on_the_wire_a_criterion_is_one_of_the_configured_names(names: tuple[str, ...]):
+    wire = packaged_schemas().wire("convergence", criteria=names)
+    assert violations(wire.schema) == []
+    assert wire.strict
+    name = at(wire.schema, "criteria", "name")
+    assert name["enum"] == list(names)
+    assert name["description"] == at(schema("convergence"), "criteria", "name")["description"]
+    assert "enum" not in at(schema("convergence"), "criteria", "name")
+    without = {**at(schema("convergence"), "criteria"), "properties": None}
+    assert {**at(wire.schema, "criteria"), "properties": None} == without
+
+
+def test_without_criteria_their_names_stay_as_they_are():
+    assert packaged_schemas().wire("convergence", criteria=()).schema == schema("convergence")
+
+
+def test_locally_the_name_of_a_criterion_is_a_text():
+    packaged_schemas().wire("convergence", criteria=("hot",))
+    judged = [{"name": "Hot", "met": True, "reason": ""}]
+    assert packaged_schemas().local("convergence").is_valid(assessment(criteria=judged))
+
+
 def test_a_step_with_a_persons_answer_schema_is_within_the_strict_subset():
     wire = packaged_schemas().wire("step", answer_schema=OWN_ANSWER)
     assert violations(wire.schema) == []

@@ -16,6 +16,7 @@ from aeon.errors import ConfigError, ValidationError
 from aeon.memory.in_memory import InMemory
 from tests.contract.components import a_plan, a_report
 from tests.support.scripted_model import ScriptedModel, assessment
+from tests.support.strict_subset import violations
 
 UNIT = st.floats(0, 1)
 
@@ -156,6 +157,18 @@ def test_criteria_that_are_missing_double_or_unknown_go_to_repair(answered: list
     assert assess(model, CRITERIA).converged
     assert model.calls == ["convergence", "repair"]
     assert complaint in model.prompts("repair")[0]
+
+
+def test_a_criterion_under_another_name_cannot_be_answered_where_schemas_are_enforced():
+    model = ScriptedModel(
+        convergence=assessment(criteria=[judged("hot"), judged("Sweet")]),
+        repair=json.dumps(assessment(criteria=[judged("hot"), judged("sweet")])),
+    )
+    assess(model, {**CRITERIA, "completeness": 0.5})
+    for request in model.requests:
+        assert request.strict
+        assert violations(request.schema) == []
+        assert request.schema["properties"]["criteria"]["items"]["properties"]["name"]["enum"] == ["hot", "sweet"]
 
 
 def test_criteria_that_were_not_asked_for_go_to_repair():

@@ -81,6 +81,19 @@ def test_on_the_wire_a_tool_is_one_of_the_registered_names_or_null(write: Write)
     assert library.wire("plan").schema["$defs"]["step"] == STEP
 
 
+def test_a_criterion_is_named_where_a_persons_file_has_it_and_nowhere_else(write: Write) -> None:
+    criterion = {**STEP, "required": ["name"], "properties": {"name": {"type": "string"}}}
+    listed = {"type": "array", "items": {"$ref": "#/$defs/criterion"}}
+    parts = {"criteria": {"anyOf": [{"$ref": "#/$defs/list"}, NULL]}, "other": {"$ref": "#/$defs/criterion"}}
+    own = {**STEP, "required": [*parts], "properties": parts, "$defs": {"criterion": criterion, "list": listed}}
+    wire = write(convergence=own).wire("convergence", criteria=["a", "b"])
+    assert violations(wire.schema) == []
+    properties = wire.schema["properties"]
+    assert properties["criteria"]["anyOf"][0]["items"]["properties"]["name"] == {"type": "string", "enum": ["a", "b"]}
+    assert properties["other"] == {"$ref": "#/$defs/criterion"}
+    assert wire.schema["$defs"] == own["$defs"]
+
+
 def test_locally_an_unknown_tool_name_is_valid(write: Write) -> None:
     library = write(plan=PLAN)
     library.wire("plan", tools=())
