@@ -211,6 +211,17 @@ def test_the_totals_of_the_prompts_page_are_the_sums_of_their_columns() -> None:
         assert [sum(column) for column in zip(*calls, strict=True)] == total
 
 
+def test_the_runs_of_the_prompts_page_are_the_sums_of_their_calls() -> None:
+    lines = section(PROMPTS, TAUGHT).partition("### Second round\n")[2].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    told = {row[0][0]: [int(number) for number in row[2:]] for row in cells if re.match(r"[A-D]: ", row[0])}
+    calls = [row for row in cells if any("→" in cell for cell in row)]
+    for run, name in enumerate("ABCD", start=3):
+        sent = [(row, *pair.split("→")) for row in calls for pair in row[run].split(", ") if pair]
+        sizes = [(1, int(row[1]), int(user), int(row[2]), int(answer)) for row, user, answer in sent]
+        assert [sum(column) for column in zip(*sizes, strict=True)] == told[name]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_relative_links_lead_somewhere(page: Path) -> None:
     for link in LINK.finditer(page.read_text(encoding="utf-8")):
