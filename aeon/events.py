@@ -271,6 +271,11 @@ class EventStream:
         self._sequence = 0
         self._parts: dict[int, int] = {}
 
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Have a subscriber told of everything from now on."""
+        with self._lock:
+            self._subscribers = (*self._subscribers, subscriber)
+
     def reserve(self) -> int:
         """The next sequence number, for a dispatch whose events will follow."""
         with self._lock:

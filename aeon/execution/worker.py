@@ -48,11 +48,19 @@ class Worked:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a step is carried out in: the plan, the results so far, and in core mode the TTL that is left (FR-002)."""
+    """What a step is carried out in: the plan, the results so far, and in core mode the TTL that is left (FR-002).
+
+    `free`: no cycle was paid for it, so that no model may be asked.
+    """
 
     plan: Plan
     results: Mapping[str, StepResult] = field(default_factory=dict)
     ttl_remaining: int | None = None
+    free: bool = False
+
+
+class CycleNeeded(Exception):
+    """A step that was to take no cycle needs the model after all: its tool has changed or gone meanwhile."""
 
 
 class StepWorker:
@@ -93,7 +101,10 @@ class StepWorker:
             return 0
 
     def work(self, step: PlanStep, situation: Situation) -> Worked:
-        """Carry out a step; whatever fails, fails the step. Raises LimitReached and StopRequested."""
+        """Carry out a step; whatever fails, fails the step.
+
+        Raises LimitReached and StopRequested, and CycleNeeded for a step that is to be dispatched again, paid for.
+        """
         if step.tool is not None and self._registry.get(step.tool) is not None:
             return self._with_tool(step, situation)
         if step.tool is None and step.agent == "llm":
@@ -163,12 +174,16 @@ class StepWorker:
         violations = self._invoker.check_arguments(tool.name, arguments)
         if not violations:
             return arguments
+        if situation.free:
+            raise CycleNeeded
         errors = [FieldError(violation.pointer, violation.message) for violation in violations]
         return self._supervisor.repair_tool_call(tool, arguments, errors=errors)
 
     def _without_tool(self, step: PlanStep, situation: Situation) -> Worked:
         """Repair a step whose tool is missing to one with a registered tool, else let the model do it (FR-058 to
         FR-062)."""
+        if situation.free:
+            raise CycleNeeded
         missing = not_found(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
         step = step.model_copy(update={"errors": (*step.errors, missing)})
         remarks: list[tuple[AdvisoryKind, str]] = [("unknown_tool", f"Step {step.step_id}: {missing}")]
@@ -194,7 +209,8 @@ class StepWorker:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments
-        return resolve_arguments(arguments, self._inputs, {step_id: value_of(r) for step_id, r in results.items()})
+        outputs = {step_id: value_of(r) for step_id, r in results.items() if r.error is None}
+        return resolve_arguments(arguments, self._inputs, outputs)
 
 
 def value_of(result: StepResult) -> Any:
