@@ -25,19 +25,20 @@ from aeon.events import (
 from aeon.llm.interface import ReasoningMode, Usage
 from aeon.observability.jsonl import JsonLines
 from aeon.observability.plan_delta import PlanSnapshot, PlanState, applied, difference
-from aeon.plan.models import Plan
+from aeon.plan.models import Plan, PlanStep
 from aeon.supervisor.models import RepairRecord
 from aeon.tools.models import ToolResult
 from aeon.values import Value
 
-ABANDONED = "Abandoned"
+ABANDONED, STEP_ERROR = "Abandoned", "StepError"
 FREE = "tool"  # what a step that takes no cycle is dispatched as
 
 
 class CycleError(Value):
     """An error of a cycle: the request it struck (`repair`, or the cycle's own call), its class and its message.
 
-    `transient`: it was tried again.
+    `transient`: it was tried again. `StepError`: what the step itself was found to have, such as a missing tool or one
+    that failed (FR-055).
     """
 
     call: str
@@ -104,6 +105,7 @@ class _Open:
     repairs: list[RepairRecord] = field(default_factory=list)
     tool_calls: list[ToolResult] = field(default_factory=list)
     failure: tuple[str, str] | None = None
+    step_errors: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
     def answered(self, event: CallAnswered) -> None:
@@ -118,12 +120,25 @@ class _Open:
         message = f"attempt {event.attempt}, tried again after {event.seconds:.3g} s"
         self.errors.append(CycleError(call=event.call, type=event.error, message=message, transient=True))
 
-    def record(self, run_id: str, end_time: str) -> CycleRecord:
-        site, call = self.started.site, self.started.call
-        errors = self.errors
+    def step_ended(self, step: PlanStep) -> None:
+        """Note what was found wrong with a step while it was carried out."""
+        plan = self.started.plan
+        before = next((s.errors for s in plan.steps if s.step_id == step.step_id), ()) if plan else ()
+        self.step_errors = step.errors[len(before) :]
+
+    def _all_errors(self) -> tuple[CycleError, ...]:
+        """Those of its requests, that of its call, and those of its step, each said once."""
+        call, errors = self.started.call, list(self.errors)
         error, message = self.failure or (None, "")
         if error is not None and not any(error in (e.type, e.message) for e in errors if not e.transient):
-            errors = [*errors, CycleError(call=call, type=error, message=message)]
+            errors.append(CycleError(call=call, type=error, message=message))
+        for said in self.step_errors:
+            if not any(e.message and e.message in said for e in errors if not e.transient):
+                errors.append(CycleError(call=call, type=STEP_ERROR, message=said))
+        return tuple(errors)
+
+    def record(self, run_id: str, end_time: str) -> CycleRecord:
+        site, call = self.started.site, self.started.call
         return CycleRecord(
             run_id=run_id,
             step_number=None if call == FREE else site.cycle,
@@ -140,7 +155,7 @@ class _Open:
             supervisor_actions=tuple(self._action(record) for record in self.repairs),
             tool_calls=tuple(self.tool_calls),
             ttl_remaining=self.started.ttl_remaining,
-            errors=tuple(errors),
+            errors=self._all_errors(),
             usage=self.usage,
             models=tuple(dict.fromkeys(a.model for a in self.answers)),
             response_ids=tuple(a.response_id for a in self.answers if a.response_id),
@@ -179,7 +194,9 @@ class CycleLog:
                     self._open[event.site.sequence] = _Open(event, recorded.time, self._plan_state(event))
                 case CycleFinished() as event:
                     self._end_call(event, recorded.time)
-                case StepFinished():
+                case StepFinished(step=step):
+                    if cycle := self._open.get(recorded.sequence):
+                        cycle.step_ended(step)
                     self._finish(recorded.sequence, recorded.time)
                 case RunFinished():
                     self._abandon(recorded.time)
