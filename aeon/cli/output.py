@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from pathlib import Path
 from typing import TextIO
 
-from aeon.errors import AeonError
+from aeon.cli.progress_view import one_line
+from aeon.errors import AeonError, ArtefactError
 from aeon.result import RunResult
+
+_UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO)
 
 
 def tolerant(*streams: TextIO) -> None:
@@ -36,16 +40,48 @@ def report(error: AeonError) -> None:
 def write_answer(result: RunResult, form: str) -> None:
     """The answer, or with `json` the whole result as one line of JSON, on standard output.
 
-    A reader that has gone away (`| head`) is no error.
+    A reader that has gone away (`| head`) is no error. Raises ArtefactError when standard output is closed or full.
     """
     text = _as_json(result) if form == "json" else result.answer
     if not text:
         return
+    if sys.stdout is None:
+        raise ArtefactError("the answer cannot be printed: standard output is closed")
     try:
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         _discard_stdout()
+        if not isinstance(error, BrokenPipeError):
+            raise ArtefactError(f"the answer cannot be printed: standard output: {error.strerror}") from error
+
+
+def occupied() -> None:
+    """Put nothing in the place of standard streams that are closed: else the next file that is opened, a journal or a
+    database, gets their number and what is meant for them."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+
+
+def undelivered(raised: OSError | None = None) -> OSError | None:
+    """Why what was printed could not be written, if that is so; then no more is tried when the process ends.
+
+    `raised` is what printing may have raised: a file would be named in it, and an unbuffered stream has forgotten.
+    """
+    printing = raised is not None and raised.filename is None and raised.errno in _UNWRITABLE
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        raised, printing = error, True
+    if printing:
+        _discard_stdout()
+    return raised if printing else None
 
 
 def _as_json(result: RunResult) -> str:
@@ -69,9 +105,20 @@ def ending(result: RunResult, directory: Path) -> str:
 def _verdict(result: RunResult) -> str:
     if result.converged:
         return "Converged."
+    if result.termination_reason == "completed":
+        return "Completed."
+    if result.termination_reason == "step_failed":
+        return f"Finished, but {_failed_steps(result)} failed."
     if result.termination_reason in ("failed", "interrupted"):
         return f"{result.termination_reason.capitalize()}."
-    return f"Finished without converging ({result.termination_reason})."
+    core = result.configuration.get("mode", {}).get("kind") == "core"
+    return f"Finished without {'completing' if core else 'converging'} ({result.termination_reason})."
+
+
+def _failed_steps(result: RunResult) -> str:
+    steps = result.history.passes[-1].steps if result.history.passes else ()
+    failed = [step.step_id for step in steps if step.status == "failed"]
+    return f"step {one_line(failed[0])}" if len(failed) == 1 else f"{len(failed)} steps"
 
 
 def _figures(result: RunResult) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 from aeon import events as e
@@ -15,11 +16,14 @@ SIMULATED = (
     "SIMULATED: no model is called. Every plan, score and answer is made up.",
     "For a model: provider=openai, with OPENAI_API_KEY or OPENAI_BASE_URL set.",
 )
-_LISTED = 20
+_LISTED, _EXCERPT = 20, 800
+_WARNINGS = ("unknown_tool", "memory_failure")
 _ENDS = {
     "converged": "Converged",
-    "ttl_expired": "Not converged: the TTL is spent",
-    "stalled": "Not converged: stalled, no step was ready and nothing changed",
+    "completed": "Completed",
+    "step_failed": "Finished, but not every step is complete",
+    "ttl_expired": "{unfinished}: the TTL is spent",
+    "stalled": "{unfinished}: stalled, no step was ready and nothing changed",
     "interrupted": "Interrupted",
     "failed": "Failed",
 }
@@ -50,7 +54,7 @@ def facts(view: RunView) -> list[tuple[str, str]]:
         ("tokens", f"{view.tokens:,} in {counted(view.requests, 'request')}" if view.requests else ""),
         ("notes", ", ".join(notes(view))),
     ]
-    shown = [("advisory", one_line(text, 200)) for text in view.advisories[:5]]
+    shown = [("advisory", one_line(text, 200)) for text in view.advisories[:_LISTED]]
     more = len(view.advisories) - len(shown)
     rest = [("advisory", f"and {more} more, in result.json")] if more else []
     return [*(row for row in rows if row[1]), *shown, *rest]
@@ -61,13 +65,15 @@ def headline(view: RunView) -> str:
     if view.finished is None:
         return f"Ended in {view.phase or 'preparation'} after {clock(view.elapsed)}"
     reason = view.finished.termination_reason
-    end = _ENDS.get(reason, f"Not converged: limits.{reason} was reached")
+    end = _ENDS.get(reason, f"{{unfinished}}: limits.{reason} was reached")
+    end = end.format(unfinished="Not converged" if view.evaluates else "Not completed")
     return f"{end} after {counted(view.finished.passes, 'pass')}, {clock(view.elapsed)}"
 
 
 def notes(view: RunView) -> list[str]:
     """How much went on beside the steps: repairs, retries, advisories, questions."""
     numbers = {
+        "tool call": view.tool_calls,
         "repair": view.repairs,
         "retry": view.retries,
         "advisory": len(view.advisories),
@@ -99,7 +105,9 @@ def _told(event: e.Event, view: RunView) -> list[str]:
             end = "finished" if event.complete else "cut short"
             return [f"pass {event.pass_number}  {end}  TTL {event.ttl_remaining}"]
         case e.StepStarted() | e.StepFinished():
-            return [_step(event, view)]
+            return [_step(event, view), *_output(event)]
+        case e.ToolCalled():
+            return [_tool(event)]
         case _:
             return _noted(event)
 
@@ -115,7 +123,8 @@ def _noted(event: e.Event) -> list[str]:
             return [f"pass {event.pass_number}  refinement  {_refinement(event.refinement)}"]
         case e.AdvisoryRaised(advisory=advisory):
             what = f"{_target(advisory.kind, advisory.step_id)}  {one_line(advisory.message)}"
-            return [f"pass {advisory.pass_number}  advisory  {what}"]
+            label = "warning" if advisory.kind in _WARNINGS else "advisory"
+            return [f"pass {advisory.pass_number}  {label}  {what}"]
         case e.RepairFinished(record=record):
             after = f"{record.outcome} after {counted(record.attempts, 'attempt')}"
             return [f"pass {record.pass_number}  repair  {_target(record.call, record.step_id)}  {after}"]
@@ -140,7 +149,7 @@ def _profile(event: e.ProfileInferred) -> str:
 def _plan(event: e.PlanMade) -> list[str]:
     steps = event.plan.steps
     size = f"{counted(len(steps), 'step')} in {counted(event.layers, 'layer')}"
-    listed = [f"  {_numbered(step)}  {one_line(step.description, 100)}" for step in steps[:_LISTED]]
+    listed = [f"  {_numbered(step)}  {_by(step)}{one_line(step.description, 100)}" for step in steps[:_LISTED]]
     more = [f"  and {len(steps) - _LISTED} more"] if len(steps) > _LISTED else []
     return [f"plan  {size}, about {counted(event.expected_calls, 'LLM cycle')} expected", *listed, *more]
 
@@ -149,7 +158,7 @@ def _step(event: e.StepStarted | e.StepFinished, view: RunView) -> str:
     step = event.step
     head = f"pass {event.pass_number}  step {_numbered(step)}"
     if isinstance(event, e.StepStarted):
-        return f"{head}  started"
+        return f"{head}  {_by(step)}started"
     seconds = view.steps[step.step_id].seconds
     reason = step.errors[-1] if step.errors and step.status == "failed" else step.clarity_reason
     parts = [
@@ -160,6 +169,39 @@ def _step(event: e.StepStarted | e.StepFinished, view: RunView) -> str:
         one_line(reason or "", 200),
     ]
     return "  ".join(filter(None, parts))
+
+
+def _by(step: PlanStep) -> str:
+    return f"[{one_line(step.tool)}] " if step.tool else ""
+
+
+def _output(event: e.StepStarted | e.StepFinished) -> list[str]:
+    """What a step gave, whichever way it was carried out: the beginning of it, the rest is in the artefacts."""
+    output = one_line((event.step.step_output or "")[:_EXCERPT], _EXCERPT // 4)
+    if isinstance(event, e.StepStarted) or not output or event.step.status == "failed":
+        return []
+    return [f"pass {event.pass_number}  output  {one_line(event.step.step_id)}  {output}"]
+
+
+def step_rows(view: RunView) -> list[tuple[str, str]]:
+    """Every step with how it was carried out and what it gave, in short, as names and texts."""
+    views = list(view.steps.values())
+    rows = [(one_line(v.step.step_id, 24), f"{v.state}  ({v.way})  {_gave(v.step)}".rstrip()) for v in views[:_LISTED]]
+    return [*rows, *([("...", f"and {len(views) - _LISTED} more, in history.json")] if len(views) > _LISTED else [])]
+
+
+def _gave(step: PlanStep) -> str:
+    said = step.errors[-1] if step.status == "failed" and step.errors else step.step_output
+    return one_line((said or "")[:_EXCERPT], _EXCERPT // 8)
+
+
+def _tool(event: e.ToolCalled) -> str:
+    result = event.result
+    given = one_line(json.dumps(result.arguments, ensure_ascii=False)[:_EXCERPT], 120)
+    came = f"failed ({result.error_kind})" if result.error_kind else "gave a result"
+    cut = f", {result.cut:,} characters cut" if result.cut else ""
+    head = f"pass {event.site.pass_number}  tool  {_target(one_line(result.tool), event.step_id)}"
+    return f"{head}  {came}{cut}  {result.seconds:.1f}s  {given}"
 
 
 def _issues(event: e.Validated) -> str:

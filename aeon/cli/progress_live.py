@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from aeon.cli.progress_lines import SIMULATED, facts, headline, notes
+from aeon.cli.progress_lines import SIMULATED, facts, headline, notes, step_rows
 from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line
 
 _STYLES = {
@@ -85,14 +85,14 @@ def picture(view: RunView, now: datetime, width: int, height: int, signs: Glyphs
 
 def ending(view: RunView, width: int, signs: Glyphs) -> Group:
     """What stays on the screen when the run is over."""
-    good = view.finished is not None and view.finished.converged
+    good = view.finished is not None and (view.finished.converged or view.finished.termination_reason == "completed")
     sign, style = (signs.states["complete"], "bold green") if good else (signs.states["blocked"], "bold yellow")
     first = Text(f"{sign} {headline(view)}", style)
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
-    for name, text in facts(view):
-        table.add_row(f"  {name}", Text(text))
+    for name, text in [*step_rows(view), *facts(view)]:
+        table.add_row(Text(f"  {name}"), Text(text))
     return Group(*_banner(view, width, SIMULATED), first, table)
 
 
@@ -161,7 +161,8 @@ def _steps(view: RunView, now: datetime, width: int, rows: int, signs: Glyphs) -
     visible = shown(view.steps.values(), rows)
     for step in visible:
         style = _STYLES[step.state]
-        name, what = one_line(step.step.step_id), one_line(step.step.description, 200)
+        by = f"[{step.way}] " if step.step.tool or step.tool else ""
+        name, what = one_line(step.step.step_id), f"{by}{one_line(step.step.description, 200)}"
         table.add_row(Text(signs.states[step.state], style), Text(name, style), Text(what, "dim"), _time(step, now))
     hidden = len(view.steps) - len(visible)
     states = ", ".join(f"{number} {state}" for state, number in view.counts().items())

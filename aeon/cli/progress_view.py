@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from aeon import events as e
 from aeon.convergence.models import ConvergenceScores
@@ -14,12 +15,28 @@ SCORES = ("completeness", "coherence", "consistency")
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """A step as it stands; `ended` numbers the ends of steps, so that the latest are known."""
+    """A step as it stands; `ended` numbers the ends of steps, so that the latest are known.
+
+    `tool` is the one that was called for it, `repaired` and `fallback` say what became of a missing one.
+    """
 
     step: PlanStep
     started: datetime | None = None
     seconds: float | None = None
     ended: int = 0
+    tool: str | None = None
+    repaired: bool = False
+    fallback: bool = False
+
+    @property
+    def way(self) -> str:
+        """How it was carried out, or is to be: `tool calculator`, `model`; with what became of a missing tool."""
+        if self.fallback:
+            return "model, in place of a missing tool"
+        tool = self.tool or self.step.tool
+        if tool is None:
+            return "model"
+        return f"tool {one_line(tool)}" + (", repaired" if self.repaired else "")
 
     @property
     def state(self) -> str:
@@ -50,6 +67,8 @@ class RunView:
     in_flight: dict[int, str] = field(default_factory=dict)
     repairs: int = 0
     retries: int = 0
+    tool_calls: int = 0
+    evaluates: bool = False
     questions: int = 0
     advisories: list[str] = field(default_factory=list)
     note: str = ""
@@ -74,6 +93,7 @@ class RunView:
             case e.PlanMade() | e.Refined() | e.StepStarted() | e.StepFinished() as event:
                 self._planned_or_done(event)
             case e.ProfileInferred(depth=depth):
+                self.evaluates = True
                 self.ttl_allocated = self.ttl_remaining = depth.allocated_ttl
             case e.ProfileUpdated(transition=transition):
                 self.ttl_allocated = transition.ttl_after
@@ -144,13 +164,18 @@ class RunView:
         started = known.started if known else None
         seconds = (self.now - started).total_seconds() if self.now and started else None
         ended = 1 + max((view.ended for view in self.steps.values()), default=0)
-        self.steps[step.step_id] = StepView(step, started, seconds, ended)
+        self.steps[step.step_id] = replace(known or StepView(step), step=step, seconds=seconds, ended=ended)
 
     def _noticed(self, event: e.Event) -> None:
         match event:
             case e.RepairFinished(record=record):
                 self.repairs += 1
                 self.note = f"{record.call}: {record.outcome}"
+            case e.ToolCalled(step_id=step_id, result=result):
+                self.tool_calls += 1
+                self._mark(step_id, tool=result.tool)
+                if result.error is not None:
+                    self.note = f"tool {result.tool}: {result.error}"
             case e.RetryScheduled():
                 self.retries += 1
                 self.note = f"{event.call}: {event.error}, again in {event.seconds:.1f}s"
@@ -158,6 +183,14 @@ class RunView:
                 where = f" {advisory.step_id}" if advisory.step_id else ""
                 self.note = f"{advisory.kind}{where}: {advisory.message}"
                 self.advisories.append(self.note)
+                if advisory.kind == "repaired_step":
+                    self._mark(advisory.step_id, repaired=True)
+                elif advisory.kind == "fallback_step":
+                    self._mark(advisory.step_id, fallback=True)
+
+    def _mark(self, step_id: str | None, **changes: Any) -> None:
+        if step_id in self.steps:
+            self.steps[step_id] = replace(self.steps[step_id], **changes)
 
 
 def one_line(text: str, limit: int | None = None) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from aeon import config_compose
 from aeon.cli.arguments import parse
 from aeon.cli.output import say
+from aeon.cli.progress_view import one_line
 from aeon.cli.show import show
 from aeon.cli.status import DONE
 from aeon.config import environment, settings_from
@@ -51,12 +53,17 @@ def main(arguments: Sequence[str]) -> int:
     return DONE
 
 
+def _json(value: Mapping[str, Any]) -> str:
+    """A value on one line, without what could steer a terminal: a server's words are not trusted."""
+    return one_line(json.dumps(dict(value), ensure_ascii=False))
+
+
 def described(tool: Tool, approval: str) -> str:
     """A tool as a person is shown it."""
     said = [f"side effects: {'yes' if tool.side_effects else 'no'}", f"pure: {'yes' if tool.pure else 'no'}"]
     said += [f"approval: {approval}"] if approval != "always" else []
-    lines = [tool.name, f"  {tool.description}", f"  {', '.join(said)}"]
+    lines = [tool.name, *(f"  {one_line(line)}" for line in tool.description.splitlines()), f"  {', '.join(said)}"]
     for name, schema in (("input ", tool.input_schema), ("output", tool.output_schema)):
-        lines.append(f"  {name}  {json.dumps(schema, ensure_ascii=False)}")
-    lines += [f"  for example  {json.dumps(dict(example), ensure_ascii=False)}" for example in tool.examples]
+        lines.append(f"  {name}  {_json(schema)}")
+    lines += [f"  for example  {_json(example)}" for example in tool.examples]
     return "\n".join(lines) + "\n"
