@@ -14,7 +14,7 @@ from aeon.config_files import checked_text
 _LITERAL = re.compile(
     r"(?P<add>\+{0,2})(?P<key>task|inputs\.[^=]+|convergence\.criteria\.[^=]+)=(?P<text>.*)", re.DOTALL
 )
-_NAMED_FILE = re.compile(r"\+{0,2}input_files\.[^=]+=")
+_NAMED_ENTRY = re.compile(r"\+{0,2}(input_files|tools\.functions)\.[^=]+=")
 
 
 def quoted(text: str) -> str:
@@ -37,7 +37,7 @@ def literal_override(argument: str, read: Callable[[str, str], str] = lambda _ke
     """
     match = _LITERAL.fullmatch(argument)
     if match is None:
-        return f"++{argument.lstrip('+')}" if _NAMED_FILE.match(argument) else argument
+        return f"++{argument.lstrip('+')}" if _NAMED_ENTRY.match(argument) else argument
     key = match["key"]
     text = checked_text(read(key, match["text"]), key)
     return f"{match['add'] if key == 'task' else '++'}{key}={quoted(text)}"
