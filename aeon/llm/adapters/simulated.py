@@ -43,6 +43,8 @@ _TELLING: Mapping[str, CallName] = {
     "completeness_score": "convergence",
     "issues": "semantic_validation",
 }
+_A_STEP = {"step_id", "tool", "arguments"}
+
 # How often an untidy model spoils an answer, and what it then forgets: what a repair can give without knowing the task.
 _SPOILED: Mapping[CallName, float] = {
     "task_profile": 0.3,
@@ -129,6 +131,9 @@ def _wish(situation: Situation) -> Any:
     if call == "repair":
         properties = situation.request.schema.get("properties", {})
         original = _original(situation.reading, properties)
+        if original is not None and _A_STEP <= set(properties):
+            # A tool chosen without a model would be called, with arguments that mean nothing.
+            return {**original, "tool": None, "arguments": None}
         if original is not None:
             return completed(situation.request.schema, original, situation.rng)
         call = next((call for name, call in _TELLING.items() if name in properties), call)
