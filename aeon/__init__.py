@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from aeon.result import RunResult
+    from aeon.tools.function import tool
+    from aeon.tools.registry import Tool
 
 __all__ = [
     "Aeon",
@@ -28,10 +30,17 @@ __all__ = [
     "PlanError",
     "ProviderError",
     "RunResult",
+    "Tool",
     "ValidationError",
+    "tool",
 ]
 
-_HOMES = {"Aeon": "aeon.api", "RunResult": "aeon.result"}
+_HOMES = {
+    "Aeon": "aeon.api",
+    "RunResult": "aeon.result",
+    "Tool": "aeon.tools.registry",
+    "tool": "aeon.tools.function",
+}
 
 
 def __getattr__(name: str) -> Any:
