@@ -217,8 +217,8 @@ def test_the_runs_of_the_prompts_page_are_the_sums_of_their_calls() -> None:
     told = {row[0][0]: [int(number) for number in row[2:]] for row in cells if re.match(r"[A-D]: ", row[0])}
     calls = [row for row in cells if any("→" in cell for cell in row)]
     for run, name in enumerate("ABCD", start=3):
-        sent = [(row, *pair.split("→")) for row in calls for pair in row[run].split(", ") if pair]
-        sizes = [(1, int(row[1]), int(user), int(row[2]), int(answer)) for row, user, answer in sent]
+        sent = [(row, pair.partition("→")) for row in calls for pair in row[run].split(", ") if pair]
+        sizes = [(1, int(row[1]), int(user), int(row[2]), int(answer)) for row, (user, _, answer) in sent]
         assert [sum(column) for column in zip(*sizes, strict=True)] == told[name]
 
 
