@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -47,13 +47,14 @@ def write(result: RunResult, directory: Path) -> None:
     directory = Path(directory)
     answer = result.answer if result.answer.endswith("\n") or not result.answer else result.answer + "\n"
     failed: dict[str, ArtefactError] = {}
-    for name, data in (
+    contents: tuple[tuple[str, Callable[[], bytes]], ...] = (
         (ANSWER, lambda: answer.encode("utf-8", "backslashreplace")),
         (HISTORY, lambda: _document(result.history.model_dump(mode="json"))),
         (RESULT, lambda: _document(_without_history(result))),
-    ):
+    )
+    for name, content in contents:
         try:
-            _replace(directory / name, data())
+            _replace(directory / name, content())
         except ArtefactError as error:
             failed[name] = error
     if failed:

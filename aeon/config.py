@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +27,7 @@ from aeon.cli.settings import InteractionSettings, ProgressSettings
 from aeon.config_literal import literal_overrides
 from aeon.convergence.models import ConvergenceSettings
 from aeon.errors import ConfigError
-from aeon.kernel.settings import AnswerSettings, ExecutionSettings, LimitSettings, ModeSettings, RefinementSettings
+from aeon.kernel.settings import AnswerSettings, ExecutionSettings, LimitSettings, ModeSettings
 from aeon.llm.settings import (
     AutoProvider,
     OpenAIProvider,
@@ -39,6 +40,7 @@ from aeon.llm.settings import (
 )
 from aeon.memory.settings import MemorySettings
 from aeon.observability.settings import ObservabilitySettings
+from aeon.plan.settings import RefinementSettings
 from aeon.store.settings import StoreSettings
 from aeon.tools.settings import ToolSettings
 from aeon.values import Value
@@ -105,8 +107,16 @@ def settings_from(cfg: DictConfig) -> Settings:
 
 
 def environment(directory: Path | None = None) -> Mapping[str, str]:
-    """The process environment, after a `.env` file in `directory` (the current one) has filled in what is not set."""
-    load_dotenv((directory or Path.cwd()) / ".env", override=False)
+    """The process environment, after a `.env` file in `directory` (the current one) has filled in what is not set.
+
+    Raises ConfigError when that file cannot be read.
+    """
+    path = (directory or Path.cwd()) / ".env"
+    if path.is_file() or path.is_fifo():
+        try:
+            load_dotenv(stream=StringIO(config_files.dotenv_text(path)), override=False)
+        except ValueError as error:
+            raise ConfigError(f"{path}: {error}") from None
     return os.environ
 
 

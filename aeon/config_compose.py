@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+import yaml
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
@@ -70,6 +71,8 @@ def compose(
         for _ in range(len(given) + 1):
             try:
                 return hydra.compose(config_name, given, return_hydra_config=with_hydra)
+            except (yaml.YAMLError, UnicodeDecodeError) as error:
+                raise composition_error(error) from None
             except ValueError as error:
                 raise not_an_option(error, _parsed(given)) from None
             except _HYDRA_ERRORS as error:

@@ -100,6 +100,19 @@ def json_schema(path: Path) -> dict[str, Any]:
     return schema
 
 
+def dotenv_text(path: Path) -> str:
+    """The text of a `.env` file. ConfigError names the line that is not UTF-8; never what is in it: it holds keys."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: not UTF-8 text", hint="Convert it to UTF-8.") from None
+
+
 def _pointer(error: SchemaError) -> str:
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error.absolute_path)
 

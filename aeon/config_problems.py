@@ -6,8 +6,11 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from pathlib import Path
+from traceback import walk_tb
 from typing import Any, get_args
 
+import yaml
 from hydra.core.override_parser.types import Override
 from hydra.errors import MissingConfigException, OverrideParseException
 from pydantic import BaseModel
@@ -15,6 +18,7 @@ from pydantic import ValidationError as PydanticError
 from pydantic_core import ErrorDetails
 
 from aeon.errors import ConfigError
+from aeon.located_yaml import LocatedYaml
 
 _SHOWN = 80
 _AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.+)'")
@@ -35,6 +39,8 @@ def as_config_error(error: PydanticError, root: type[BaseModel], values: Mapping
 
 def composition_error(error: Exception) -> ConfigError:
     """What Hydra says when it cannot compose, without its own advice about structs and appending."""
+    if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
+        return _unreadable(error)
     if isinstance(error, OverrideParseException):
         return ConfigError(
             f"{error.override}: this override cannot be read ({_first_line(error)})",
@@ -71,6 +77,27 @@ def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
         yield path
         for model in _models(field.annotation):
             yield from known_paths(model, f"{path}.")
+
+
+def _unreadable(error: yaml.YAMLError | UnicodeDecodeError) -> ConfigError:
+    """Which file Hydra could not read, and which line of it: the same as for any YAML file of the person's."""
+    path = _file_read(error)
+    if path is None:
+        return ConfigError(f"a configuration file cannot be read: {error}")
+    try:
+        LocatedYaml(path)
+    except ConfigError as problem:
+        return problem
+    mark = getattr(error, "problem_mark", None)
+    where = f"{path}:{mark.line + 1}" if mark else str(path)
+    return ConfigError(f"{where}: not YAML: {getattr(error, 'problem', None) or error}")
+
+
+def _file_read(error: yaml.YAMLError | UnicodeDecodeError) -> Path | None:
+    """The file whose reading failed; a decoding error does not say, but Hydra's function that opened it knows."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    named = [frame.f_locals.get("full_path") for frame in frames if frame.f_code.co_name == "load_config"]
+    return next((Path(name) for name in reversed(named) if isinstance(name, str)), None)
 
 
 def _missing_option(error: MissingConfigException) -> ConfigError:

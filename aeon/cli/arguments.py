@@ -67,9 +67,18 @@ def parse(arguments: Sequence[str]) -> Arguments:
 def _text(key: str, argument: str) -> str:
     """The text that an argument stands for; arguments come as bytes, which may be anything."""
     if key == "task" and argument == STANDARD_INPUT:
-        return decoded(sys.stdin.buffer.read(), "standard input")
+        return decoded(_standard_input(), "standard input")
     try:
         data = os.fsencode(argument)
     except UnicodeEncodeError:
         return argument
     return decoded(data, key)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise ConfigError("task=-: standard input is closed", hint='Pipe the task in, or give it as task="...".')
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise ConfigError(f"task=-: standard input cannot be read: {error.strerror}") from None

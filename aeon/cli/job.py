@@ -14,10 +14,10 @@ from omegaconf import DictConfig
 from aeon.api import Aeon
 from aeon.cli.ask import approve, ask, at_terminal
 from aeon.cli.interrupt import interruptible
-from aeon.cli.output import ending, say, write_answer
+from aeon.cli.output import ending, report, say, write_answer
 from aeon.cli.progress import progress_for
 from aeon.cli.progress_view import one_line
-from aeon.cli.status import INTERRUPTED, guarded, write_status
+from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.config import environment, read_inputs, read_task, settings_from
 from aeon.errors import ArtefactError, ConfigError
 
@@ -66,7 +66,7 @@ def run_job(job: Prepared, directory: Path) -> int:
     for warning in job.aeon.warnings:
         say(f"Warning: {warning}")
     lost: list[str] = []
-    unwritten: ArtefactError | None = None
+    unwritten: list[ArtefactError] = []
     # A live picture would paint over the question.
     may_ask = asks or "ask" in settings.tools.approval.values()
     shown = "plain" if may_ask and settings.progress.kind != "none" else settings.progress.kind
@@ -85,14 +85,18 @@ def run_job(job: Prepared, directory: Path) -> int:
         except ArtefactError as error:
             if error.result is None:
                 raise
-            result, unwritten = error.result, error
+            result = error.result
+            unwritten.append(error)
     for warning in lost:
         say(f"Warning: {warning}")
     for advisory in result.advisories if shown == "none" else ():
         if advisory.kind in TOOL_WARNINGS:
             say(f"Warning: {one_line(advisory.message)}")
-    write_answer(result, settings.output)
+    try:
+        write_answer(result, settings.output)
+    except ArtefactError as error:
+        unwritten.append(error)
     say(ending(result, directory))
-    if unwritten is not None:
-        raise unwritten
-    return result.exit_status
+    for error in unwritten:
+        report(error)
+    return FAILED if unwritten else result.exit_status

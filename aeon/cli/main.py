@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 
-from aeon.cli.output import tolerant
+from aeon.cli.output import occupied, tolerant
 from aeon.cli.status import DONE, guarded
 
 COMMANDS: Mapping[str, str] = {
@@ -29,10 +29,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     went wrong is said on standard error; a traceback is shown only when HYDRA_FULL_ERROR is set.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    occupied()
     tolerant(sys.stdout, sys.stderr)
     if given == ["--version"]:
-        print(f"aeon-engine {version('aeon-engine')}")
-        return DONE
+        return guarded(_version)
     command = COMMANDS.get(given[0]) if given else None
     rest = given[1:] if command else given
     return guarded(lambda: int(import_module(command or _RUN).main(rest)))
+
+
+def _version() -> int:
+    print(f"aeon-engine {version('aeon-engine')}")
+    return DONE

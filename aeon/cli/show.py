@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import yaml
 from hydra._internal.utils import _run_hydra, get_args_parser
 from hydra.errors import HydraException
 from hydra.version import setbase
@@ -22,9 +23,9 @@ def _nothing(_cfg: DictConfig) -> None:
 
 def show(given: Arguments) -> int:
     """Let Hydra show it, on standard output; it may leave with status 0. ConfigError for what cannot be composed."""
-    flags = given.flags
-    if given.config_dir is not None:
-        flags.config_path, flags.config_dir = str(given.config_dir), str(packaged_config_dir())
+    flags, own = given.flags, given.config_dir
+    if own is not None:
+        flags.config_path, flags.config_dir = str(own), str(packaged_config_dir())
     setbase(HYDRA_VERSION_BASE)
     try:
         with full_errors():
@@ -35,9 +36,9 @@ def show(given: Arguments) -> int:
                 config_path=str(packaged_config_dir()),
                 config_name=CONFIG_NAME,
             )
-    except (HydraException, OmegaConfBaseException, ValueError) as error:
+    except (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError) as error:
         # Validation knows the nearest key; Hydra does not.
         plain = config_compose.without_sweeps(given.overrides)
-        settings_from(config_compose.compose(plain, given.config_dir, config_name=given.config_name))
+        settings_from(config_compose.compose(plain, own, config_name=given.config_name))
         raise composition_error(error) from error
     return DONE

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from aeon.cli.output import report, say
+from aeon.cli.output import report, say, undelivered
 from aeon.errors import AeonError, ConfigError
 
 DONE, FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -26,6 +26,20 @@ def guarded(program: Callable[[], int]) -> int:
     AeonError is reported with its hint: 2 when it is a ConfigError, else 1; any other exception is 1. A traceback is
     shown only when the person has set HYDRA_FULL_ERROR.
     """
+    status = _status_of(program)
+    error = undelivered()
+    return status if error is None else status or _unread(error)
+
+
+def _unread(error: OSError) -> int:
+    """The status of a program whose output nobody could read; a reader that has gone away (`| head`) has read it."""
+    if isinstance(error, BrokenPipeError):
+        return DONE
+    say(f"Error: standard output cannot be written: {error.strerror}")
+    return FAILED
+
+
+def _status_of(program: Callable[[], int]) -> int:
     try:
         return program()
     except SystemExit as end:
@@ -38,6 +52,8 @@ def guarded(program: Callable[[], int]) -> int:
         report(error)
         return USAGE if isinstance(error, ConfigError) else FAILED
     except Exception as error:
+        if isinstance(error, OSError) and (unread := undelivered(error)) is not None:
+            return _unread(unread)
         _trace()
         say(f"Error: Aeon failed unexpectedly: {type(error).__name__}: {error}")
         say("HYDRA_FULL_ERROR=1 in the environment shows where.")

@@ -27,7 +27,8 @@ class FullFrom:
 
 
 def test_a_journal_that_cannot_be_written_is_given_up_and_that_is_told_once() -> None:
-    journal, told = FullFrom(3, closing=True), []
+    told: list[str] = []
+    journal = FullFrom(3, closing=True)
     kept = Expendable(journal, told.append)
     for recorded in realistic_run():
         kept(recorded)
