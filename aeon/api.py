@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import platform
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -32,14 +30,12 @@ from aeon.plan.models import Plan
 from aeon.plan.workflow import Workflow
 from aeon.refinement.refiner import Ask
 from aeon.rehearsal import Rendered
-from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport
+from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, versions
 from aeon.tools.invoke import Approve
 from aeon.tools.registry import Tool
 from aeon.wiring import Process
 
 _log = logging.getLogger("aeon")
-
-DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", "pydantic")
 
 
 class Aeon:
@@ -291,14 +287,3 @@ def _ttl(state: RunState) -> TTLReport:
 def sha256(text: str) -> str:
     """SHA-256 of a text's UTF-8 bytes, hex."""
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def versions() -> dict[str, str]:
-    """The versions of Python, Aeon and what it stands on."""
-    found = {"python": platform.python_version()}
-    for name in DISTRIBUTIONS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found

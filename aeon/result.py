@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
 
 from pydantic import Field
@@ -19,6 +21,7 @@ from aeon.plan.models import FollowUpQuestion, RefusedAction
 from aeon.supervisor.models import RepairRecord
 from aeon.values import Value
 
+DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", "pydantic")
 SIMULATED_LINE = "[SIMULATED: no model was called]"
 
 
@@ -120,3 +123,14 @@ class RunResult(Value):
         if self.converged or self.termination_reason == "completed":
             return 0
         return {"failed": 1, "interrupted": 130}.get(self.termination_reason, 3)
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python, Aeon and what it stands on."""
+    found = {"python": platform.python_version()}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
