@@ -4,7 +4,7 @@ AeonError
 ├── ConfigError                 what the person gave cannot be used: exit 2, before any model call
 │   ├── TaskTextError           the task text is empty or not valid Unicode
 │   ├── PromptError             a template is missing, broken, or names a variable that its call does not have
-│   └── SchemaFileError         a schema file is missing or is not a schema
+│   └── SchemaFileError         a schema file is missing, is not a schema, or does not fit its call
 ├── LLMError                    a model call failed
 │   ├── ProviderError           the provider did not answer
 │   │   ├── ConnectionFailed      retryable: not reachable, connection reset, timed out
@@ -61,7 +61,7 @@ class PromptError(ConfigError):
 
 
 class SchemaFileError(ConfigError):
-    """A schema file is missing or is not a JSON Schema; the message names its file and line or pointer."""
+    """A schema file is missing, is no JSON Schema, or does not fit its call; named with its line or JSON pointer."""
 
 
 class LLMError(AeonError):

@@ -113,7 +113,10 @@ class StructuredCaller:
             self._emit(events.CycleFinished(site=site, call=name, error=failure, message=message), site)
 
     def _answer(self, request: LLMRequest, validator: Validator, parse: Callable[[Any], T], tools: Sequence[Any]) -> T:
-        answered = exchange(self._llm, request, validator, parse, emit=self._emit)
+        def read(answer: Any) -> T:
+            return parse(self._schemas.readable(request.call, answer))
+
+        answered = exchange(self._llm, request, validator, read, emit=self._emit)
         if not answered.errors:
             return cast(T, answered.value)
         try:
@@ -122,7 +125,7 @@ class StructuredCaller:
                 request.schema,
                 errors=answered.errors,
                 call=request.call,
-                parse=parse,
+                parse=read,
                 validator=validator,
                 strict=request.strict,
                 tools=tools,

@@ -2,7 +2,8 @@
 
 The file is the contract. On the wire it goes without `$schema` and `$id`, with the names of the tools and of the custom
 criteria as enums, and with a person's own schema in the place that is kept for it; locally it is validated as it stands
-in the file.
+in the file. A person's file must ask for all that the packaged one asks for (`aeon.llm.schema_fit`); what it asks for
+beyond that, a place to think for instance, is asked of the model and dropped before the answer is read.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from jsonschema.protocols import Validator
 from aeon.errors import SchemaFileError
 from aeon.llm.interface import CallName
 from aeon.llm.json_schema import bare, changed_at, check_schema, embedded, rebuilt
+from aeon.llm.schema_fit import extras, known, misfits, without_demands
 from aeon.llm.strict import strict_violations
 from aeon.resources import resource_root
 
@@ -58,6 +60,7 @@ class SchemaLibrary:
         self._wires: dict[tuple[CallName, tuple[str, ...] | None, tuple[str, ...], str | None], WireSchema] = {}
         self._validators: dict[tuple[CallName, str | None], Validator] = {}
         self._others: dict[str, Validator] = {}
+        self._extras: dict[CallName, dict[str, frozenset[str]]] = {}
 
     def wire(
         self,
@@ -83,11 +86,19 @@ class SchemaLibrary:
         return self._wires[key]
 
     def local(self, call: CallName, answer_schema: Mapping[str, Any] | None = None) -> Validator:
-        """The kept validator of the file's own form, with `answer_schema` as in `wire()`."""
+        """The kept validator of the file's own form, with `answer_schema` as in `wire()`.
+
+        What only a person's file asks for may be missing, and may be anything.
+        """
         key = (call, _key(answer_schema))
         if key not in self._validators:
-            self._validators[key] = Draft202012Validator(self._full(call, None, answer_schema))
+            schema, extra = self._full(call, None, answer_schema), self._extra(call)
+            self._validators[key] = Draft202012Validator(without_demands(schema, extra) if extra else schema)
         return self._validators[key]
+
+    def readable(self, call: CallName, answer: Any) -> Any:
+        """A valid answer without what only a person's file asks for."""
+        return known(answer, _packaged(call)) if self._extra(call) else answer
 
     def validator(self, schema: Mapping[str, Any]) -> Validator:
         """The kept validator of any schema. Raises SchemaFileError when it is not one."""
@@ -110,10 +121,36 @@ class SchemaLibrary:
         return total.hexdigest()
 
     def check(self) -> None:
-        """Load every file. Raises SchemaFileError for the first that cannot be used."""
+        """Load every file. Raises SchemaFileError for the first that cannot be used.
+
+        A file that differs from the packaged one must be within the strict subset and have, at every place, all the
+        properties of the packaged one in the same types; every place where it has not is named by its JSON pointer.
+        """
         for call in CALLS:
+            self._check_fit(call)
             self.local(call)
             self.wire(call, tools=())
+
+    def _check_fit(self, call: CallName) -> None:
+        schema, packaged = bare(self._document(call)), _packaged(call)
+        if schema == packaged:
+            return
+        problems = strict_violations(schema) or misfits(schema, packaged)
+        if problems:
+            path = self._path(call)
+            raise SchemaFileError(
+                "\n".join(f"{path}#{problem.removeprefix('(root)')}" for problem in problems),
+                hint="It may allow less than the packaged file, and may ask for more, but it must ask for all that "
+                f"{resource_root() / 'schemas' / path.name} asks for, within OpenAI's strict subset.",
+            )
+
+    def _extra(self, call: CallName) -> dict[str, frozenset[str]]:
+        if call not in CALLS:
+            return {}
+        if call not in self._extras:
+            schema, packaged = bare(self._document(call)), _packaged(call)
+            self._extras[call] = {} if schema == packaged else extras(schema, packaged)
+        return self._extras[call]
 
     def _full(
         self, call: CallName, tools: Sequence[str] | None, answer_schema: Mapping[str, Any] | None
@@ -144,6 +181,11 @@ class SchemaLibrary:
                 raise SchemaFileError(f'{path}#/type: must be "object": the answer to a call is an object')
             self._documents[call] = document
         return self._documents[call]
+
+
+@cache
+def _packaged(call: CallName) -> dict[str, Any]:
+    return bare(packaged_schemas()._document(call))
 
 
 @cache

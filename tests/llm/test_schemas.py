@@ -33,8 +33,8 @@ PLAN = {
 WORK = {
     "type": "object",
     "additionalProperties": False,
-    "required": ["step_output", "reason"],
-    "properties": {"step_output": {"type": "string"}, "reason": {"$ref": "#/$defs/item"}},
+    "required": ["step_output", "clarity_reason"],
+    "properties": {"step_output": {"type": "string"}, "clarity_reason": {"$ref": "#/$defs/item"}},
     "$defs": {"item": {"type": ["string", "null"]}},
 }
 ANSWER = {
@@ -131,8 +131,8 @@ def test_the_answers_schema_takes_the_place_of_the_output_with_its_definitions(w
 
 def test_the_answers_schema_holds_locally_too(write: Write) -> None:
     validator = write(step=WORK).local("step", ANSWER)
-    assert validator.is_valid({"step_output": {"rows": [1], "first": "x"}, "reason": None})
-    errors = validator.iter_errors({"step_output": {"rows": ["x"], "first": 1}, "reason": None})
+    assert validator.is_valid({"step_output": {"rows": [1], "first": "x"}, "clarity_reason": None})
+    errors = validator.iter_errors({"step_output": {"rows": ["x"], "first": 1}, "clarity_reason": None})
     assert sorted(error.json_path for error in errors) == ["$.step_output.first", "$.step_output.rows[0]"]
 
 
@@ -140,8 +140,8 @@ def test_null_stays_allowed_where_the_file_allows_it(write: Write) -> None:
     nullable = {**WORK, "properties": {**WORK["properties"], "step_output": {"type": ["string", "null"]}}}  # type: ignore[dict-item]
     library = write(step=nullable)
     assert library.wire("step", answer_schema=ANSWER).strict
-    assert library.local("step", ANSWER).is_valid({"step_output": None, "reason": None})
-    assert not library.local("step", ANSWER).is_valid({"step_output": "x", "reason": None})
+    assert library.local("step", ANSWER).is_valid({"step_output": None, "clarity_reason": None})
+    assert not library.local("step", ANSWER).is_valid({"step_output": "x", "clarity_reason": None})
 
 
 def test_a_recursive_answer_schema_is_sent_loosely_and_checked_locally(write: Write) -> None:
@@ -154,8 +154,8 @@ def test_a_recursive_answer_schema_is_sent_loosely_and_checked_locally(write: Wr
     library = write(step=WORK)
     assert not library.wire("step", answer_schema=tree).strict
     validator = library.local("step", tree)
-    assert validator.is_valid({"step_output": {"children": [{"children": []}]}, "reason": None})
-    assert not validator.is_valid({"step_output": {"children": [{"children": [1]}]}, "reason": None})
+    assert validator.is_valid({"step_output": {"children": [{"children": []}]}, "clarity_reason": None})
+    assert not validator.is_valid({"step_output": {"children": [{"children": [1]}]}, "clarity_reason": None})
 
 
 @pytest.mark.parametrize("loose", [{"type": "object"}, {"type": "string", "minLength": 2}, {}, {"type": "array"}])
