@@ -172,12 +172,13 @@ class Supervisor:
             "step_id": step.step_id,
             "description": step.description,
             "tool": step.tool,
-            "arguments": step.arguments,
+            "arguments": None if step.arguments is None else json.dumps(step.arguments, ensure_ascii=False),
         }
+        missing = step.errors or ("it names no registered tool",)
         repaired = self.repair_json(
             json.dumps(wrong, ensure_ascii=False),
             step_schema(names),
-            errors=[FieldError("/tool", message) for message in step.errors],
+            errors=[FieldError("/tool", message) for message in missing],
             call="step",
             parse=lambda answer: tool_of(step, answer, names),
             tools=registry.describe(),
