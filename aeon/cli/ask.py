@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
+import select
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from aeon.cli.output import say
 from aeon.cli.progress_view import one_line
+from aeon.errors import StopRequested
 from aeon.plan.models import FollowUpQuestion
 from aeon.tools.registry import Tool
+
+Stopping = Callable[[], bool]
+_MOMENT = 0.1
+
+
+def _never() -> bool:
+    return False
 
 
 def at_terminal() -> bool:
@@ -18,17 +28,43 @@ def at_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def approve(tool: Tool, arguments: Mapping[str, Any]) -> bool:
-    """Ask whether a tool may be called; anything but y or yes is no."""
+def approve(tool: Tool, arguments: Mapping[str, Any], stopping: Stopping = _never) -> bool:
+    """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested as `_line`."""
     say(f"\nTool {tool.name}: {one_line(tool.description)}")
     say(f"  Arguments: {one_line(json.dumps(dict(arguments), ensure_ascii=False))}")
     say("  May it be called? [y/N]")
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return _line(stopping).strip().lower() in ("y", "yes")
 
 
-def ask(question: FollowUpQuestion) -> str | None:
-    """Put a question and wait for a line; None, which keeps the assumption, for an empty one or no more input."""
+def ask(question: FollowUpQuestion, stopping: Stopping = _never) -> str | None:
+    """Put a question and wait for a line; None, which keeps the assumption, for an empty one or no more input.
+
+    When the run is asked to stop, the assumption is kept too: the run ends at its next boundary with what it has.
+    """
+    if stopping():
+        return None
     say(f"\nQuestion: {one_line(question.question)}")
     say(f"  Assumed meanwhile: {one_line(question.assumption)}")
     say("  Your answer (Enter keeps the assumption):")
-    return sys.stdin.readline().strip() or None
+    with suppress(StopRequested):
+        return _line(stopping).strip() or None
+    return None
+
+
+def _line(stopping: Stopping) -> str:
+    """A line of standard input. Raises StopRequested when `stopping` says so before there is one.
+
+    A read goes on when a signal handler has run, so Ctrl-C is looked for in between.
+    """
+    while not _readable():
+        if stopping():
+            raise StopRequested("the run was asked to stop")
+    return sys.stdin.readline()
+
+
+def _readable() -> bool:
+    """Whether a line is there, after a moment; what cannot be waited for (no descriptor, Windows) is simply read."""
+    try:
+        return bool(select.select([sys.stdin], [], [], _MOMENT)[0])
+    except (OSError, ValueError):
+        return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
@@ -71,6 +72,10 @@ def run_job(job: Prepared, directory: Path) -> int:
     may_ask = asks or "ask" in settings.tools.approval.values()
     shown = "plain" if may_ask and settings.progress.kind != "none" else settings.progress.kind
     with job.aeon, interruptible() as control, progress_for(shown, sys.stderr, os.environ) as progress:
+
+        def stopping() -> bool:
+            return control.stop_requested
+
         try:
             result = job.aeon.run(
                 job.task,
@@ -78,8 +83,8 @@ def run_job(job: Prepared, directory: Path) -> int:
                 directory=directory,
                 observers=[progress],
                 control=control,
-                ask=ask if asks else None,
-                approve=approve if asks or at_terminal() else None,
+                ask=partial(ask, stopping=stopping) if asks else None,
+                approve=partial(approve, stopping=stopping) if asks or at_terminal() else None,
                 warn=lost.append,
             )
         except ArtefactError as error:
@@ -97,6 +102,6 @@ def run_job(job: Prepared, directory: Path) -> int:
     except ArtefactError as error:
         unwritten.append(error)
     say(ending(result, directory))
-    for error in unwritten:
-        report(error)
+    for problem in unwritten:
+        report(problem)
     return FAILED if unwritten else result.exit_status

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -132,7 +133,8 @@ def _plan(request: _Request) -> _Made:
             stream.emit(
                 RunStarted(run_id=uuid4().hex[:12], task=request.task, provider=provider.kind, synthetic=synthetic)
             )
-            kernel = wiring.orchestrator(shared, request.inputs, stream, control, ask if asks else None)
+            put = partial(ask, stopping=lambda: control.stop_requested) if asks else None
+            kernel = wiring.orchestrator(shared, request.inputs, stream, control, put)
             return _made(kernel, request.task, synthetic)
 
 
