@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -66,11 +66,22 @@ def compose(
     A key that does not exist is composed nevertheless, so that validation can report it together with every other
     problem. `with_hydra` keeps Hydra's own part. Raises ConfigError for everything Hydra refuses.
     """
-    given = list(overrides)
+    return compose_adding(overrides, config_dir, config_name=config_name, with_hydra=with_hydra)[0]
+
+
+def compose_adding(
+    overrides: Sequence[str] = (),
+    config_dir: str | Path | None = None,
+    *,
+    config_name: str = CONFIG_NAME,
+    with_hydra: bool = False,
+) -> tuple[DictConfig, frozenset[str]]:
+    """The same, with the keys that had to be added: Hydra itself wants these overrides from `adding`."""
+    given, added = list(overrides), set[str]()
     with _hydra_in(config_dir):
         for _ in range(len(given) + 1):
             try:
-                return hydra.compose(config_name, given, return_hydra_config=with_hydra)
+                return hydra.compose(config_name, given, return_hydra_config=with_hydra), frozenset(added)
             except (yaml.YAMLError, UnicodeDecodeError) as error:
                 raise composition_error(error) from None
             except ValueError as error:
@@ -79,8 +90,18 @@ def compose(
                 index = _position_of_unknown_key(str(error), given)
                 if index is None:
                     raise composition_error(error) from None
+                added.add(_key(given[index]))
                 given[index] = f"++{given[index]}"
     raise ConfigError("the overrides cannot be composed")
+
+
+def adding(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
+    """The overrides, those of `keys` in the form (`++`) in which Hydra takes a key that it does not know."""
+    return [f"++{text}" if _key(text) in keys else text for text in overrides]
+
+
+def _key(override: str) -> str:
+    return override.partition("=")[0]
 
 
 def sweep_jobs(

@@ -41,15 +41,15 @@ def main(arguments: Sequence[str]) -> int:
         return show(given)
     os.environ[RUN_ID] = secrets.token_hex(4)
     plain = config_compose.without_sweeps(given.overrides)
-    whole = _composed(given, plain, with_hydra=True)
+    whole, added = _composed(given, plain, with_hydra=True)
     if given.flags.multirun or whole.hydra.mode == RunMode.MULTIRUN:
-        return _multirun(given, whole)
+        return _multirun(given, whole, added)
     if len(plain) < len(given.overrides):
-        whole = _composed(given, given.overrides, with_hydra=True)
-    return _single(given, whole)
+        whole, added = _composed(given, given.overrides, with_hydra=True)
+    return _single(given, whole, added)
 
 
-def _single(given: Arguments, whole: DictConfig) -> int:
+def _single(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
     job = prepared(whole)
     directory = claimed_run(whole)
 
@@ -57,33 +57,46 @@ def _single(given: Arguments, whole: DictConfig) -> int:
         # Hydra prints the overrides, task and all, for a job that raises.
         return guarded(lambda: run_job(job, directory))
 
-    ended = _start(given, "hydra.run.dir", directory, RunMode.RUN, run)
+    overrides = _overrides(given, added, "hydra.run.dir", directory)
+    ended = _start(given, overrides, directory, RunMode.RUN, run)
     return int(ended.return_value)
 
 
-def _multirun(given: Arguments, whole: DictConfig) -> int:
+def _multirun(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
     # Another sweeper draws its values as it goes; each of its jobs checks itself.
     if whole.hydra.sweeper.get("_target_") == _BASIC_SWEEPER:
         params = dict(whole.hydra.sweeper.params or {})
         for overrides in config_compose.sweep_jobs(given.overrides, params, given.config_dir):
-            prepared(_composed(given, overrides)).aeon.close()
+            job, keys = _composed(given, overrides)
+            prepared(job).aeon.close()
+            added |= keys
     directory = claimed_sweep(whole)
-    _start(given, "hydra.sweep.dir", directory, RunMode.MULTIRUN, sweep_job)
+    overrides = _overrides(given, added, "hydra.sweep.dir", directory)
+    _start(given, overrides, directory, RunMode.MULTIRUN, sweep_job)
     return worst(read_statuses(directory))
 
 
-def _composed(given: Arguments, overrides: Sequence[str], *, with_hydra: bool = False) -> DictConfig:
-    return config_compose.compose(overrides, given.config_dir, config_name=given.config_name, with_hydra=with_hydra)
+def _composed(
+    given: Arguments, overrides: Sequence[str], *, with_hydra: bool = False
+) -> tuple[DictConfig, frozenset[str]]:
+    return config_compose.compose_adding(
+        overrides, given.config_dir, config_name=given.config_name, with_hydra=with_hydra
+    )
 
 
-def _start(given: Arguments, key: str, directory: Path, mode: RunMode, task: TaskFunction) -> Any:
+def _overrides(given: Arguments, added: frozenset[str], key: str, directory: Path) -> list[str]:
+    """What Hydra is told, so that it composes what has been checked, in the directory that has been claimed."""
+    return [*config_compose.adding(given.overrides, added), f"{key}={quoted(str(directory))}"]
+
+
+def _start(given: Arguments, overrides: Sequence[str], directory: Path, mode: RunMode, task: TaskFunction) -> Any:
     """Hand over to Hydra, as `hydra.main` would, but with its errors raised and what the job returned given back."""
-    overrides = [*given.overrides, f"{key}={quoted(str(directory))}", f"hydra.mode={mode.name}"]
+    told = [*overrides, f"hydra.mode={mode.name}"]
     setbase(config_compose.HYDRA_VERSION_BASE)
     try:
         hydra = Hydra.create_main_hydra2("aeon", config_compose.search_path(given.config_dir))
         start = hydra.multirun if mode == RunMode.MULTIRUN else hydra.run
-        return start(config_name=given.config_name, task_function=task, overrides=overrides)
+        return start(config_name=given.config_name, task_function=task, overrides=told)
     except (HydraException, OmegaConfBaseException) as error:
         raise composition_error(error) from error
     except OSError as error:

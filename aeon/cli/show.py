@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 import yaml
 from hydra._internal.utils import _run_hydra, get_args_parser
 from hydra.errors import HydraException
@@ -26,19 +28,27 @@ def show(given: Arguments) -> int:
     flags, own = given.flags, given.config_dir
     if own is not None:
         flags.config_path, flags.config_dir = str(own), str(packaged_config_dir())
-    setbase(HYDRA_VERSION_BASE)
     try:
-        with full_errors():
-            _run_hydra(
-                args=flags,
-                args_parser=get_args_parser(),
-                task_function=_nothing,
-                config_path=str(packaged_config_dir()),
-                config_name=CONFIG_NAME,
-            )
+        _show(flags)
     except (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError) as error:
-        # Validation knows the nearest key; Hydra does not.
+        # Validation knows the nearest key, and which keys may be added; Hydra does not.
         plain = config_compose.without_sweeps(given.overrides)
-        settings_from(config_compose.compose(plain, own, config_name=given.config_name))
-        raise composition_error(error) from error
+        whole, added = config_compose.compose_adding(plain, own, config_name=given.config_name)
+        settings_from(whole)
+        if not added:
+            raise composition_error(error) from error
+        flags.overrides = config_compose.adding(flags.overrides, added)
+        _show(flags)
     return DONE
+
+
+def _show(flags: argparse.Namespace) -> None:
+    setbase(HYDRA_VERSION_BASE)
+    with full_errors():
+        _run_hydra(
+            args=flags,
+            args_parser=get_args_parser(),
+            task_function=_nothing,
+            config_path=str(packaged_config_dir()),
+            config_name=CONFIG_NAME,
+        )

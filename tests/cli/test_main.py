@@ -246,3 +246,34 @@ def test_an_unexpected_failure_is_one_sentence_and_status_1(aeon: RunAeon, monke
     assert ended.status == 1
     assert "RuntimeError: out of paper" in ended.err
     assert "Traceback" not in ended.err
+
+
+TABLES = (
+    "provider.prices={gpt-5: {input: 1.0, output: 2.0}}",
+    "tools.approval={echo: never}",
+    "inputs={notes: 'of, mine'}",
+)
+
+
+@pytest.mark.parametrize("how", [(), ("-m", "hydra.sweep.dir=sweep", "ttl.base=9,10")])
+def test_keys_that_a_table_has_not_yet_are_added_without_a_plus(aeon: RunAeon, how: tuple[str, ...]) -> None:
+    ended = aeon("task=x", "provider=simulated", "progress=none", "output=json", *TABLES, *how)
+    results = [json.loads(line) for line in ended.out.splitlines()]
+    assert ended.status == 0
+    assert len(results) == (2 if how else 1)
+    for result in results:
+        assert result["configuration"]["provider"]["prices"]["gpt-5"]["output"] == 2.0
+        assert list(result["hashes"]["inputs"]) == ["notes"]
+
+
+def test_a_key_that_a_table_has_not_yet_can_be_swept_over(aeon: RunAeon) -> None:
+    ended = aeon("-m", "task=x", "tools.approval.echo=ask,never", "hydra.sweep.dir=sweep", "output=json", *QUIET)
+    found = [json.loads(line)["configuration"]["tools"]["approval"]["echo"] for line in ended.out.splitlines()]
+    assert found == ["ask", "never"]
+
+
+def test_what_is_shown_has_the_keys_that_a_run_would_have(aeon: RunAeon) -> None:
+    ended = aeon("task=x", "provider=openai", "provider.extra_body.x=1", *TABLES, "--cfg", "job")
+    assert ended.status == 0
+    assert "x: 1" in ended.out
+    assert "notes: of, mine" in ended.out
