@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from aeon.events import CallAnswered, Recorded, RepairFinished, ToolCalled
-from aeon.kernel.state import LLMOutput
+from aeon.llm.models import LLMOutput
 
 
 class RunLog:

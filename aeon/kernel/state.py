@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
 from aeon.convergence.models import ConvergenceAssessment, PairStatus
+from aeon.llm.models import LLMOutput
 from aeon.plan.graph import answer_text
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction, RefusedAction, StepChange
 from aeon.supervisor.models import RepairRecord, SupervisorAssessment
@@ -229,15 +230,6 @@ class ExecutionHistory(Value):
     final_output: str = ""
     final_result: FinalResult
     overall_statistics: Statistics
-
-
-class LLMOutput(Value):
-    """One answer of the model as it came, a repair's too; `cycle` is 0 for the profile call."""
-
-    call: str
-    cycle: int
-    step_id: str | None = None
-    text: str
 
 
 class RunState(Value):

@@ -131,7 +131,7 @@ def _wish(situation: Situation) -> Any:
     if call == "repair":
         properties = situation.request.schema.get("properties", {})
         original = _original(situation.reading, properties)
-        if original is not None and _A_STEP <= set(properties):
+        if original is not None and set(properties) >= _A_STEP:
             # A tool chosen without a model would be called, with arguments that mean nothing.
             return {**original, "tool": None, "arguments": None}
         if original is not None:

@@ -1,0 +1,90 @@
+"""What is shown of tools, outputs and missing tools, in lines and in the picture."""
+
+from __future__ import annotations
+
+from aeon import events as e
+from aeon.cli.progress_lines import headline, step_rows
+from aeon.kernel.state import Advisory, AdvisoryKind
+from aeon.llm.interface import CallSite
+from aeon.plan.models import Plan, PlanStep, renumbered
+from aeon.tools.models import ToolResult
+from tests.cli.test_progress import Terminal, drawn, seen, shown_by
+from tests.observability.support import Story
+
+STEPS = renumbered(
+    (
+        PlanStep(step_id="sum", description="add", tool="calculator", arguments={}),
+        PlanStep(step_id="lost", description="look", tool="oracle"),
+        PlanStep(step_id="found", description="buy", tool="prices"),
+        PlanStep(step_id="say", description="say it", agent="llm"),
+    )
+)
+
+
+def told(reason: str = "completed", step_id: str = "sum") -> Story:
+    story = Story()
+    story.tell(e.RunStarted(run_id="r", task="t", provider="openai", synthetic=False))
+    story.tell(e.PlanMade(plan=Plan(goal="g", steps=STEPS), layers=1, expected_calls=3))
+    for step in STEPS:
+        ended = step.model_copy(update={"status": "complete", "step_output": f"gave {step.step_id}"})
+        story.tell(e.StepStarted(pass_number=1, cycle=1, step=step.model_copy(update={"status": "running"})))
+        if step.step_id in ("sum", "found"):
+            called(story, step.step_id, "calculator" if step.step_id == "sum" else "price")
+        story.tell(e.StepFinished(pass_number=1, cycle=1, step=ended))
+    advise(story, "fallback_step", "lost")
+    advise(story, "repaired_step", "found")
+    story.tell(e.RunFinished(termination_reason=reason, converged=False, passes=4, ttl_used=3, ttl_allocated=9))
+    return story
+
+
+def called(story: Story, step_id: str, tool: str, **failure: str) -> None:
+    result = ToolResult(tool=tool, arguments={"text": "\x1b[2J"}, output=1, text="1", seconds=0.1, **failure)
+    story.tell(e.ToolCalled(site=CallSite(pass_number=1), step_id=step_id, result=result))
+
+
+def advise(story: Story, kind: AdvisoryKind, step_id: str) -> None:
+    story.tell(e.AdvisoryRaised(advisory=Advisory(kind=kind, message="m", pass_number=1, step_id=step_id)))
+
+
+def test_every_step_is_shown_with_its_way_and_its_output() -> None:
+    assert step_rows(seen(told().told)) == [
+        ("sum", "complete  (tool calculator)  gave sum"),
+        ("lost", "complete  (model, in place of a missing tool)  gave lost"),
+        ("found", "complete  (tool price, repaired)  gave found"),
+        ("say", "complete  (model)  gave say"),
+    ]
+
+
+def test_the_picture_shows_tools_while_they_run_and_outputs_when_it_is_over() -> None:
+    story = told()
+    view = seen(story.told[:-1])
+    assert any("[tool calculator]" in line for line in drawn(view, 100))
+    assert any("2 tool calls" in line for line in drawn(view, 100))
+    last = shown_by("live", story.told, Terminal())
+    for output in ("gave sum", "gave lost", "gave found", "gave say"):
+        assert output in last
+    assert "Completed after 4 passes" in last
+
+
+def test_lines_tell_each_call_of_a_tool_and_nothing_steers_the_terminal() -> None:
+    story = told()
+    called(story, "sum", "calculator", error="broke", error_kind="raised")
+    text = shown_by("plain", story.told)
+    assert "tool  calculator sum  gave a result  0.1s" in text
+    assert "tool  calculator sum  failed (raised)  0.1s" in text
+    assert "\x1b" not in text
+
+
+def test_the_end_of_core_mode_is_said_in_its_own_words() -> None:
+    assert headline(seen(told().told)).startswith("Completed after")
+    assert headline(seen(told("step_failed").told)).startswith("Finished, but not every step is complete after")
+    assert headline(seen(told("ttl_expired").told)).startswith("Not completed: the TTL is spent after")
+    assert headline(seen(told("max_tokens").told)).startswith("Not completed: limits.max_tokens was reached after")
+
+
+def test_a_name_with_markup_in_it_is_shown_as_it_is() -> None:
+    story = Story()
+    step = PlanStep(step_id="[bold]x[/bold]", description="d", status="complete", step_output="o")
+    story.tell(e.RunStarted(run_id="r", task="t", provider="openai", synthetic=False))
+    story.tell(e.PlanMade(plan=Plan(goal="g", steps=(step,)), layers=1, expected_calls=1))
+    assert "[bold]x[/bold]" in shown_by("live", story.told, Terminal())
