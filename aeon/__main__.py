@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
+from collections.abc import Sequence
+from types import FrameType
 
-from aeon.cli.main import main
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit status (`aeon.cli.main.main`).
+
+    Ctrl-C while it is being loaded ends it as Ctrl-C at any other time: with 130 and no traceback.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    waiting = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if waiting:
+        signal.signal(signal.SIGINT, _leave)
+    from aeon.cli.main import main as program
+
+    if waiting:
+        signal.signal(signal.SIGINT, before)
+    return program(arguments)
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    """Nothing has begun that would have to be brought to an end."""
+    os.write(2, b"Interrupted.\n")
+    os._exit(_INTERRUPTED)
+
 
 if __name__ == "__main__":
     sys.exit(main())

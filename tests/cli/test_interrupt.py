@@ -86,3 +86,28 @@ def test_outside_the_main_thread_there_is_a_control_and_no_handler() -> None:
     thread.start()
     thread.join()
     assert seen == [(False, before)]
+
+
+INTERRUPTED_AT = """
+import os, runpy, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == where:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+where, sys.argv = sys.argv[1], ["aeon", "task=x", "provider=simulated", "progress=none"]
+{start}
+"""
+STARTS = ('runpy.run_module("aeon", run_name="__main__")', "from aeon.__main__ import main\nsys.exit(main())")
+
+
+@pytest.mark.parametrize("start", STARTS, ids=("module", "console-script"))
+@pytest.mark.parametrize("module", ["aeon.cli.main", "pydantic", "hydra", "omegaconf"])
+def test_ctrl_c_while_the_program_is_loaded_leaves_no_traceback(tmp_path: Path, module: str, start: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_AT.replace("{start}", start), module]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "Interrupted.\n")
+    assert list(tmp_path.iterdir()) == []
