@@ -20,7 +20,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateSyntaxError, Undefined, meta, nodes
+from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateSyntaxError, Undefined
 from jinja2.exceptions import TemplateNotFound, TemplatesNotFound
 from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -28,7 +28,7 @@ from pydantic import BaseModel
 
 from aeon.errors import PromptError
 from aeon.llm.interface import CallName, Message
-from aeon.llm.template_names import assigned, guarded, no_template, references
+from aeon.llm.template_names import TemplateNames, names_in, no_template
 from aeon.resources import resource_root
 
 Part = Literal["system", "user"]
@@ -111,6 +111,7 @@ class PromptLibrary:
         self._folders = _folders(directory, prompt_set)
         self._environment = _environment(self._folders)
         self._kept: dict[CallName, tuple[Template, Template]] = {}
+        self._names: dict[str, TemplateNames] = {}
 
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
         """The system and the user message of a call. PromptError, with file and line, when it cannot be rendered."""
@@ -194,9 +195,11 @@ class PromptLibrary:
                 return PromptError(f"{_shown(Path(frame.filename))}:{frame.lineno}: {message}")
         return PromptError(message)
 
-    def _parsed(self, name: str) -> nodes.Template:
-        self._template(name)
-        return self._environment.parse(self._path(name).read_text(encoding="utf-8"))
+    def _named_in(self, name: str) -> TemplateNames:
+        if name not in self._names:
+            self._template(name)
+            self._names[name] = names_in(self._environment.parse(self._path(name).read_text(encoding="utf-8")))
+        return self._names[name]
 
     def _reachable(self, name: str) -> set[str]:
         """A template and everything it refers to; everything there is, where it names a template only at run time."""
@@ -206,24 +209,25 @@ class PromptLibrary:
             if current in found or self._found(current) is None:
                 continue
             found.add(current)
-            for reference in meta.find_referenced_templates(self._parsed(current)):
-                waiting += self._environment.list_templates() if reference is None else [reference]
+            named = self._named_in(current)
+            waiting += [name for reference in named.references for name in reference.names]
+            waiting += self._environment.list_templates() if named.dynamic else []
         return found
 
     def _undeclared(self, name: str, known: frozenset[str], seen: frozenset[str] = frozenset()) -> Iterator[str]:
-        tree = self._parsed(name)
-        where = _shown(self._path(name))
-        known |= {*self._environment.globals, *assigned(tree)}
-        for variable in sorted(meta.find_undeclared_variables(tree) - known - guarded(tree)):
-            line = next((n.lineno for n in tree.find_all(nodes.Name) if n.name == variable), 1)
+        named, where = self._named_in(name), _shown(self._path(name))
+        known |= {*self._environment.globals, *named.assigned}
+        for variable, line in named.wanted.items():
+            if variable in known:
+                continue
             near = difflib.get_close_matches(variable, known, n=1)
             yield f"{where}:{line}: no variable {variable!r} here" + (f"; did you mean {near[0]!r}?" if near else "")
-        for choices, line, optional in references(tree):
-            reference = next((choice for choice in choices if self._found(choice) is not None), None)
-            if reference is not None and reference not in seen | {name}:
-                yield from self._undeclared(reference, known, seen | {name})
-            elif reference is None and not optional:
-                yield f"{where}:{line}: {no_template(choices)}"
+        for reference in named.references:
+            found = next((choice for choice in reference.names if self._found(choice) is not None), None)
+            if found is not None and found not in seen | {name}:
+                yield from self._undeclared(found, known, seen | {name})
+            elif found is None and not reference.optional:
+                yield f"{where}:{reference.line}: {no_template(reference.names)}"
 
     def _misnamed(self) -> Iterator[str]:
         """Files in the person's folders that no call would ever use."""

@@ -176,7 +176,8 @@ class SchemaLibrary:
     def _document(self, call: CallName) -> dict[str, Any]:
         if call not in self._documents:
             path = self._path(call)
-            document = read_schema(path)
+            packaged = self is not packaged_schemas() and path == packaged_schemas()._path(call)
+            document = packaged_schemas()._document(call) if packaged else read_schema(path)
             if document.get("type") != "object":
                 raise SchemaFileError(f'{path}#/type: must be "object": the answer to a call is an object')
             self._documents[call] = document

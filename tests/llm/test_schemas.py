@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from aeon.errors import SchemaFileError
+from aeon.llm.json_schema import flat_meta_schema
 from aeon.llm.schemas import CALLS, SchemaLibrary, packaged_schemas, read_schema, strict_violations
 from aeon.resources import resource_root
 from tests.support.strict_subset import violations
@@ -277,6 +278,42 @@ def test_every_packaged_schema_is_strict_on_the_wire(call: Any, tools: tuple[str
 def test_the_packaged_schemas_can_all_be_used() -> None:
     packaged_schemas().check()
     assert packaged_schemas() is packaged_schemas()
+
+
+ODD_VALUES = [
+    None,
+    True,
+    False,
+    -1,
+    1,
+    1.5,
+    "",
+    "(",
+    "integer",
+    [],
+    {},
+    ["a", "a"],
+    ["a"],
+    [1],
+    [{}],
+    {"a": 1},
+    {"a": []},
+]
+META = Draft202012Validator.META_SCHEMA["$id"]
+
+
+@pytest.mark.parametrize("keyword", sorted([*flat_meta_schema().schema["properties"], "unknown"]))
+def test_the_flat_meta_schema_has_the_verdict_of_the_published_one(keyword: str) -> None:
+    published = Draft202012Validator({"$ref": META}, format_checker=Draft202012Validator.FORMAT_CHECKER)
+    for value in [*ODD_VALUES, META, "#/$defs/a", "^a$", ["string", "null"], {"a": True}, {"a": ["b"]}]:
+        part = {keyword: value}
+        for schema in (part, {"properties": {"x": part}}, {"items": part}, {"anyOf": [part]}, {"$defs": {"x": part}}):
+            assert flat_meta_schema().is_valid(schema) == published.is_valid(schema), schema
+
+
+@pytest.mark.parametrize("schema", [True, False, None, 1, "x", [], {}])
+def test_the_flat_meta_schema_agrees_on_what_is_no_object(schema: Any) -> None:
+    assert flat_meta_schema().is_valid(schema) == Draft202012Validator({"$ref": META}).is_valid(schema)
 
 
 STRICT_STRING = {"type": "string"}
