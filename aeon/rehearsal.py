@@ -4,19 +4,19 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from aeon.adaptive.models import DEFAULT_PROFILE
 from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores, CriterionResult
-from aeon.errors import ConfigError, LLMError
+from aeon.errors import ConfigError, LLMError, PromptError
 from aeon.events import EventStream
 from aeon.execution.worker import Situation
 from aeon.llm.exchange import FieldError
 from aeon.llm.interface import CallName, LLMRequest, LLMResponse, Message
-from aeon.llm.prompts import PromptLibrary
+from aeon.llm.prompts import PromptLibrary, shown_path
 from aeon.memory.in_memory import InMemory
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
 from aeon.plan.triggers import pass_triggers
@@ -25,6 +25,11 @@ from aeon.supervisor.repair import Supervisor
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.validation.models import IssueLocation, SemanticValidationReport, ValidationIssue
 from aeon.wiring import Components, Process, components
+
+_GOAL = "Write the answer from the facts and the comparison"
+# Texts that no template has of itself.
+_SENTINEL_TASK = "Example task 3c1f9a0e: say what is asked."
+_SENTINEL_GOAL = "Example step 7b52d846: write what is asked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +71,27 @@ class _Recorder:
 
 
 def check(shared: Process) -> None:
-    """Try every template with its call's variables. Raises PromptError naming file and line."""
-    _rehearse(replace(shared, prompts=_Checking(shared.prompts)), "An example task.", {"example": "An example input."})
+    """Try every template with its call's variables.
+
+    Raises PromptError naming file and line, and naming the file of a prompt that does not show what its call is about:
+    the task, and to a worker the description of the step. A repair is about neither.
+    """
+    checking = replace(shared, prompts=_Checking(shared.prompts))
+    requests = _rehearse(checking, _SENTINEL_TASK, {"example": "An example input."}, _SENTINEL_GOAL)
+    problems = dict.fromkeys(_not_shown(shared.prompts, requests))
+    if problems:
+        raise PromptError("\n".join(problems), hint="A model that is not told what to do is paid for nothing.")
+
+
+def _not_shown(prompts: PromptLibrary, requests: Iterable[LLMRequest]) -> Iterator[str]:
+    task, goal = ("the task", "{{ task }}", _SENTINEL_TASK), ("the step", "{{ step.description }}", _SENTINEL_GOAL)
+    for request in requests:
+        text = "\n".join(message.content for message in request.messages)
+        needed = {"repair": (), "step": (task, goal), "tool_arguments": (task, goal)}.get(request.call, (task,))
+        for what, variable, sentinel in needed:
+            if sentinel not in text:
+                where = shown_path(prompts.responsible(request.call))
+                yield f"{where}: a prompt of the call {request.call!r} does not show {what}: {variable}"
 
 
 def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> Rendered:
@@ -81,13 +105,13 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
     return Rendered(request.call, system, user, request.schema, request.strict, files)
 
 
-def _rehearse(shared: Process, task: str, inputs: Mapping[str, str]) -> list[LLMRequest]:
+def _rehearse(shared: Process, task: str, inputs: Mapping[str, str], goal: str = _GOAL) -> list[LLMRequest]:
     """The requests of every call, in the order of a run."""
     recorder = _Recorder()
     memory = InMemory()
     memory.write("note", "An example memory.")
     parts = components(shared, recorder, inputs, EventStream(), memory)
-    for ask in _calls(parts, shared, task, recorder):
+    for ask in _calls(parts, shared, example_plan(task, goal), recorder):
         try:
             ask()
         except NotSent:
@@ -95,8 +119,9 @@ def _rehearse(shared: Process, task: str, inputs: Mapping[str, str]) -> list[LLM
     return recorder.requests
 
 
-def _calls(parts: Components, shared: Process, task: str, recorder: _Recorder) -> list[Callable[[], object]]:
-    plan, report, assessment = example_plan(task), example_report(), example_assessment()
+def _calls(parts: Components, shared: Process, plan: Plan, recorder: _Recorder) -> list[Callable[[], object]]:
+    task, report, assessment = plan.task, example_report(), example_assessment()
+    alone = plan.model_copy(update={"steps": (plan.steps[-1].model_copy(update={"dependencies": ()}),)})
     outputs, steps = current_outputs(plan.steps), list(plan.steps)
     criteria = shared.settings.convergence.criteria
     triggers = pass_triggers(plan, report.issues, assessment)
@@ -110,8 +135,10 @@ def _calls(parts: Components, shared: Process, task: str, recorder: _Recorder) -
         lambda: parts.validator.validate("plan", plan),
         lambda: parts.validator.validate("step", plan, [plan.steps[2]]),
         lambda: parts.planner.create_subplan(plan.steps[1], plan, 1),
+        lambda: _step(parts, alone),
         lambda: _step(parts, plan, ttl_remaining=3),
         lambda: _step(parts, plan),
+        lambda: _tool_step(with_tool, alone),
         lambda: _tool_step(with_tool, plan, ttl_remaining=3),
         lambda: _tool_step(with_tool, plan),
         lambda: parts.adaptive.update_task_profile(DEFAULT_PROFILE, True, list(report.issues), ["BLOCKED"], task),
@@ -154,8 +181,8 @@ EXAMPLE_TOOL = Tool(
 )
 
 
-def example_plan(task: str) -> Plan:
-    """A plan under way: one step complete, one BLOCKED, one pending."""
+def example_plan(task: str, goal: str = _GOAL) -> Plan:
+    """A plan under way: one step complete, one BLOCKED, one pending, whose description is `goal`."""
     return Plan(
         goal="An answer that the person can use as it stands.",
         task=task,
@@ -182,7 +209,7 @@ def example_plan(task: str) -> Plan:
             ),
             PlanStep(
                 step_id="answer",
-                description="Write the answer from the facts and the comparison",
+                description=goal,
                 dependencies=("gather", "compare"),
                 agent="llm",
             ),

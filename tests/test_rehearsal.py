@@ -98,7 +98,11 @@ def test_a_template_that_cannot_be_used_is_named_before_any_model_is_asked(
 @pytest.mark.parametrize(
     ("call", "variables"),
     [
-        ("step", "{{ step.incoming_context }}{{ previous_output }}{{ previous_reason }}{{ answer_schema }}"),
+        (
+            "step",
+            "{{ step.description }}{{ step.incoming_context }}{{ previous_output }}"
+            "{{ previous_reason }}{{ answer_schema }}",
+        ),
         ("convergence", "{{ criteria }}{{ memory }}{{ answer.text }}{{ issues }}"),
         ("semantic_validation", "{{ artifact_type }}{{ memory }}{{ structural_findings }}{{ tools }}"),
         ("refinement", "{{ reasons }}{{ issues }}{{ closed_steps }}{{ executed_step_ids }}"),
@@ -108,8 +112,58 @@ def test_a_template_that_cannot_be_used_is_named_before_any_model_is_asked(
     ],
 )
 def test_a_template_may_use_whatever_its_call_has(tmp_path: Path, call: str, variables: str):
-    override = own_prompts(tmp_path / "own", **{f"{call}_user": variables})
+    task = "" if call == "repair" else "{{ task }}"
+    override = own_prompts(tmp_path / "own", **{f"{call}_user": task + variables})
     Aeon.from_config([SIMULATED, override], environ={}).close()
+
+
+ABOUT_A_TASK = [call for call in get_args(CallName) if call != "repair"]
+
+
+@pytest.mark.parametrize("call", ABOUT_A_TASK)
+def test_a_prompt_that_does_not_show_the_task_is_refused_with_its_file(tmp_path: Path, call: str):
+    override = own_prompts(tmp_path / "own", **{f"{call}_user": ""})
+    with pytest.raises(PromptError) as raised:
+        Aeon.from_config([SIMULATED, override], environ={})
+    expected = f"{tmp_path / 'own' / 'default'}/{call}.user.j2: a prompt of the call {call!r} does not show the task"
+    assert raised.value.message.splitlines()[0].startswith(expected)
+
+
+@pytest.mark.parametrize("call", ["step", "tool_arguments"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "",
+        "{{ plan.goal }}",
+        "{% if plan.steps | length > 1 %}{{ plan.steps | json }}{% endif %}",
+        "{% if ttl_remaining is none %}{{ step.description }}{% endif %}",
+    ],
+)
+def test_a_workers_prompt_that_does_not_show_the_step_is_refused(tmp_path: Path, call: str, words: str):
+    override = own_prompts(tmp_path / "own", **{f"{call}_user": "{{ task }}" + words})
+    with pytest.raises(PromptError, match=rf"{call}\.user\.j2: a prompt of the call '{call}' does not show the step"):
+        Aeon.from_config([SIMULATED, override], environ={})
+
+
+def test_a_step_may_be_put_to_the_worker_in_other_words(tmp_path: Path):
+    override = own_prompts(tmp_path / "own", step_system="{{ task }}", step_user="Tu: {{ plan.steps | json }}")
+    Aeon.from_config([SIMULATED, override], environ={}).close()
+
+
+def test_a_repair_need_not_show_the_task(tmp_path: Path):
+    override = own_prompts(tmp_path / "own", repair_user="{{ original }}")
+    Aeon.from_config([SIMULATED, override], environ={}).close()
+
+
+def test_an_included_template_that_hides_the_task_is_the_one_named(tmp_path: Path):
+    (tmp_path / "own" / "default").mkdir(parents=True)
+    (tmp_path / "own" / "default" / "_task.j2").write_text("")
+    with pytest.raises(PromptError) as raised:
+        Aeon.from_config([SIMULATED, f"prompts.dir={tmp_path / 'own'}"], environ={})
+    assert {line.split(": ")[0] for line in raised.value.message.splitlines()} == {
+        str(tmp_path / "own" / "default" / "_task.j2")
+    }
+    assert len(raised.value.message.splitlines()) == len(ABOUT_A_TASK)
 
 
 def test_a_rehearsal_asks_no_model_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -126,6 +126,14 @@ class PromptLibrary:
         """The file that each part (`system`, `user`) of a call comes from."""
         return {part: self._path(f"{call}.{part}.j2") for part in PARTS}
 
+    def responsible(self, call: CallName) -> Path:
+        """The file to look at when the user prompt of a call lacks something: the call's template where it is a
+        person's own, else the first of their own that it includes."""
+        own = self._own
+        name = f"{call}.user.j2"
+        paths = [self._path(name), *(self._path(part) for part in sorted(self._reachable(name)))]
+        return next((path for path in paths if own is not None and path.is_relative_to(own)), paths[0])
+
     def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
         """Compile and dry-render the templates of the calls in `contexts`, each with its call's example variables.
 
@@ -157,7 +165,7 @@ class PromptLibrary:
         found = self._found(name)
         if found is not None:
             return found
-        places = ", ".join(_shown(folder) for folder in self._folders)
+        places = ", ".join(shown_path(folder) for folder in self._folders)
         raise PromptError(f"there is no template {name}: looked in {places}")
 
     def _found(self, name: str) -> Path | None:
@@ -176,23 +184,25 @@ class PromptLibrary:
         try:
             return self._environment.get_template(name)
         except UnicodeDecodeError as error:
-            raise PromptError(f"{_shown(path)}: not valid UTF-8 at byte {error.start}") from error
+            raise PromptError(f"{shown_path(path)}: not valid UTF-8 at byte {error.start}") from error
         except OSError as error:
-            raise PromptError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
+            raise PromptError(f"{shown_path(path)}: cannot be read: {error.strerror}") from error
         except TemplateSyntaxError as error:
             raise self._broken(error) from error
 
     def _broken(self, error: Exception) -> PromptError:
         """The error with the template's file and line; of nested templates, the innermost."""
         if isinstance(error, TemplateSyntaxError):
-            return PromptError(f"{_shown(Path(error.filename or error.name or ''))}:{error.lineno}: {error.message}")
+            return PromptError(
+                f"{shown_path(Path(error.filename or error.name or ''))}:{error.lineno}: {error.message}"
+            )
         message = str(error)
         if isinstance(error, TemplateNotFound):
             names = error.templates if isinstance(error, TemplatesNotFound) else [error.name]
             message = no_template([str(name) for name in names])
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
             if any(Path(frame.filename).is_relative_to(folder) for folder in self._folders):
-                return PromptError(f"{_shown(Path(frame.filename))}:{frame.lineno}: {message}")
+                return PromptError(f"{shown_path(Path(frame.filename))}:{frame.lineno}: {message}")
         return PromptError(message)
 
     def _named_in(self, name: str) -> TemplateNames:
@@ -215,7 +225,7 @@ class PromptLibrary:
         return found
 
     def _undeclared(self, name: str, known: frozenset[str], seen: frozenset[str] = frozenset()) -> Iterator[str]:
-        named, where = self._named_in(name), _shown(self._path(name))
+        named, where = self._named_in(name), shown_path(self._path(name))
         known |= {*self._environment.globals, *named.assigned}
         for variable, line in named.wanted.items():
             if variable in known:
@@ -238,7 +248,8 @@ class PromptLibrary:
                 call = path.name.split(".")[0]
                 if call not in CALLS:
                     near = (difflib.get_close_matches(call, CALLS, n=1) or CALLS)[0]
-                    yield f"{_shown(path)}: there is no call {call!r}; did you mean {near!r}? Calls: {', '.join(CALLS)}"
+                    where = shown_path(path)
+                    yield f"{where}: there is no call {call!r}; did you mean {near!r}? Calls: {', '.join(CALLS)}"
 
 
 @cache
@@ -277,7 +288,7 @@ def _environment(folders: Iterable[Path]) -> ImmutableSandboxedEnvironment:
     return environment
 
 
-def _shown(path: Path) -> str:
+def shown_path(path: Path) -> str:
     """The path as a person would type it from here."""
     try:
         return str(path.relative_to(Path.cwd()))
