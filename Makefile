@@ -18,10 +18,15 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
 
-# The text travels through the environment and standard input, so that no shell and no make reads anything into it.
+# The text travels through the environment and standard input, so that no shell and no make reads anything into it. Only blanks
+# at its very beginning are lost: make strips them from what its command line sets. `task="  x" make run` and
+# `make run args="task_file=FILE"` keep them.
 run: export AEON_TASK := $(value task)
+run: export AEON_ARGS := $(value args)
 run: $(VENV)/installed
-	@printf '%s' "$$AEON_TASK" | $(BIN)/python -m aeon task=- $(args); status=$$?; \
+	@if [ -n "$$AEON_TASK" ]; then printf '%s' "$$AEON_TASK" | $(BIN)/python -m aeon task=- $(args); status=$$?; \
+	elif [ -n "$$AEON_ARGS" ]; then $(BIN)/python -m aeon $(args); status=$$?; \
+	else echo 'No task is given. Say what to do: make run task="..."' >&2; exit 2; fi; \
 	if [ $$status -eq 3 ]; then \
 		echo "The run finished without converging (exit status 3). Its answer and its artefacts are the best it had." >&2; \
 	fi; exit $$status

@@ -65,3 +65,20 @@ def test_without_a_target_make_says_what_there_is(workshop: Path) -> None:
     assert ended.returncode == 0
     assert "make run" in ended.stdout
     assert "make test" in ended.stdout
+
+
+def test_a_run_without_a_task_says_how_to_give_one(workshop: Path) -> None:
+    ended = make(workshop, "run")
+    assert ended.returncode != 0
+    assert 'make run task="..."' in ended.stderr
+    assert not (workshop / "arguments").exists()
+
+
+def test_a_task_may_come_from_a_file_that_the_arguments_name(workshop: Path) -> None:
+    assert make(workshop, "run", "args=task_file=x.md ttl.base=5").returncode == 0
+    assert (workshop / "arguments").read_text(encoding="utf-8") == "-m aeon task_file=x.md ttl.base=5\n"
+
+
+def test_blanks_before_a_task_survive_in_the_environment(workshop: Path) -> None:
+    assert make(workshop, "run", task="  x").returncode == 0
+    assert (workshop / "task").read_bytes() == b"  x"
