@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import yaml
 from hydra.core.override_parser.types import Override
@@ -29,12 +29,29 @@ NOT_A_KEY = re.compile(r"Could not override '([^']+)'")
 
 def as_config_error(error: PydanticError, root: type[BaseModel], values: Mapping[str, Any]) -> ConfigError:
     """One ConfigError that lists everything pydantic found, in the order of the configuration."""
-    lines = [_line(problem, root, values) for problem in error.errors(include_url=False)]
+    return listed([_line(problem, root, values) for problem in error.errors(include_url=False)])
+
+
+def listed(lines: Sequence[str]) -> ConfigError:
+    """One ConfigError of several problems, a line each."""
     title = "The configuration has a problem" if len(lines) == 1 else f"The configuration has {len(lines)} problems"
     return ConfigError(
         "\n".join([f"{title}:", *(f"  {line}" for line in lines)]),
         hint="`python -m aeon --help` explains the keys, `--cfg job` shows the whole configuration.",
     )
+
+
+def no_numbers(given: Any, made: Any, path: str = "") -> Iterator[str]:
+    """A line for each true or false that was taken for a number; `made` is what was made of what was `given`."""
+    if isinstance(given, bool) and isinstance(made, int | float) and not isinstance(made, bool):
+        yield f"{path}={_shown(given)}: a number is wanted here, not true or false"
+    elif isinstance(given, Mapping) and isinstance(made, Mapping):
+        entries = {str(name): value for name, value in made.items()}
+        for name, value in given.items():
+            yield from no_numbers(value, entries.get(str(name)), f"{path}.{name}" if path else str(name))
+    elif isinstance(given, list) and isinstance(made, list | tuple):
+        for index, (value, other) in enumerate(zip(given, made, strict=False)):
+            yield from no_numbers(value, other, f"{path}.{index}")
 
 
 def composition_error(error: Exception) -> ConfigError:
@@ -71,12 +88,12 @@ def not_an_option(error: ValueError, overrides: Iterable[Override]) -> ConfigErr
 
 
 def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Every dotted key of the settings, groups included."""
+    """Every dotted key of the settings, groups included; `*` stands for the names that a person chooses."""
     for name, field in root.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         yield path
-        for model in _models(field.annotation):
-            yield from known_paths(model, f"{path}.")
+        for model, named in _models(field.annotation):
+            yield from known_paths(model, f"{path}.*." if named else f"{path}.")
 
 
 def _unreadable(error: yaml.YAMLError | UnicodeDecodeError) -> ConfigError:
@@ -136,19 +153,35 @@ def _line(problem: ErrorDetails, root: type[BaseModel], values: Mapping[str, Any
 
 
 def _suggestion(path: str, root: type[BaseModel]) -> str:
-    paths = sorted(set(known_paths(root)))
     group, _, name = path.rpartition(".")
+    owners = _owners(group, name, root)
+    if owners:
+        return f" here - it is one of {' and '.join(f'{group}={owner}' for owner in owners)}"
+    paths = sorted({_named_as(known, path) for known in known_paths(root)})
     siblings = {p.rpartition(".")[2]: p for p in paths if p.rpartition(".")[0] == group}
     near = get_close_matches(name, siblings, n=1, cutoff=0.6)
     if near:
         return f" - did you mean {siblings[near[0]]}?"
     elsewhere: dict[str, str] = {}
-    for known in reversed(paths):
+    for known in reversed([p for p in paths if "*" not in p]):
         elsewhere[known.rpartition(".")[2]] = known
     near = get_close_matches(name, elsewhere, n=1, cutoff=0.7)
     if near:
         return f" - did you mean {elsewhere[near[0]]}?"
     return f" (there are: {', '.join(sorted(siblings))})" if siblings else ""
+
+
+def _owners(group: str, name: str, root: type[BaseModel]) -> list[str]:
+    """The other options of a group that have the key."""
+    field = root.model_fields.get(group)
+    fields = [model.model_fields for model, _ in _models(field.annotation)] if field else []
+    return sorted(str(found["kind"].default) for found in fields if name in found and "kind" in found)
+
+
+def _named_as(known: str, path: str) -> str:
+    """A known key with the names that a person chose in the place of its `*`."""
+    parts, given = known.split("."), path.split(".")
+    return ".".join(given[i] if part == "*" and i < len(given) else part for i, part in enumerate(parts))
 
 
 def _without_union_tags(location: tuple[int | str, ...], values: Mapping[str, Any]) -> tuple[int | str, ...]:
@@ -182,9 +215,10 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models(annotation: Any, *, named: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
+    """The models that a field may hold, and whether it holds them by name."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
+        yield annotation, named
         return
     for argument in get_args(annotation):
-        yield from _models(argument)
+        yield from _models(argument, named=named or get_origin(annotation) is dict)

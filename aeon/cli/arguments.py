@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from hydra._internal.utils import get_args_parser
@@ -58,10 +59,17 @@ def parse(arguments: Sequence[str]) -> Arguments:
     bare = [text for text in overrides if "=" not in text and not text.startswith("~")]
     if bare and not flags.shell_completion:
         raise ConfigError(
-            f"{bare[0]}: this is no override (key=value or group=option) and no command",
-            hint=f'If it is the task: task="{bare[0]}"',
+            f"{bare[0]}: this is no override (key=value or group=option) and no command", hint=_meant(bare[0])
         )
     return Arguments(flags, overrides)
+
+
+def _meant(word: str) -> str:
+    from aeon.cli.main import COMMANDS
+
+    task = f'If it is the task: task="{word}"'
+    near = get_close_matches(word, COMMANDS, n=1)
+    return f"Did you mean `aeon {near[0]}`? {task}" if near else task
 
 
 def _text(key: str, argument: str) -> str:
