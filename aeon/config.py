@@ -29,11 +29,13 @@ from aeon.convergence.models import ConvergenceSettings
 from aeon.errors import ConfigError
 from aeon.kernel.settings import AnswerSettings, ExecutionSettings, LimitSettings, ModeSettings
 from aeon.llm.settings import (
+    SIMULATED_RETRY,
     AutoProvider,
     OpenAIProvider,
     PromptSettings,
     ProviderSettings,
     ReasoningSettings,
+    RetrySettings,
     RoleSettings,
     SchemaSettings,
     SimulatedProvider,
@@ -103,6 +105,8 @@ def settings_from(cfg: DictConfig) -> Settings:
         settings = Settings.model_validate(values)
     except PydanticError as error:
         raise config_problems.as_config_error(error, Settings, values) from None
+    if wrong := list(config_problems.no_numbers(values, settings.model_dump(by_alias=True))):
+        raise config_problems.listed(wrong)
     return _with_files(settings)
 
 
@@ -198,8 +202,16 @@ def _settled(auto: AutoProvider, environ: Mapping[str, str]) -> OpenAIProvider |
         # A server of one's own may need no key; OpenAI's does.
         needs_key = auto.require_key and not address
         return OpenAIProvider(**{**values, "require_key": needs_key})
-    shared = set(SimulatedProvider.model_fields) & set(AutoProvider.model_fields) - {"kind", "model"}
-    return SimulatedProvider(**{name: getattr(auto, name) for name in sorted(shared)})
+    shared = set(SimulatedProvider.model_fields) & set(AutoProvider.model_fields) - {"kind", "model", "retry"}
+    values = {name: getattr(auto, name) for name in sorted(shared)}
+    return SimulatedProvider(**values, retry=_short_waits(auto.retry))
+
+
+def _short_waits(retry: RetrySettings) -> RetrySettings:
+    """What a person has set, and else the waits of a provider that nobody has to wait for."""
+    usual = RetrySettings()
+    own = {name: getattr(retry, name) for name in type(retry).model_fields}
+    return SIMULATED_RETRY.model_copy(update={name: v for name, v in own.items() if v != getattr(usual, name)})
 
 
 def _require_environment(provider: OpenAIProvider, environ: Mapping[str, str]) -> None:

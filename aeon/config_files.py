@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema.exceptions import SchemaError
-from jsonschema.validators import validator_for
 
+from aeon.convergence.models import criterion_problem
 from aeon.errors import ConfigError, SchemaFileError, TaskTextError
+from aeon.llm.json_schema import check_schema
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -80,6 +80,9 @@ def criteria(path: Path) -> dict[str, str]:
         raise ConfigError(f"convergence.criteria_file {path}: {error}") from None
     if not isinstance(read, dict) or not all(isinstance(i, str) and i for pair in read.items() for i in pair):
         raise ConfigError(f"convergence.criteria_file {path}: must map each criterion's name to a text in plain words")
+    for name, words in read.items():
+        if problem := criterion_problem(name, words):
+            raise ConfigError(f"convergence.criteria_file {path}: {problem}")
     return read
 
 
@@ -93,10 +96,7 @@ def json_schema(path: Path) -> dict[str, Any]:
         raise SchemaFileError(error.message) from None
     if not isinstance(schema, dict):
         raise SchemaFileError(f"{path}: a JSON Schema for an answer is an object, this is {type(schema).__name__}")
-    try:
-        validator_for(schema).check_schema(schema)
-    except SchemaError as error:
-        raise SchemaFileError(f"{path}#{_pointer(error)}: {error.message}") from None
+    check_schema(schema, str(path))
     return schema
 
 
@@ -111,10 +111,6 @@ def dotenv_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{line}: not UTF-8 text", hint="Convert it to UTF-8.") from None
-
-
-def _pointer(error: SchemaError) -> str:
-    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error.absolute_path)
 
 
 def _bytes(path: Path | None, key: str) -> bytes:

@@ -226,8 +226,8 @@ LITERAL = st.text(st.one_of(SPECIAL, st.characters(codec="utf-8")), max_size=30)
 def test_free_text_survives_composition_byte_for_byte(texts: list[str]) -> None:
     named = {f"text-{index}": text for index, text in enumerate(texts)}
     overrides = [f"inputs.{name}={text}" for name, text in named.items()]
-    found = compose([f"task={texts[0]}", f"convergence.criteria.mine={texts[-1]}", *overrides])
-    assert (found.task, found.convergence.criteria["mine"], found.inputs) == (texts[0], texts[-1], named)
+    found = compose([f"task={texts[0]}", f"convergence.criteria.mine=.{texts[-1]}", *overrides])
+    assert (found.task, found.convergence.criteria["mine"], found.inputs) == (texts[0], f".{texts[-1]}", named)
 
 
 @pytest.mark.parametrize("prefix", ["", "+", "++"])
@@ -401,3 +401,69 @@ def test_the_configuration_hash_depends_on_what_configures_the_engine_alone(tmp_
     assert configuration_hash(same) == configuration_hash(base)
     assert configuration_hash(compose(["convergence.coherence=0.5"])) != configuration_hash(base)
     assert len(configuration_hash(base)) == 64
+
+
+def test_a_key_of_another_provider_is_said_to_be_one() -> None:
+    message = error_of("provider=openai", "provider.seed=1")
+    assert "provider=simulated" in message
+    assert "did you mean" not in message
+
+
+def test_a_misspelt_key_under_a_name_of_ones_own_keeps_that_name() -> None:
+    message = error_of("tools=mcp", "+tools.mcp.servers.clock.comand=[x]")
+    assert "did you mean tools.mcp.servers.clock.command?" in message
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "execution.max_parallel=true",
+        "convergence.coherence=false",
+        "limits.max_seconds=true",
+        "ttl.typical_steps.1=true",
+        "provider.retry.attempts=true",
+        "reasoning.deep.temperature=true",
+    ],
+)
+def test_true_and_false_are_no_numbers(override: str) -> None:
+    assert f"{override}: a number is wanted here" in error_of(override)
+
+
+def test_true_and_false_are_kept_where_they_may_be() -> None:
+    found = compose(["provider=openai", "provider.require_key=false", "provider.extra_body.stream=true"])
+    assert isinstance(found.provider, OpenAIProvider)
+    assert (found.provider.require_key, found.provider.extra_body) == (False, {"stream": True})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("mine", "", "says nothing"),
+        ("mine", " \t", "says nothing"),
+        *((name, "words", "reason code") for name in ("complete", "incoherent", "consistency", "blocking_issue")),
+        ("evaluation_unavailable", "words", "reason code"),
+        ("omission_detected", "words", "reason code"),
+    ],
+)
+def test_a_criterion_says_something_and_has_a_name_of_its_own(tmp_path: Path, name: str, text: str, said: str) -> None:
+    assert said in error_of(f"convergence.criteria.{name}={text}")
+    path = tmp_path / "criteria.yaml"
+    path.write_text(f'{name}: "{text}"\n'.replace("\t", "\\t"), encoding="utf-8")
+    message = error_of(f"convergence.criteria_file={path}")
+    assert str(path) in message
+
+
+def test_auto_that_becomes_simulated_waits_as_briefly_unless_told_otherwise() -> None:
+    usual = resolve_provider(compose(), {}).provider
+    own = resolve_provider(compose(["provider.retry.initial_seconds=7", "provider.retry.attempts=2"]), {}).provider
+    assert usual.retry == compose(["provider=simulated"]).provider.retry
+    assert (own.retry.initial_seconds, own.retry.attempts, own.retry.max_seconds) == (7, 2, 1)
+
+
+def test_a_reference_that_leads_nowhere_names_the_schema_file(tmp_path: Path) -> None:
+    path = tmp_path / "answer.json"
+    path.write_text('{"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}', encoding="utf-8")
+    with pytest.raises(SchemaFileError) as caught:
+        compose([f"answer.schema={path}"])
+    assert f"{path}#/properties/a/$ref" in caught.value.message
+    assert "#/$defs/none" in caught.value.message

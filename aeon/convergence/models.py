@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from aeon.values import Value
 
@@ -80,6 +80,24 @@ class ConvergenceAssessment(Value):
         return self.scores.completeness_score is not None
 
 
+_OWN_CODES = frozenset(
+    {
+        *("completeness", "complete", "incomplete", "coherence", "coherent", "incoherent"),
+        *("consistency", "consistent", "inconsistent", "evaluation_unavailable", "blocking_issue"),
+    }
+)
+_OWN_ENDING = "_detected"
+
+
+def criterion_problem(name: str, text: str) -> str | None:
+    """Why a criterion cannot be used: its text is blank, or its name is a reason code of Aeon's own; None if it can."""
+    if not name.strip() or not text.strip():
+        return f"criterion {name!r} says nothing: describe in plain words when it is met"
+    if name in _OWN_CODES or name.endswith(_OWN_ENDING):
+        return f"criterion {name!r} has the name of a reason code of Aeon's own: choose another"
+    return None
+
+
 class ConvergenceSettings(ConvergenceThresholds):
     """`convergence`: the thresholds, and criteria of one's own: a name to plain words that the model judges met or not.
 
@@ -89,3 +107,11 @@ class ConvergenceSettings(ConvergenceThresholds):
 
     criteria: dict[str, str] = Field(default_factory=dict)
     criteria_file: Path | None = None
+
+    @field_validator("criteria")
+    @classmethod
+    def _usable_criteria(cls, criteria: dict[str, str]) -> dict[str, str]:
+        for name, text in criteria.items():
+            if problem := criterion_problem(name, text):
+                raise ValueError(problem)
+        return criteria

@@ -63,6 +63,10 @@ class RetrySettings(Value):
     jitter_seconds: float = Field(default=0.5, ge=0)
 
 
+SIMULATED_RETRY = RetrySettings(initial_seconds=0.05, max_seconds=1.0, jitter_seconds=0.0)
+"""The waits of the simulated provider: a failure that is made up passes as fast as one likes."""
+
+
 class Price(Value):
     """Money per million tokens, in one currency of the person's choice."""
 
@@ -83,7 +87,7 @@ class SimulatedProvider(Value):
     seed: int = Field(default=0, ge=0)
     scenario: Path | None = None
     latency_seconds: float = Field(default=0.0, ge=0)
-    retry: RetrySettings = RetrySettings()
+    retry: RetrySettings = SIMULATED_RETRY
     prices: dict[str, Price] = Field(default_factory=dict)
 
 

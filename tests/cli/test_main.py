@@ -91,6 +91,7 @@ def test_a_run_whose_provider_fails_ends_with_1_and_says_why(aeon: RunAeon, scen
         (("hydra.mode=MULTIRUN", "task=x", "ttl.base=0"), "ttl.base=0"),
         (("--cfg", "job", "provder=x"), "did you mean provider?"),
         (("render", "plam", "task=x"), "plam"),
+        (("initt", "mine"), "`aeon init`"),
         (("render",), "which call"),
     ],
 )
@@ -277,3 +278,11 @@ def test_what_is_shown_has_the_keys_that_a_run_would_have(aeon: RunAeon) -> None
     assert ended.status == 0
     assert "x: 1" in ended.out
     assert "notes: of, mine" in ended.out
+
+
+def test_a_cap_on_cost_holds_for_the_simulated_provider_too(aeon: RunAeon) -> None:
+    prices = "provider.prices={simulated: {input: 1.0, output: 2.0}}"
+    assert aeon("task=x", *QUIET, prices, "limits.max_cost=100").status == 0
+    capped = aeon("task=x", *QUIET, prices, "limits.max_cost=0.001")
+    assert capped.status == 3
+    assert "max_cost" in capped.err

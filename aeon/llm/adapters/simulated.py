@@ -73,6 +73,11 @@ class SimulatedAdapter:
         if settings.scenario is not None:
             self._follow(load_scenario(settings.scenario))
 
+    @property
+    def model(self) -> str:
+        """The name that calls are priced under when they name no model."""
+        return self._settings.model
+
     def _follow(self, scenario: Scenario) -> None:
         """What a scenario does not script is calm, unless it names a seed: its author knows what else is to happen."""
         self._script = Script(scenario)
