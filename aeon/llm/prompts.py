@@ -13,14 +13,14 @@ import hashlib
 import json
 import re
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateSyntaxError, Undefined
+from jinja2 import BaseLoader, StrictUndefined, Template, TemplateSyntaxError, Undefined
 from jinja2.exceptions import TemplateNotFound, TemplatesNotFound
 from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -28,7 +28,7 @@ from pydantic import BaseModel
 
 from aeon.errors import PromptError
 from aeon.llm.interface import CallName, Message
-from aeon.llm.template_names import TemplateNames, names_in, no_template
+from aeon.llm.template_names import NamingLoader, TemplateNames, no_template
 from aeon.resources import resource_root
 
 Part = Literal["system", "user"]
@@ -109,9 +109,9 @@ class PromptLibrary:
     def __init__(self, directory: Path | None = None, prompt_set: str = "default") -> None:
         self._own = directory
         self._folders = _folders(directory, prompt_set)
-        self._environment = _environment(self._folders)
+        self._loader = NamingLoader([str(folder) for folder in self._folders])
+        self._environment = _environment(self._loader)
         self._kept: dict[CallName, tuple[Template, Template]] = {}
-        self._names: dict[str, TemplateNames] = {}
 
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
         """The system and the user message of a call. PromptError, with file and line, when it cannot be rendered."""
@@ -206,10 +206,9 @@ class PromptLibrary:
         return PromptError(message)
 
     def _named_in(self, name: str) -> TemplateNames:
-        if name not in self._names:
+        if name not in self._loader.names:
             self._template(name)
-            self._names[name] = names_in(self._environment.parse(self._path(name).read_text(encoding="utf-8")))
-        return self._names[name]
+        return self._loader.names[name]
 
     def _reachable(self, name: str) -> set[str]:
         """A template and everything it refers to; everything there is, where it names a template only at run time."""
@@ -270,9 +269,9 @@ def _folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]:
     return tuple(folder for folder in candidates if folder.is_dir())
 
 
-def _environment(folders: Iterable[Path]) -> ImmutableSandboxedEnvironment:
+def _environment(loader: BaseLoader) -> ImmutableSandboxedEnvironment:
     environment = ImmutableSandboxedEnvironment(
-        loader=FileSystemLoader([str(folder) for folder in folders]),
+        loader=loader,
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,

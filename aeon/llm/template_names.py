@@ -1,12 +1,12 @@
-"""What a parsed template names: variables that it sets or provides for, and other templates. Pure functions."""
+"""What a template names - variables that it sets or provides for, other templates - found out as it is loaded."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import meta, nodes
+from jinja2 import Environment, FileSystemLoader, Template, meta, nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,33 +33,54 @@ class TemplateNames:
     dynamic: bool
 
 
+class NamingLoader(FileSystemLoader):
+    """Loads templates as Jinja's own loader does and keeps, by template, what each names; parsed once for both."""
+
+    def __init__(self, folders: Sequence[str]) -> None:
+        super().__init__(folders)
+        self.names: dict[str, TemplateNames] = {}
+
+    def load(self, environment: Environment, name: str, globals: MutableMapping[str, Any] | None = None) -> Template:
+        """The compiled template; raises as Jinja's own loader."""
+        source, filename, is_current = self.get_source(environment, name)
+        tree = environment.parse(source, name, filename)
+        code = environment.compile(tree, name, filename)
+        self.names[name] = names_in(tree)
+        return environment.template_class.from_code(environment, code, globals or {}, is_current)
+
+
 def names_in(tree: nodes.Template) -> TemplateNames:
     """What a parsed template names."""
-    used = list(tree.find_all(nodes.Name))
-    wanted = meta.find_undeclared_variables(tree) - _guarded(tree)
+    parts = list(tree.find_all(nodes.Node))
+    used = [part for part in parts if isinstance(part, nodes.Name)]
+    wanted = meta.find_undeclared_variables(tree) - _guarded(parts)
     return TemplateNames(
         assigned=frozenset(name.name for name in used if name.ctx in ("store", "param")),
         wanted={name: next((u.lineno for u in used if u.name == name), 1) for name in sorted(wanted)},
-        references=tuple(_references(tree)),
+        references=tuple(_references(parts)),
         dynamic=None in meta.find_referenced_templates(tree),
     )
 
 
-def _guarded(tree: nodes.Template) -> set[str]:
+def _guarded(parts: Sequence[nodes.Node]) -> set[str]:
     return {
-        guard.node.name
-        for guard in tree.find_all((nodes.Test, nodes.Filter))
-        if guard.name in ("defined", "undefined", "default", "d") and isinstance(guard.node, nodes.Name)
+        part.node.name
+        for part in parts
+        if isinstance(part, nodes.Test | nodes.Filter)
+        and part.name in ("defined", "undefined", "default", "d")
+        and isinstance(part.node, nodes.Name)
     }
 
 
-def _references(tree: nodes.Template) -> Iterator[Reference]:
-    for node in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-        template: Any = getattr(node, "template", None)
+def _references(parts: Sequence[nodes.Node]) -> Iterator[Reference]:
+    for part in parts:
+        if not isinstance(part, nodes.Include | nodes.Import | nodes.FromImport | nodes.Extends):
+            continue
+        template: Any = part.template
         given = template.items if isinstance(template, nodes.List | nodes.Tuple) else [template]
         names = [choice.value for choice in given if isinstance(choice, nodes.Const) and isinstance(choice.value, str)]
         if len(names) == len(given):
-            yield Reference(tuple(names), node.lineno, bool(getattr(node, "ignore_missing", False)))
+            yield Reference(tuple(names), part.lineno, bool(getattr(part, "ignore_missing", False)))
 
 
 def no_template(names: Sequence[str]) -> str:

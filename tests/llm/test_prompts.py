@@ -10,6 +10,7 @@ from typing import Any, get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jinja2 import Environment
 
 from aeon.errors import PromptError
 from aeon.llm.interface import CallName, Usage
@@ -251,6 +252,37 @@ def test_templates_are_read_once(make_set: MakeSet) -> None:
     assert user_text(library, {}) == "before"
     make_set(plan__user="after")
     assert user_text(library, {}) == "before"
+
+
+def test_a_template_is_parsed_once_for_all_that_is_asked_of_it(
+    make_set: MakeSet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str | None] = []
+    parse = Environment.parse
+
+    def counted(self: Environment, source: str, name: str | None = None, filename: str | None = None) -> Any:
+        parsed.append(name)
+        return parse(self, source, name, filename)
+
+    monkeypatch.setattr(Environment, "parse", counted)
+    user = '{% include "_part.j2" %}{% include "_part.j2" %}'
+    library = PromptLibrary(make_set(plan__system='{% include "_part.j2" %}', plan__user=user, _part="part"), "mine")
+    library.digest()
+    for _ in range(2):
+        library.check({"plan": {}})
+        library.responsible("plan")
+    assert sorted(name for name in parsed if name in ("plan.system.j2", "plan.user.j2", "_part.j2")) == [
+        "_part.j2",
+        "plan.system.j2",
+        "plan.user.j2",
+    ]
+
+
+@pytest.mark.parametrize("text", ["{{ task | nothing }}", "{% if task is nothing %}{% endif %}", "{{ task | random }}"])
+def test_an_unknown_filter_or_test_is_named_with_its_place(make_set: MakeSet, text: str) -> None:
+    library = PromptLibrary(make_set(plan__system="", plan__user="one\n" + text), "mine")
+    with pytest.raises(PromptError, match=r"mine/plan\.user\.j2:2: No (filter|test) named"):
+        library.check({"plan": {"task": "t"}})
 
 
 def test_many_threads_render_at_once(make_set: MakeSet) -> None:
