@@ -164,10 +164,17 @@ def _steps(view: RunView, now: datetime, width: int, rows: int, signs: Glyphs) -
         by = f"[{step.way}] " if step.step.tool or step.tool else ""
         name, what = one_line(step.step.step_id), f"{by}{one_line(step.step.description, 200)}"
         table.add_row(Text(signs.states[step.state], style), Text(name, style), Text(what, "dim"), _time(step, now))
-    hidden = len(view.steps) - len(visible)
-    states = ", ".join(f"{number} {state}" for state, number in view.counts().items())
+    return [Text(""), table, _tally(view, len(view.steps) - len(visible), width, signs)]
+
+
+def _tally(view: RunView, hidden: int, width: int, signs: Glyphs) -> Text:
+    """How many steps are in each state, in one line: in words where they fit, else in signs."""
     tail = f" ({hidden} not shown)" if hidden else ""
-    return [Text(""), table, _fitted(Text(f"  {counted(len(view.steps), 'step')}: {states}{tail}", "dim"), width)]
+    head = f"  {counted(len(view.steps), 'step')}: "
+    words = head + ", ".join(f"{number} {state}" for state, number in view.counts().items()) + tail
+    if cell_len(words) > width:
+        words = head + " ".join(f"{number}{signs.states[state]}" for state, number in view.counts().items()) + tail
+    return _fitted(Text(words, "dim"), width)
 
 
 def _time(view: StepView, now: datetime) -> Text:

@@ -327,3 +327,26 @@ def test_small_words() -> None:
     assert clock(timedelta(seconds=-1)) == "00:00"
     assert one_line("a\n\tb\x00c", 4) == "a b…"
     assert datetime.fromisoformat(realistic_run()[0].time) == START
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_narrow_terminal_cuts_no_count_of_steps(encoding: str) -> None:
+    told = realistic_run()
+    tallies = []
+    for moment in range(1, len(told) + 1):
+        view = seen(told[:moment])
+        lines = [line for line in drawn(view, 40, 40, encoding) if re.match(r"  \d+ steps?: ", line)]
+        for line in lines:
+            counts = re.findall(r"\d+", line.split(": ", 1)[1].split(" (")[0])
+            assert sum(map(int, counts)) == len(view.steps), line
+            assert len(counts) == len(view.counts()), line
+        tallies += lines
+    assert tallies
+
+
+def test_a_count_that_does_not_fit_in_words_is_given_in_signs() -> None:
+    view = seen(realistic_run()[:-1])
+    told = "\n".join(drawn(view, 30, 40))
+    assert f"{len(view.steps)} step" in told
+    for state, number in view.counts().items():
+        assert f"{number} {state}" in told or f"{number}{glyphs('utf-8').states[state]}" in told
