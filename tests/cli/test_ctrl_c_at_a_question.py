@@ -48,7 +48,10 @@ class Terminal:
         while text not in self.shown:
             ready = select.select([self._end], [], [], max(0.0, until - time.monotonic()))[0]
             assert ready, f"{text} was never said, but {self.shown}"
-            self.shown += os.read(self._end, 4096).decode()
+            try:
+                self.shown += os.read(self._end, 4096).decode()
+            except OSError as error:  # how a terminal tells that its program is gone
+                raise AssertionError(f"{text} was never said, but {self.shown}") from error
 
     def type(self, text: str) -> None:
         os.write(self._end, text.encode())
