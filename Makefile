@@ -35,7 +35,7 @@ run: $(VENV)/installed
 NODE_SERVERS := $(if $(shell command -v npm 2> /dev/null),$(patsubst %/package.json,%/node_modules,$(wildcard tests/mcp/package.json)))
 
 test: $(VENV)/installed-dev $(NODE_SERVERS)
-	$(BIN)/python -m pytest $(args)
+	$(BIN)/python -m pytest -n auto $(args)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check

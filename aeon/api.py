@@ -21,6 +21,8 @@ from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.state import Outcome, RunState
 from aeon.llm.settings import SimulatedProvider
+from aeon.memory.build import build as build_memory
+from aeon.memory.build import close as close_memory
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
 from aeon.observability.journal import Expendable
@@ -195,13 +197,15 @@ class _Run:
         with ExitStack() as journals:
             watching = [journals.enter_context(detached(observer)) for observer in self._observers]
             stream = EventStream((self._ledger, *self._journals(journals), *watching))
+            memory = build_memory(self._shared.settings.memory, self._run_id)
+            journals.callback(close_memory, memory)
             kernel = wiring.orchestrator(
                 self._shared,
                 self._inputs,
                 stream,
                 self._control,
                 self._ask,
-                run_id=self._run_id,
+                memory=memory,
                 plan=self._plan,
                 approve=self._approve,
             )

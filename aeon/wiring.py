@@ -23,7 +23,6 @@ from aeon.llm.interface import LLMAdapter, Parameters, ReasoningMode, Role
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import SimulatedProvider, parameters_for
-from aeon.memory.build import build as build_memory
 from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
@@ -184,11 +183,14 @@ def orchestrator(
     control: RunControl,
     ask: Ask | None = None,
     *,
-    run_id: str = "",
+    memory: Memory | None = None,
     plan: Plan | None = None,
     approve: Approve | None = None,
 ) -> Orchestrator:
-    """The kernel of one run, with everything it needs; `plan` is run in place of a generated one."""
+    """The kernel of one run, with everything it needs; `plan` is run in place of a generated one.
+
+    `memory` is the run's, of whoever closes it; one that lasts as long as the run unless given.
+    """
     settings = shared.settings
     llm = stack.run_stack(
         shared.adapter,
@@ -198,7 +200,7 @@ def orchestrator(
         emit=stream.emit,
         stop=lambda: control.stop_requested,
     )
-    memory = build_memory(settings.memory, run_id)
+    memory = memory or InMemory()
     parts = components(shared, llm, inputs, stream, memory, approve)
     one_final_step = settings.answer.json_schema is not None
     return Orchestrator(

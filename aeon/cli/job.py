@@ -15,7 +15,7 @@ from omegaconf import DictConfig
 from aeon.api import Aeon
 from aeon.cli.ask import approve, ask, at_terminal
 from aeon.cli.interrupt import interruptible
-from aeon.cli.output import ending, report, say, write_answer
+from aeon.cli.output import answer_alone_on_stdout, ending, report, say, write_answer
 from aeon.cli.progress import progress_for
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
@@ -71,7 +71,12 @@ def run_job(job: Prepared, directory: Path) -> int:
     # A live picture would paint over the question.
     may_ask = asks or "ask" in settings.tools.approval.values()
     shown = "plain" if may_ask and settings.progress.kind != "none" else settings.progress.kind
-    with job.aeon, interruptible() as control, progress_for(shown, sys.stderr, os.environ) as progress:
+    with (
+        answer_alone_on_stdout(),
+        job.aeon,
+        interruptible() as control,
+        progress_for(shown, sys.stderr, os.environ) as progress,
+    ):
 
         def stopping() -> bool:
             return control.stop_requested

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
@@ -22,6 +23,31 @@ def tolerant(*streams: TextIO) -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+@contextlib.contextmanager
+def answer_alone_on_stdout() -> Iterator[None]:
+    """What anything in this process, or a process of its own, writes to file descriptor 1 goes to standard error.
+
+    Standard output is back afterwards, for the answer. Without one of the two there is nothing to do.
+    """
+    if sys.stdout is None:
+        yield
+        return
+    try:
+        sys.stdout.flush()
+        kept = os.dup(1)
+        os.dup2(2, 1)
+    except (AttributeError, OSError, ValueError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        with contextlib.suppress(AttributeError, OSError, ValueError):
+            sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def say(text: str) -> None:

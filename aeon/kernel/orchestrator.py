@@ -202,7 +202,7 @@ class Orchestrator:
         plan = self._current_plan
         this.complete, this.answer = True, self._state.answer
         if pending_steps(plan):
-            return None
+            return "max_passes" if this.number == self._limits.max_passes else None
         return "completed" if all(step.status == "complete" for step in plan.steps) else "step_failed"
 
     # Phase A

@@ -10,6 +10,7 @@ import pytest
 from aeon import events
 from aeon.errors import ServerFailed
 from aeon.kernel.orchestrator import Orchestrator
+from aeon.kernel.settings import LimitSettings
 from aeon.kernel.state import RunState
 from aeon.llm.interface import LLMRequest
 from aeon.memory.in_memory import InMemory
@@ -215,3 +216,9 @@ def test_the_forecast_counts_the_cycles_and_not_the_steps() -> None:
     core(ScriptedModel(plan=steps, tool_arguments={}, repair="none"), registry=registry, seen=seen)
     (made,) = (r.event for r in seen if isinstance(r.event, events.PlanMade))
     assert made.expected_calls == 3
+
+
+def test_a_cap_on_passes_that_a_person_sets_holds_here_too() -> None:
+    outcome = core(ScriptedModel(plan=plan("a", "b", "c")), limits=LimitSettings(max_passes=2))
+    assert outcome.termination_reason == "max_passes"
+    assert statuses(outcome) == {"a": "complete", "b": "complete", "c": "pending"}
