@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from dataclasses import dataclass
@@ -66,6 +67,8 @@ def run_job(job: Prepared, directory: Path) -> int:
     asks = settings.interaction.kind == "ask"
     for warning in job.aeon.warnings:
         say(f"Warning: {warning}")
+    if os.environ.get("HYDRA_FULL_ERROR"):
+        logging.getLogger("aeon").setLevel(logging.DEBUG)  # a defect inside a run is told with its traceback
     lost: list[str] = []
     unwritten: list[ArtefactError] = []
     # A live picture would paint over the question.
