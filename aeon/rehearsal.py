@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,8 @@ def _calls(parts: Components, shared: Process, plan: Plan, recorder: _Recorder) 
     with_tool = components(tooled, recorder, {}, EventStream(), InMemory())
     supervisor = Supervisor(recorder, prompts=shared.prompts, schemas=shared.schemas)
     schema = shared.schemas.wire("step").schema
+    # The form of the mode in force comes last: it is the one that is shown.
+    budgets = (None, 3) if shared.settings.mode.kind == "core" else (3, None)
     return [
         lambda: parts.adaptive.infer_task_profile(task),
         lambda: parts.planner.generate_plan(task),
@@ -136,11 +139,9 @@ def _calls(parts: Components, shared: Process, plan: Plan, recorder: _Recorder) 
         lambda: parts.validator.validate("step", plan, [plan.steps[2]]),
         lambda: parts.planner.create_subplan(plan.steps[1], plan, 1),
         lambda: _step(parts, alone),
-        lambda: _step(parts, plan, ttl_remaining=3),
-        lambda: _step(parts, plan),
+        *(partial(_step, parts, plan, left) for left in budgets),
         lambda: _tool_step(with_tool, alone),
-        lambda: _tool_step(with_tool, plan, ttl_remaining=3),
-        lambda: _tool_step(with_tool, plan),
+        *(partial(_tool_step, with_tool, plan, left) for left in budgets),
         lambda: parts.adaptive.update_task_profile(DEFAULT_PROFILE, True, list(report.issues), ["BLOCKED"], task),
         lambda: parts.validator.validate("cross_phase", plan, steps, outputs, {"note": "An example memory."}),
         lambda: parts.convergence.assess(report, plan, steps, outputs, criteria),

@@ -9,6 +9,7 @@ import pytest
 
 from aeon import Aeon, ConfigError
 from aeon.api import render
+from aeon.config import compose
 from aeon.errors import PromptError
 from aeon.llm.interface import CallName
 from tests.support.strict_subset import violations
@@ -171,3 +172,10 @@ def test_a_rehearsal_asks_no_model_and_leaves_nothing(tmp_path: Path, monkeypatc
     with Aeon.from_config(["provider=openai", "provider.base_url=http://127.0.0.1:9"], environ={"OPENAI_API_KEY": "k"}):
         pass
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_shown_is_the_form_of_the_mode_in_force():
+    core = render(compose([SIMULATED, "mode=core"]), "step")
+    adaptive = render(compose([SIMULATED]), "step")
+    assert "LLM cycles left" in core.user
+    assert "LLM cycles left" not in adaptive.user
