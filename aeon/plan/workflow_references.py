@@ -29,6 +29,17 @@ class Reference(Value):
     path: tuple[str, ...] = ()
 
 
+class CutOutput(Value):
+    """In place of a step's output of which only the beginning was kept: no reference may name it, or a part of it.
+
+    `characters` is how long the output was, `kept` how many were let through, `limit` the name of what limits them.
+    """
+
+    characters: int
+    kept: int
+    limit: str = "tools.max_output_characters"
+
+
 class BadReference(ValueError):
     """A `${...}` that names nothing, as a sentence that says what may stand there."""
 
@@ -69,7 +80,8 @@ def resolve_arguments(
 
     `outputs` are JSON values by step id: a tool's result, or the text that a model gave. A reference that is the whole
     text keeps the type of what it names; one inside a text becomes text, JSON where it is none. A path leads into
-    objects and lists, and into a text that is JSON. Raises PlanError naming everything that cannot be resolved.
+    objects and lists, and into a text that is JSON. For an output that was cut there is a `CutOutput`, which is refused
+    rather than handed on as if it were the whole. Raises PlanError naming everything that cannot be resolved.
     """
     problems: list[str] = []
     resolved = {key: _resolved(item, inputs, outputs, f"arguments.{key}", problems) for key, item in arguments.items()}
@@ -144,7 +156,16 @@ def _value(match: re.Match[str], inputs: Mapping[str, str], outputs: Mapping[str
         raise PlanError(f"`{found.text}`: outputs of steps can be named in arguments only")
     if found.name not in outputs:
         raise PlanError(f"`{found.text}`: step `{found.name}` has no output")
-    return _part(outputs[found.name], found)
+    return _part(_whole(outputs[found.name], found), found)
+
+
+def _whole(value: Any, reference: Reference) -> Any:
+    if isinstance(value, CutOutput):
+        raise PlanError(
+            f"`{reference.text}`: the output of step {reference.name} was cut "
+            f"({value.characters} characters, {value.limit}={value.kept}): raise the limit to refer to it"
+        )
+    return value
 
 
 def _part(value: Any, reference: Reference) -> Any:

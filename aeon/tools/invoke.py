@@ -72,6 +72,8 @@ class ToolInvoker:
             error_kind=outcome.error_kind,
             seconds=time.monotonic() - started,
             cut=outcome.cut,
+            kept=self._limit(entry.tool if entry else None) if outcome.cut else 0,
+            own_limit=bool(outcome.cut and entry and entry.tool.max_output_characters),
         )
 
     def _checked_and_called(self, entry: RegisteredTool, arguments: Any) -> tuple[dict[str, Any], Outcome]:

@@ -30,9 +30,11 @@ class ToolResult(Value):
 
     `output` is the JSON value it returned, and `text` the same for a prompt: a string as it is, anything else as JSON.
     When that is longer than the tool may say, `cut` is the number of characters left out, the text ends with a note of
-    it, and `output` is that text: the rest is not kept. `error` says what went wrong, None when nothing did, and then
-    `error_kind` is None too. After an `invalid_output`, `output` and `text` are still what the tool returned.
-    `arguments` are those that were given, `seconds` how long the call took, approval included.
+    it, and `output` is that text: the rest is not kept, and `kept` is the limit in characters, that of the tool itself
+    when `own_limit`, else `tools.max_output_characters`. `kept` is 0 when nothing was cut. `error` says what went
+    wrong, None when nothing did, and then `error_kind` is None too. After an `invalid_output`, `output` and `text` are
+    still what the tool returned. `arguments` are those that were given, `seconds` how long the call took, approval
+    included.
     """
 
     tool: str
@@ -43,3 +45,5 @@ class ToolResult(Value):
     error_kind: ToolErrorKind | None = None
     seconds: float = 0.0
     cut: int = 0
+    kept: int = 0
+    own_limit: bool = False

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from typing import Any
 
 from jsonschema.protocols import Validator
@@ -72,6 +73,7 @@ class ToolRegistry:
     def __init__(self, tools: Sequence[Tool] = (), *, parent: ToolRegistry | None = None) -> None:
         self._parent = parent
         self._tools: dict[str, RegisteredTool] = {}
+        self._unavailable: dict[str, str] = {}
         self._closers: list[Callable[[], None]] = []
         self._lock = threading.RLock()
         for tool in tools:
@@ -108,6 +110,22 @@ class ToolRegistry:
         with self._lock:
             own = self._tools.get(name)
         return own if own or self._parent is None else self._parent.entry(name)
+
+    def mark_unavailable(self, pattern: str, reason: str) -> None:
+        """Say why there are no tools whose names match a pattern (`*`, `?`, `[...]`), though they are configured."""
+        with self._lock:
+            self._unavailable[pattern] = reason
+
+    def unavailable(self, name: str) -> str | None:
+        """Why a tool that is configured is not there, as a clause; None for one that is, or that nobody configured.
+
+        A step with such a tool fails (FR-054); nobody else can do what the tool would have done.
+        """
+        if self.get(name) is not None:
+            return None
+        with self._lock:
+            own = next((why for pattern, why in self._unavailable.items() if fnmatchcase(name, pattern)), None)
+        return own if own or self._parent is None else self._parent.unavailable(name)
 
     def list(self) -> tuple[Tool, ...]:
         """All tools, in order of registration, a parent's first (FR-021)."""

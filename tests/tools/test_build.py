@@ -11,7 +11,9 @@ from aeon.tools.build import build, build_run_registry
 from aeon.tools.function import tool
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.mcp_settings import McpServer, McpSettings
+from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import BuiltinSettings, ToolSettings
+from tests.tools.mcp_fixtures import own
 
 ALWAYS = ("echo", "calculator", "current_time")
 
@@ -156,3 +158,42 @@ def test_a_server_that_does_not_start_is_reported_and_stops_nothing() -> None:
     assert registry.names() == ALWAYS
     assert len(said) == 1
     assert "'gone'" in said[0]
+
+
+def with_servers(**servers: dict[str, Any]) -> ToolRegistry:
+    """The tools of a process with these servers; they are closed already, since only their names are looked at."""
+    settings = ToolSettings(mcp=McpSettings.model_validate({"servers": servers}))
+    registry = build(settings, {}, report=lambda _: None)
+    registry.close()
+    return registry
+
+
+GONE = {"command": ["no-such-command-anywhere"], "start_timeout_seconds": 5}
+
+
+def test_the_tools_of_a_server_that_did_not_start_are_known_to_be_unavailable() -> None:
+    registry = with_servers(dead=GONE, alive=own())
+    run = build_run_registry(registry, InMemory())
+    reason = run.unavailable("dead.x")
+    assert reason is not None
+    assert reason.startswith("the MCP server 'dead' did not start: ")
+    assert "no-such-command-anywhere" in reason
+    present = next(name for name in run.names() if name.startswith("alive."))
+    assert [run.unavailable(name) for name in (present, "alive.missing", "other.x", "x")] == [None] * 4
+
+
+@pytest.mark.parametrize(
+    ("options", "unavailable"),
+    [
+        ({"prefix": "my.fs"}, ("my.fs.x", "my.fs.read_it")),
+        ({"prefix": ""}, ()),
+        ({"prefix": "", "allow": ["*"]}, ()),
+        ({"prefix": "", "allow": ["x", "read_*"]}, ("x", "read_it")),
+    ],
+)
+def test_what_would_have_been_a_dead_servers_tool_is_told_by_its_name(
+    options: dict[str, Any], unavailable: tuple[str, ...]
+) -> None:
+    registry = with_servers(dead={**GONE, **options})
+    names = ("dead.x", "my.fs.x", "my.fs.read_it", "x", "read_it")
+    assert tuple(name for name in names if registry.unavailable(name)) == unavailable

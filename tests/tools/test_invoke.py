@@ -34,6 +34,7 @@ def test_a_call_gives_the_output_its_text_and_what_was_given() -> None:
     assert (result.tool, result.arguments, result.output) == ("probe", {"a": 4}, {"twice": 8, "é": None})
     assert result.text == '{"twice": 8, "é": null}'
     assert (result.error, result.error_kind, result.cut) == (None, None, 0)
+    assert (result.kept, result.own_limit) == (0, False)
     assert result.seconds >= 0
 
 
@@ -98,6 +99,7 @@ def test_a_long_output_is_cut_and_what_was_cut_is_said() -> None:
     result = call(a_tool(lambda _: "x" * 120), max_output_characters=100)
     assert result.text == "x" * 100 + "... [20 of 120 characters cut]"
     assert (result.output, result.cut, result.error) == (result.text, 20, None)
+    assert (result.kept, result.own_limit) == (100, False)
 
 
 def test_a_long_value_is_cut_as_its_json_and_only_after_it_was_checked() -> None:
@@ -109,7 +111,8 @@ def test_a_long_value_is_cut_as_its_json_and_only_after_it_was_checked() -> None
 
 def test_a_tools_own_limits_win() -> None:
     tool = a_tool(lambda _: "x" * 30, max_output_characters=20, timeout_seconds=60)
-    assert call(tool, max_output_characters=10, timeout_seconds=0.0001).cut == 10
+    result = call(tool, max_output_characters=10, timeout_seconds=0.0001)
+    assert (result.cut, result.kept, result.own_limit) == (10, 20, True)
 
 
 @pytest.mark.parametrize(
