@@ -30,9 +30,13 @@ def at_terminal() -> bool:
 
 def approve(tool: Tool, arguments: Mapping[str, Any], stopping: Stopping = _never) -> bool:
     """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested as `_line`."""
-    say(f"\nTool {tool.name}: {one_line(tool.description)}")
-    say(f"  Arguments: {one_line(json.dumps(dict(arguments), ensure_ascii=False))}")
-    say("  May it be called? [y/N]")
+    effects = "yes, a call changes something outside" if tool.side_effects else "none declared"
+    say(
+        f"\nTool {tool.name}: {one_line(tool.description)}\n"
+        f"  Side effects: {effects}\n"
+        f"  Arguments: {one_line(json.dumps(dict(arguments), ensure_ascii=False))}\n"
+        "  May it be called? [y/N]"
+    )
     return _line(stopping).strip().lower() in ("y", "yes")
 
 
@@ -43,9 +47,12 @@ def ask(question: FollowUpQuestion, stopping: Stopping = _never) -> str | None:
     """
     if stopping():
         return None
-    say(f"\nQuestion: {one_line(question.question)}")
-    say(f"  Assumed meanwhile: {one_line(question.assumption)}")
-    say("  Your answer (Enter keeps the assumption):")
+    where = f" about step {one_line(question.step_id)}" if question.step_id else ""
+    say(
+        f"\nQuestion{where}: {one_line(question.question)}\n"
+        f"  Assumed meanwhile: {one_line(question.assumption)}\n"
+        "  Your answer (Enter keeps the assumption):"
+    )
     with suppress(StopRequested):
         return _line(stopping).strip() or None
     return None

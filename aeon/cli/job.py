@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
@@ -22,6 +23,8 @@ from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.config import environment, read_inputs, read_task, settings_from
 from aeon.errors import ArtefactError, ConfigError
+from aeon.plan.models import FollowUpQuestion
+from aeon.tools.registry import Tool
 
 # Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
@@ -84,6 +87,14 @@ def run_job(job: Prepared, directory: Path) -> int:
         def stopping() -> bool:
             return control.stop_requested
 
+        def asked(question: FollowUpQuestion) -> str | None:
+            with progress.pause():
+                return ask(question, stopping)
+
+        def approved(tool: Tool, arguments: Mapping[str, Any]) -> bool:
+            with progress.pause():
+                return approve(tool, arguments, stopping)
+
         try:
             result = job.aeon.run(
                 job.task,
@@ -91,8 +102,8 @@ def run_job(job: Prepared, directory: Path) -> int:
                 directory=directory,
                 observers=[progress],
                 control=control,
-                ask=partial(ask, stopping=stopping) if asks else None,
-                approve=partial(approve, stopping=stopping) if asks or at_terminal() else None,
+                ask=asked if asks else None,
+                approve=approved if asks or at_terminal() else None,
                 warn=lost.append,
             )
         except ArtefactError as error:

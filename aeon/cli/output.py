@@ -9,12 +9,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
+from unicodedata import category
 
-from aeon.cli.progress_view import one_line
+from aeon.cli.progress_view import StepView, one_line
 from aeon.errors import AeonError, ArtefactError
 from aeon.result import RunResult
 
 _UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO)
+_MOST_NAMED = 10
 
 
 def tolerant(*streams: TextIO) -> None:
@@ -53,7 +55,9 @@ def answer_alone_on_stdout() -> Iterator[None]:
 def say(text: str) -> None:
     """A line for the person, on standard error; nobody there to read it is no error."""
     with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        # One write, so that no other thread's lines come in between.
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 def report(error: AeonError) -> None:
@@ -66,9 +70,13 @@ def report(error: AeonError) -> None:
 def write_answer(result: RunResult, form: str) -> None:
     """The answer, or with `json` the whole result as one line of JSON, on standard output.
 
-    A reader that has gone away (`| head`) is no error. Raises ArtefactError when standard output is closed or full.
+    A terminal is shown control characters, other than newlines and tabs, as escapes; pipes and files get them as
+    they are. A reader that has gone away (`| head`) is no error. Raises ArtefactError when standard output is closed or
+    full.
     """
     text = _as_json(result) if form == "json" else result.answer
+    if sys.stdout is not None and sys.stdout.isatty():
+        text = _harmless(text, r"\u{:04x}" if form == "json" else r"\x{:02x}")
     if not text:
         return
     if sys.stdout is None:
@@ -115,6 +123,11 @@ def _as_json(result: RunResult) -> str:
     return result.model_dump_json(ensure_ascii=not unicode)
 
 
+def _harmless(text: str, escape: str) -> str:
+    """The text without a character that could steer a terminal."""
+    return "".join(escape.format(ord(ch)) if category(ch) == "Cc" and ch not in "\n\t" else ch for ch in text)
+
+
 def _discard_stdout() -> None:
     """Point standard output at nothing, so that flushing it when the process ends does not fail again."""
     with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nothing:  # noqa: PTH123
@@ -134,17 +147,31 @@ def _verdict(result: RunResult) -> str:
     if result.termination_reason == "completed":
         return "Completed."
     if result.termination_reason == "step_failed":
-        return f"Finished, but {_failed_steps(result)} failed."
+        return f"Finished, but {_incomplete(result)}."
     if result.termination_reason in ("failed", "interrupted"):
         return f"{result.termination_reason.capitalize()}."
     core = result.configuration.get("mode", {}).get("kind") == "core"
     return f"Finished without {'completing' if core else 'converging'} ({result.termination_reason})."
 
 
-def _failed_steps(result: RunResult) -> str:
+def _incomplete(result: RunResult) -> str:
+    """The steps that are not complete, by their states: `step a failed, 2 steps are blocked (b, c)`."""
     steps = result.history.passes[-1].steps if result.history.passes else ()
-    failed = [step.step_id for step in steps if step.status == "failed"]
-    return f"step {one_line(failed[0])}" if len(failed) == 1 else f"{len(failed)} steps"
+    states: dict[str, list[str]] = {}
+    for step in steps:
+        state = StepView(step).state
+        if state not in ("complete", "replaced"):
+            states.setdefault(state, []).append(one_line(step.step_id))
+    return ", ".join(_in_state(state, states[state]) for state in sorted(states)) or "not every step is complete"
+
+
+def _in_state(state: str, names: list[str]) -> str:
+    one = len(names) == 1
+    verb = state if state == "failed" else f"{'is' if one else 'are'} {state}"
+    if one:
+        return f"step {names[0]} {verb}"
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return f"{len(names)} steps {verb} ({', '.join(names[:_MOST_NAMED])}{more})"
 
 
 def _figures(result: RunResult) -> str:

@@ -37,8 +37,9 @@ def progress_for(kind: str, stream: TextIO, environ: Mapping[str, str]) -> Itera
         with closing(_Live(safe, environ)) as live:
             yield Progress(live, live.pause)
     else:
-        with detached(_Plain(safe)) as plain:
-            yield Progress(plain)
+        lines_of = _Plain(safe)
+        with detached(lines_of) as plain:
+            yield Progress(plain, lines_of.pause)
 
 
 def _is_live(kind: str, stream: Forgiving, environ: Mapping[str, str]) -> bool:
@@ -116,13 +117,18 @@ class _Plain:
     def __init__(self, stream: Forgiving) -> None:
         self._stream = stream
         self._view = RunView()
+        self._writing = threading.Lock()
+
+    def pause(self) -> AbstractContextManager[Any]:
+        return self._writing
 
     def __call__(self, recorded: Recorded) -> None:
         self._view(recorded)
         event = recorded.event
         head = banner() if isinstance(event, RunStarted) and event.synthetic else []
         tail = summary(self._view) if isinstance(event, RunFinished) else []
-        _print(self._stream, [*head, *lines(event, self._view), *tail])
+        with self._writing:
+            _print(self._stream, [*head, *lines(event, self._view), *tail])
 
 
 class _Picture:

@@ -1,10 +1,14 @@
 import io
 import sys
+import time
 
 import pytest
 
-from aeon.cli.ask import ask
+from aeon.cli.ask import approve, ask
+from aeon.cli.progress import progress_for
+from aeon.events import Recorded, RunStarted
 from aeon.plan.models import FollowUpQuestion
+from tests.tools.builders import a_tool
 
 QUESTION = FollowUpQuestion(question="Which currency?", assumption="Euro")
 
@@ -21,3 +25,51 @@ def test_a_question_is_put_with_its_assumption_which_an_empty_line_keeps(
     assert captured.out == ""
     assert "Which currency?" in captured.err
     assert "Euro" in captured.err
+
+
+class Writes(io.StringIO):
+    """A stream that remembers each write by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.each: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.each.append(text)
+        return len(text)
+
+
+def test_a_prompt_is_one_write_that_names_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Writes()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
+    ask(QUESTION.model_copy(update={"step_id": "pay"}))
+    assert len(stream.each) == 1
+    assert "Question about step pay: Which currency?\n" in stream.each[0]
+    assert stream.each[0].endswith("keeps the assumption):\n")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"), [(True, "Side effects: yes, a call changes"), (False, "Side effects: none declared")]
+)
+def test_an_approval_is_one_write_that_tells_of_side_effects(
+    changes: bool, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = Writes()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    approve(a_tool(side_effects=changes), {"text": "x"})
+    assert len(stream.each) == 1
+    assert said in stream.each[0]
+
+
+def test_plain_progress_waits_while_a_person_is_asked() -> None:
+    stream = io.StringIO()
+    with progress_for("plain", stream, {}) as progress:
+        with progress.pause():
+            started = RunStarted(run_id="r", task="t", provider="p", synthetic=True)
+            progress(Recorded(1, 0, "2026-01-01T00:00:00+00:00", started))
+            time.sleep(0.05)
+            before = stream.getvalue()
+        assert before == ""
+    assert stream.getvalue() != ""

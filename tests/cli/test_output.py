@@ -12,7 +12,9 @@ from aeon.cli.output import ending, report, tolerant, write_answer
 from aeon.config import compose
 from aeon.errors import ConfigError
 from aeon.kernel.state import RunError
+from aeon.plan.models import PlanStep
 from aeon.result import RunResult
+from tests.plan.builders import step
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +86,57 @@ def test_a_reader_that_has_gone_away_is_no_error(tmp_path: Path) -> None:
     assert ended.returncode in (0, 3)
     assert "Traceback" not in ended.stderr
     assert "BrokenPipe" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ({"a": "complete", "b": "failed"}, "step b failed."),
+        ({"a": "failed", "b": "failed"}, "2 steps failed (a, b)."),
+        ({"a": "complete", "b": "blocked"}, "step b is blocked."),
+        ({"a": "blocked", "b": "invalid", "c": "failed", "d": "pending", "e": "blocked"},
+         "2 steps are blocked (a, e), step c failed, step b is invalid, step d is pending."),
+        ({}, "not every step is complete."),
+        ({f"s{n}": "failed" for n in range(12)},
+         "12 steps failed (s0, s1, s2, s3, s4, s5, s6, s7, s8, s9 and 2 more)."),
+    ],
+)  # fmt: skip
+def test_the_ending_names_every_step_that_is_not_complete_by_its_state(
+    result: RunResult, tmp_path: Path, states: dict[str, str], said: str
+) -> None:
+    def in_state(step_id: str, state: str) -> PlanStep:
+        if state == "blocked":
+            return step(step_id, status="invalid", clarity_state="BLOCKED")
+        return step(step_id, status=state)
+
+    last = result.history.passes[-1]
+    steps = tuple(in_state(step_id, state) for step_id, state in states.items())
+    history = result.history.model_copy(update={"passes": (last.model_copy(update={"steps": steps}),)})
+    ended = {"converged": False, "termination_reason": "step_failed", "history": history}
+    assert ending(result.model_copy(update=ended), tmp_path).startswith(f"Finished, but {said} Passes")
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+STEERING = "a\x1b[2J\tb\r\x9b1m\nété\x7f"
+
+
+def test_a_terminal_is_shown_control_characters_as_escapes(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = _Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    steering = result.model_copy(update={"answer": STEERING})
+    write_answer(steering, "answer")
+    assert terminal.getvalue() == "a\\x1b[2J\tb\\x0d\\x9b1m\nété\\x7f\n"
+    terminal.truncate(0)
+    terminal.seek(0)
+    write_answer(steering, "json")
+    assert "\x9b" not in terminal.getvalue()
+    assert json.loads(terminal.getvalue())["answer"] == STEERING
+
+
+def test_a_pipe_gets_the_answer_byte_for_byte(result: RunResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    steering = result.model_copy(update={"answer": STEERING})
+    assert written(steering, "answer", "utf-8", monkeypatch) == f"{STEERING}\n".encode()
