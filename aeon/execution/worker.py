@@ -23,7 +23,7 @@ from aeon.llm.exchange import FieldError
 from aeon.llm.interface import LLMAdapter, current_site
 from aeon.plan.graph import dependents, final_steps
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.transitions import failed, finished
+from aeon.plan.transitions import everything_before, failed, finished
 from aeon.plan.views import outline, plan_view
 from aeon.plan.workflow_references import resolve_arguments
 from aeon.structured import StructuredCaller
@@ -31,6 +31,8 @@ from aeon.supervisor.repair import Supervisor
 from aeon.tools.invoke import ToolInvoker, not_found
 from aeon.tools.models import ToolResult
 from aeon.tools.registry import ToolRegistry
+
+Remarks = tuple[tuple[AdvisoryKind, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Worked:
 
     step: PlanStep
     result: StepResult
-    remarks: tuple[tuple[AdvisoryKind, str], ...] = ()
+    remarks: Remarks = ()
     ended_by: LLMError | None = None
 
 
@@ -120,7 +122,7 @@ class StepWorker:
             "plan": plan_view(plan),
             "outline": outline(plan, step.step_id),
             "used_by": [user.step_id for user in dependents(plan, step.step_id)],
-            "step": step.model_dump(),
+            "step": shown(step, situation),
             "previous_output": step.step_output,
             "previous_reason": step.clarity_reason,
             "ttl_remaining": situation.ttl_remaining,
@@ -138,31 +140,34 @@ class StepWorker:
             return unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
         return Worked(finished(step, result), result)
 
-    def _with_tool(self, step: PlanStep, situation: Situation) -> Worked:
+    def _with_tool(self, step: PlanStep, situation: Situation, *, repaired: bool = False) -> Worked:
+        """By its tool; one whose tool is gone by now is repaired, but once only."""
         try:
-            arguments = self._arguments(step, situation)
+            arguments, remarks = self._arguments(step, situation)
         except (LLMError, ValidationError, PlanError) as error:
             return unsuccessful(step, f"Arguments of tool '{step.tool}': {error.message}", error=error)
         result = self._invoker.invoke(step.tool or "", arguments)
         self._emit(ToolCalled(site=current_site(), step_id=step.step_id, result=result), current_site())
         if result.error_kind == "unknown":
-            return self._without_tool(step, situation)
+            return self._by_model(step, situation) if repaired else self._without_tool(step, situation)
         if result.error is not None:
-            return unsuccessful(step, f"Tool '{step.tool}': {result.error}", tool=result)
-        return successful(step, result)
+            worked = unsuccessful(step, f"Tool '{step.tool}': {result.error}", tool=result)
+        else:
+            worked = successful(step, result)
+        return replace(worked, remarks=remarks)
 
-    def _arguments(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
+    def _arguments(self, step: PlanStep, situation: Situation) -> tuple[dict[str, Any], Remarks]:
         """The tool's arguments: given, or asked for; those that its schema refuses are repaired (FR-025, FR-030)."""
         tool = self._registry.get(step.tool or "")
         if tool is None:
-            return step.arguments or {}
+            return step.arguments or {}, ()
         if step.arguments is None:
-            return self._structured.call(
+            asked = self._structured.call(
                 "tool_arguments",
                 {
                     "task": situation.plan.task,
                     "plan": plan_view(situation.plan),
-                    "step": step.model_dump(),
+                    "step": shown(step, situation),
                     "tool": tool.describe(),
                     "ttl_remaining": situation.ttl_remaining,
                 },
@@ -170,14 +175,18 @@ class StepWorker:
                 role="worker",
                 answer_schema=tool.input_schema,
             )
+            return asked, ()
         arguments = self._resolved(step, situation.results)
         violations = self._invoker.check_arguments(tool.name, arguments)
         if not violations:
-            return arguments
+            return arguments, ()
         if situation.free:
             raise CycleNeeded
         errors = [FieldError(violation.pointer, violation.message) for violation in violations]
-        return self._supervisor.repair_tool_call(tool, arguments, errors=errors)
+        mended = self._supervisor.repair_tool_call(tool, arguments, errors=errors)
+        before, after = (json.dumps(value, ensure_ascii=False) for value in (arguments, mended))
+        remark = f"Step {step.step_id}: the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
+        return mended, (("repaired_arguments", remark),)
 
     def _without_tool(self, step: PlanStep, situation: Situation) -> Worked:
         """Repair a step whose tool is missing to one with a registered tool, else let the model do it (FR-058 to
@@ -187,23 +196,34 @@ class StepWorker:
         missing = not_found(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
         step = step.model_copy(update={"errors": (*step.errors, missing)})
         remarks: list[tuple[AdvisoryKind, str]] = [("unknown_tool", f"Step {step.step_id}: {missing}")]
-        repaired = self._repaired(step, situation.plan)
+        try:
+            repaired = self._repaired(step, situation.plan)
+        except LLMError as error:
+            worked = unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
+            return replace(worked, remarks=tuple(remarks))
         if repaired is not None:
             remarks.append(("repaired_step", f"Step {step.step_id} was repaired: it uses tool '{repaired.tool}' now"))
-            worked = self._with_tool(repaired, situation)
+            worked = self._with_tool(repaired, situation, repaired=True)
         else:
             remarks.append(("fallback_step", f"Step {step.step_id} is carried out by the model instead"))
             worked = self._by_model(step, situation)
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
     def _repaired(self, step: PlanStep, plan: Plan) -> PlanStep | None:
+        """The step with a registered tool, its own arguments kept; None when no tool fits, or none could be found.
+
+        Raises LLMError for a provider that is down.
+        """
         names = [name for name in self._registry.names() if name != step.tool]
         if not names:
             return None
         try:
-            return self._supervisor.repair_step(step, plan.goal, self._registry)
-        except (LLMError, ValidationError):
+            repaired = self._supervisor.repair_step(step, plan.goal, self._registry)
+        except (LLMError, ValidationError) as error:
+            if provider_down(error):
+                raise
             return None
+        return repaired if step.arguments is None else repaired.model_copy(update={"arguments": step.arguments})
 
     def _resolved(self, step: PlanStep, results: Mapping[str, StepResult]) -> dict[str, Any]:
         arguments = step.arguments or {}
@@ -211,6 +231,14 @@ class StepWorker:
             return arguments
         outputs = {step_id: value_of(r) for step_id, r in results.items() if r.error is None}
         return resolve_arguments(arguments, self._inputs, outputs)
+
+
+def shown(step: PlanStep, situation: Situation) -> dict[str, Any]:
+    """A step as its prompt shows it; in core mode every result and error before it is its context (FR-002)."""
+    if situation.ttl_remaining is None:
+        return step.model_dump()
+    context = everything_before(situation.plan, step, situation.results)
+    return step.model_copy(update={"incoming_context": context}).model_dump()
 
 
 def value_of(result: StepResult) -> Any:

@@ -33,11 +33,9 @@ def latest_complete(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
 
 
 def final_answer(state: RunState) -> str:
-    """The answer of the latest completed pass, else of what there is so far."""
+    """The answer of the latest completed pass; in core mode, and before there is such a pass, of what there is."""
     latest = latest_complete(state.passes)
-    if latest is not None:
-        return latest.answer
-    return state.answer
+    return state.answer if latest is None or latest.taskprofile is None else latest.answer
 
 
 def best_pass(passes: Sequence[ExecutionPass]) -> BestPass | None:
@@ -71,7 +69,7 @@ def expiration_response(state: RunState, point: ExpirationPoint) -> TTLExpiratio
     assessment = latest.evaluation_results.convergence if latest else state.assessment
     scores = assessment.scores if assessment else None
     return TTLExpirationResponse(
-        latest_pass_result=_pass_result(latest) if latest else None,
+        latest_pass_result=_pass_result(latest, state) if latest else None,
         partial_result=None if latest else _partial_result(state),
         expiration_point=point,
         ttl_expired_metadata=TTLExpiredMetadata(
@@ -86,8 +84,9 @@ def expiration_response(state: RunState, point: ExpirationPoint) -> TTLExpiratio
     )
 
 
-def _pass_result(record: ExecutionPass) -> dict[str, Any]:
-    return {"pass_number": record.pass_number, "answer": record.answer, "outputs": current_outputs(record.steps)}
+def _pass_result(record: ExecutionPass, state: RunState) -> dict[str, Any]:
+    whole = record.steps if record.taskprofile else state.plan.steps if state.plan else ()
+    return {"pass_number": record.pass_number, "answer": final_answer(state), "outputs": current_outputs(whole)}
 
 
 def _partial_result(state: RunState) -> dict[str, Any]:
@@ -153,6 +152,16 @@ def build_history(
     )
 
 
+def with_whole_last_pass(state: RunState) -> RunState:
+    """A run of core mode with all steps in its last pass: the others hold the one that they carried out."""
+    last = state.passes[-1] if state.passes else None
+    if last is None or last.taskprofile is not None or state.plan is None:
+        return state
+    return state.model_copy(
+        update={"passes": (*state.passes[:-1], last.model_copy(update={"steps": state.plan.steps}))}
+    )
+
+
 def outcome(
     execution_id: str,
     task: str,
@@ -164,6 +173,7 @@ def outcome(
     seconds: float,
 ) -> Outcome:
     """How a run ended, with everything it has. `point` is where its TTL ended, if it did."""
+    state = with_whole_last_pass(state)
     answer = final_answer(state)
     return Outcome(
         answer=answer,

@@ -52,7 +52,7 @@ from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.graph import expected_calls, final_steps, layers, pending_steps, ready_steps
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.recursive import RecursivePlanner
-from aeon.plan.transitions import cut_off, everything_before, incoming_context, started
+from aeon.plan.transitions import cut_off, incoming_context, started
 from aeon.plan.triggers import Trigger, issue_triggers, pass_triggers
 from aeon.plan.views import current_outputs, step_key
 from aeon.refinement.refiner import Refiner
@@ -200,7 +200,7 @@ class Orchestrator:
     def _step_done(self, this: OpenPass) -> TerminationReason | None:
         """Core mode: no evaluation; the run ends when nothing is pending (Sprint 1, FR-004)."""
         plan = self._current_plan
-        this.complete, this.answer = True, self._state.answer
+        this.complete = True
         if pending_steps(plan):
             return "max_passes" if this.number == self._limits.max_passes else None
         return "completed" if all(step.status == "complete" for step in plan.steps) else "step_failed"
@@ -273,7 +273,7 @@ class Orchestrator:
                 continue
             if cost:
                 allowed, self._ttl = allowed - 1, self._ttl.charged()
-            context = everything_before(plan, step, results) if self._core else incoming_context(plan, step, results)
+            context = "" if self._core else incoming_context(plan, step, results)
             chosen.append((started(step, context), self._site(step.step_id, free=not cost)))
         for step, _ in chosen:
             plan = plan.with_step(step)
@@ -536,7 +536,8 @@ class Orchestrator:
                 raise TTLExpired("phase_boundary")
             self._update(plan=cut_off(state.plan) if state.plan else None)
             raise TTLExpired("mid_phase")
-        this = OpenPass(number, state.plan, self._ttl, state.profile, state.depth)
+        brief = self._core and number > 0
+        this = OpenPass(number, state.plan, self._ttl, state.profile, state.depth, brief)
         self._pass = this
         self._update(pass_number=number)
         self._stream.emit(events.PassStarted(pass_number=number, ttl_remaining=self._ttl.remaining, ready=ready))

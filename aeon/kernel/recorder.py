@@ -39,13 +39,18 @@ def now() -> str:
 
 @dataclass
 class OpenPass:
-    """A pass under way: what has happened in it so far."""
+    """A pass under way: what has happened in it so far.
+
+    A `brief` one, of core mode, where each step is a pass, is kept without the steps it did not carry out: the history
+    would grow with the square of the plan.
+    """
 
     number: int
     plan: Plan | None
     ttl: TTL
     profile: TaskProfile | None
     depth: AdaptiveDepthConfiguration | None
+    brief: bool = False
     phases: list[PhaseRecord] = field(default_factory=list)
     results: dict[str, StepResult] = field(default_factory=dict)
     evaluation: EvaluationResults = field(default_factory=EvaluationResults)
@@ -75,13 +80,16 @@ class OpenPass:
     def closed(self, plan: Plan | None, ttl: TTL) -> ExecutionPass:
         """This pass as the history keeps it, with the plan and budget it ended with."""
         order = [step.step_id for step in plan.steps] if plan else []
+        steps = plan.steps if plan else ()
+        if self.brief:
+            steps = tuple(step for step in steps if step.step_id in self.results)
         results = {step_id: self.results[step_id] for step_id in order if step_id in self.results}
         return ExecutionPass(
             pass_number=self.number,
             phase="PLAN" if self.number == 0 else self.phases[-1].phase if self.phases else "EXECUTE",
             phases=tuple(self.phases),
-            plan_state=self.plan,
-            steps=plan.steps if plan else (),
+            plan_state=None if self.brief and self.number > 1 else self.plan,
+            steps=steps,
             execution_results=results,
             evaluation_results=self.evaluation,
             refinement=self.refinement,

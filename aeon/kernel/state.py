@@ -44,6 +44,7 @@ AdvisoryKind = Literal[
     "unknown_tool",
     "repaired_step",
     "fallback_step",
+    "repaired_arguments",
     "memory_failure",
 ]
 
@@ -125,7 +126,9 @@ class ExecutionPass(Value):
     """One pass of the loop (FR-071 to FR-078): pass 0 plans, the others execute.
 
     `plan_state` is the plan at the start of the pass, `steps` those of the plan at its end, with status and output;
-    `phase` the last phase entered, `phases` each with its times; `answer` the text that convergence assessed.
+    in core mode `steps` holds the one carried out, in the last pass all of them, `plan_state` is null after pass 1
+    and `answer` empty. `phase` is the last phase entered, `phases` each with its times; `answer` the text that
+    convergence assessed.
     """
 
     pass_number: int = Field(ge=0)

@@ -59,10 +59,10 @@ def test_steps_run_one_after_the_other_from_pending_over_running_to_complete(cor
 
 def test_after_a_failed_step_the_later_ones_run_and_see_its_error(core: Core) -> None:
     broken = planned("b", tool="closed", arguments={"article": "A-1"})
-    run = core({"plan": plan(planned("a"), broken, planned("c")), "step": {**SAYS}}, *own("closed"))
+    run = core({"plan": plan(planned("a"), broken, planned("c"))}, *own("closed"))
     assert run.statuses == {"a": "complete", "b": "failed", "c": "complete"}
     assert (run.status, run.result["termination_reason"]) == (3, "step_failed")
-    assert "the shop is closed" in run.steps["c"]["incoming_context"]
+    assert "the shop is closed" in run.steps["c"]["step_output"]
     assert "step b failed" in run.err
     assert "the shop is closed" in run.err
 
@@ -147,7 +147,7 @@ def test_a_plan_calls_a_tool_and_the_next_cycle_gets_its_result(core: Core) -> N
     )
     assert (line["step_number"], line["llm_output"]) == (None, None)
     assert run.steps["add"]["step_output"] == "15"
-    assert run.steps["say"]["incoming_context"] == "Output of step add:\n15"
+    assert "Output of step add: 15" in run.steps["say"]["step_output"]
     assert "15" in answer_of(run.out)
     assert run.status == 0
 
@@ -433,7 +433,7 @@ def test_a_tool_that_misbehaves_fails_its_step_and_the_run_goes_on(core: Core, t
     run = core(calls, *own(tool), "tools.timeout_seconds=0.2")
     assert run.statuses == {"bad": "failed", "good": "complete"}
     assert said in run.steps["bad"]["errors"][-1]
-    assert said in run.steps["good"]["incoming_context"]
+    assert said in run.steps["good"]["step_output"]
     assert said in run.cycle_of("bad")["tool_calls"][0]["error"]
     assert run.status == 3
 
@@ -451,7 +451,6 @@ def test_a_hundred_megabytes_are_cut_and_that_is_said(core: Core) -> None:
     assert run.statuses == {"big": "complete", "say": "complete"}
     assert len(run.steps["big"]["step_output"]) < 21_000
     assert "99,980,000 characters cut" in run.err
-    assert "characters cut]" in run.steps["say"]["incoming_context"]
 
 
 def test_when_the_provider_is_down_the_step_fails_and_the_run_ends(core: Core) -> None:

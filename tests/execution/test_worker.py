@@ -144,7 +144,7 @@ def test_arguments_that_cannot_be_repaired_fail_the_step() -> None:
 def test_a_missing_tool_is_repaired_to_one_that_exists() -> None:
     model = ScriptedModel(repair=fixed())
     worked = work(made(model, echo()), step(tool="ecko", arguments={"text": "old"}))
-    assert (worked.step.tool, worked.step.arguments, worked.step.step_output) == ("echo", {"text": "hi"}, "hi")
+    assert (worked.step.tool, worked.step.arguments, worked.step.step_output) == ("echo", {"text": "old"}, "old")
     assert worked.step.errors == ("Tool 'ecko' not found in registry",)
     assert [kind for kind, _ in worked.remarks] == ["unknown_tool", "repaired_step"]
     assert worked.step.description == "do a"
@@ -245,3 +245,11 @@ def test_a_provider_that_is_down_fails_the_step_and_is_told(tool: str | None) ->
     worked = work(made(model, echo()), step(tool=tool, agent=None if tool else "llm"))
     assert worked.step.status == "failed"
     assert worked.ended_by is down
+
+
+def test_arguments_that_were_repaired_are_told_before_and_after() -> None:
+    model = ScriptedModel(repair={"text": "mended"})
+    worked = work(made(model, echo()), step(tool="echo", arguments={"txt": "mended"}))
+    ((kind, said),) = worked.remarks
+    assert kind == "repaired_arguments"
+    assert '{"txt": "mended"} -> {"text": "mended"}' in said
