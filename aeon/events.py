@@ -180,6 +180,16 @@ class StepFinished(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted(Event):
+    """A tool is about to be called for a step; ToolCalled follows, unless the step is abandoned meanwhile."""
+
+    site: CallSite
+    step_id: str
+    tool: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled(Event):
     """A tool was called for a step; `result` says with what, what came of it, and what went wrong."""
 

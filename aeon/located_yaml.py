@@ -42,7 +42,7 @@ class Repeated(NamedTuple):
 
 
 class UnreadableFile(ConfigError):
-    """A file that is neither YAML nor JSON; the message names file and line, `position` is where, `problem` what."""
+    """A file that is not UTF-8 text, or neither YAML nor JSON; the message names file and line, `position` is where, `problem` what."""
 
     def __init__(self, path: Path, problem: str, position: Position | None = None, *, hint: str = "") -> None:
         self.position = position or Position(1, 1)
@@ -120,12 +120,16 @@ class LocatedYaml:
         except json.JSONDecodeError as error:
             where = Position(error.lineno, error.colno)
             raise UnreadableFile(self.path, f"not JSON: {error.msg}", where) from error
-        except (ValueError, RecursionError) as error:
+        except RecursionError:
+            raise UnreadableFile(self.path, "nested too deeply") from None
+        except ValueError as error:
             raise UnreadableFile(self.path, f"not JSON: {error}") from error
         try:
             # JSON has tabs only between its tokens, where YAML wants blanks.
             self._read(text.replace("\t", " "))
-        except (yaml.YAMLError, RecursionError):
+        except RecursionError:
+            raise UnreadableFile(self.path, "nested too deeply") from None
+        except yaml.YAMLError:
             self._keys, self._values = {}, {(): Position(1, 1)}
         return value
 
@@ -138,7 +142,9 @@ class LocatedYaml:
             before = text[: error.position]
             where = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
             raise UnreadableFile(self.path, f"a character that YAML does not allow: {error.reason}", where) from error
-        except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:
+        except RecursionError:
+            raise UnreadableFile(self.path, "nested too deeply, or an alias refers to what it is a part of") from None
+        except (yaml.YAMLError, ValueError, LookupError) as error:
             raise UnreadableFile(self.path, f"not YAML: {error}") from error
 
     def _read(self, text: str) -> Any:
@@ -201,8 +207,11 @@ def _text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        line = path.read_bytes()[: error.start].count(b"\n") + 1
-        raise ConfigError(f"{path}:{line}: not UTF-8 text (byte {error.start})", hint="Convert it to UTF-8.") from error
+        before = path.read_bytes()[: error.start]
+        where = Position(before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))
+        raise UnreadableFile(
+            path, f"not UTF-8 text (byte {error.start})", where, hint="Convert it to UTF-8."
+        ) from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error
 

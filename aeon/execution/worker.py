@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aeon.errors import AeonError, LLMError, PlanError, ProviderError, ValidationError
-from aeon.events import Emit, ToolCalled, ignore
+from aeon.events import Emit, ToolCalled, ToolStarted, ignore
+from aeon.execution.values import referable
 from aeon.kernel.state import AdvisoryKind, StepResult
 from aeon.llm.exchange import FieldError
 from aeon.llm.interface import LLMAdapter, current_site
@@ -95,6 +96,8 @@ class StepWorker:
     def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
         """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid,
         else 1."""
+        if step.tool is not None and self._registry.unavailable(step.tool) is not None:
+            return 0
         if step.tool is None or step.arguments is None or self._registry.get(step.tool) is None:
             return 1
         try:
@@ -107,6 +110,8 @@ class StepWorker:
 
         Raises LimitReached and StopRequested, and CycleNeeded for a step that is to be dispatched again, paid for.
         """
+        if step.tool is not None and (reason := self._registry.unavailable(step.tool)) is not None:
+            return unsuccessful(step, f"Tool '{step.tool}': {reason}")
         if step.tool is not None and self._registry.get(step.tool) is not None:
             return self._with_tool(step, situation)
         if step.tool is None and step.agent == "llm":
@@ -146,7 +151,9 @@ class StepWorker:
             arguments, remarks = self._arguments(step, situation)
         except (LLMError, ValidationError, PlanError) as error:
             return unsuccessful(step, f"Arguments of tool '{step.tool}': {error.message}", error=error)
-        result = self._invoker.invoke(step.tool or "", arguments)
+        site, name = current_site(), step.tool or ""
+        self._emit(ToolStarted(site=site, step_id=step.step_id, tool=name, arguments=arguments), site)
+        result = self._invoker.invoke(name, arguments)
         self._emit(ToolCalled(site=current_site(), step_id=step.step_id, result=result), current_site())
         if result.error_kind == "unknown":
             return self._by_model(step, situation) if repaired else self._without_tool(step, situation)
@@ -229,7 +236,7 @@ class StepWorker:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments
-        outputs = {step_id: value_of(r) for step_id, r in results.items() if r.error is None}
+        outputs = {step_id: referable(r) for step_id, r in results.items() if r.error is None}
         return resolve_arguments(arguments, self._inputs, outputs)
 
 
@@ -239,11 +246,6 @@ def shown(step: PlanStep, situation: Situation) -> dict[str, Any]:
         return step.model_dump()
     context = everything_before(situation.plan, step, situation.results)
     return step.model_copy(update={"incoming_context": context}).model_dump()
-
-
-def value_of(result: StepResult) -> Any:
-    """What a step gave, as a value: a tool's output, else the text."""
-    return result.tool_result["output"] if result.tool_result is not None else result.step_output
 
 
 def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:

@@ -155,7 +155,7 @@ def _wrong(
         return f"`{reference.text}`: a step cannot use its own output"
     if reference.name not in before.get(own, ()):
         return (
-            f"`{reference.text}`: step '{own}' does not depend on '{reference.name}', so that its output may not be "
+            f"`{reference.text}`: {_name(one)} does not depend on '{reference.name}', so that its output may not be "
             f"there yet: add '{reference.name}' to `depends_on`"
         )
     return ""
@@ -167,6 +167,12 @@ def _wrong_input(reference: Reference, declared: Mapping[str, Any] | None, given
     if declared is None and given is not None and reference.name not in given:
         return _missing(reference.name)
     return ""
+
+
+def _name(one: Sound) -> str:
+    """A step as messages call it: by its id, or by its place when it has none."""
+    step_id = one.step.step_id
+    return dotted(("steps", one.index)) if step_id.startswith("\0") else f"step '{step_id}'"
 
 
 def _missing(name: str) -> str:
@@ -234,15 +240,15 @@ def _workers(document: LocatedYaml, sound: Sequence[Sound], tool_names: Collecti
     """Who does each step. A missing tool is no error: the supervisor looks for one, or the model does the step."""
     for one in sound:
         place: Place = ("steps", one.index)
-        name, tool, agent = one.step.step_id.lstrip("\0"), one.raw.get("tool"), one.raw.get("agent")
+        name, tool, agent = _name(one), one.raw.get("tool"), one.raw.get("agent")
         if tool and agent:
-            message = f"step '{name}' has both `tool` and `agent`: the tool does it; leave one out"
+            message = f"{name} has both `tool` and `agent`: the tool does it; leave one out"
             yield problem_at(document.key_position((*place, "agent")), message, "warning")
         elif not tool and not agent:
-            message = f"step '{name}' has neither `tool` nor `agent`: one will be looked for; write `agent: llm`"
+            message = f"{name} has neither `tool` nor `agent`: one will be looked for; write `agent: llm`"
             yield problem_at(document.position(place), message, "warning")
         if one.raw.get("arguments") is not None and not tool:
-            message = f"step '{name}' has arguments but no tool: they are not used"
+            message = f"{name} has arguments but no tool: they are not used"
             yield problem_at(document.key_position((*place, "arguments")), message, "warning")
         if isinstance(tool, str) and tool and tool_names is not None:
             yield from _tool(document, one, tool, tool_names)
@@ -251,14 +257,14 @@ def _workers(document: LocatedYaml, sound: Sequence[Sound], tool_names: Collecti
 def _tool(document: LocatedYaml, one: Sound, tool: str, tools: Collection[str]) -> Iterator[Problem]:
     """What is known of a step's tool: that it is not registered, or that it will refuse its arguments."""
     place: Place = ("steps", one.index)
-    name, arguments = one.step.step_id.lstrip("\0"), one.raw.get("arguments")
+    name, arguments = _name(one), one.raw.get("arguments")
     if tool not in tools:
         yield problem_at(document.position((*place, "tool")), _no_tool(name, tool, tools), "warning")
     elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
         for inner, said in argument_problems(arguments, tools[tool]):
             within = (*place, "arguments", *inner)
             message = (
-                f"{dotted(within)}: {said}: the tool '{tool}' does not take that; the model will be asked for better"
+                f"{dotted(within)}: the tool '{tool}' will refuse this: {said}; the model will be asked for better"
             )
             yield problem_at(document.position(within), message, "warning")
 
@@ -266,6 +272,6 @@ def _tool(document: LocatedYaml, one: Sound, tool: str, tools: Collection[str]) 
 def _no_tool(name: str, tool: str, tool_names: Collection[str]) -> str:
     known = f"there are: {', '.join(sorted(tool_names))}" if tool_names else "there is none: see `tools=`"
     return (
-        f"step '{name}' uses the tool '{tool}', which is not registered{_near(tool, tool_names)} ({known}): "
+        f"{name} uses the tool '{tool}', which is not registered{_near(tool, tool_names)} ({known}): "
         "another is looked for, or the model does the step"
     )

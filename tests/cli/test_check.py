@@ -86,7 +86,7 @@ def test_arguments_are_held_to_the_tools_schema(aeon: RunAeon, tmp_path: Path) -
     )
     ended = aeon("check", "w.yaml", "tools=builtin")
     assert ended.status == 0
-    assert "'expression' is a required property: the tool 'calculator' does not take that" in ended.out
+    assert "the tool 'calculator' will refuse this: 'expression' is a required property" in ended.out
 
 
 def test_json_for_programs(aeon: RunAeon, tmp_path: Path) -> None:
@@ -174,3 +174,40 @@ def test_the_worked_examples_are_fine_with_the_overrides_that_they_name(
     ended = aeon("check", path, *(word for word in words if '"' not in word), 'inputs.readers="us"')
     assert (ended.status, ended.err) == (0, "")
     assert "warning" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("itself.yaml", "goal: &a\n  - *a\n"),
+        ("deep.yaml", f"goal: {'[' * 3000}{']' * 3000}\n"),
+        ("deep.json", f'{{"goal": {"[" * 100_000}{"]" * 100_000}}}'),
+        ("less.json", f'{{"goal": {"[" * 800}{"]" * 800}}}'),
+    ],
+)
+def test_a_file_that_is_nested_too_deeply_is_told_so(aeon: RunAeon, tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    ended = aeon("check", name)
+    assert ended.status == 2
+    assert f"{name}:1:1: error: nested too deeply" in ended.out
+    assert "recursion" not in ended.out + ended.err
+
+
+def test_a_byte_that_is_not_utf_8_has_its_place_and_the_path_once(aeon: RunAeon, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_bytes(b"goal: a\nx: \xff\n")
+    ended = aeon("check", "w.yaml")
+    assert ended.status == 2
+    assert "w.yaml:2:4: error: not UTF-8 text (byte 11). Convert it to UTF-8." in ended.out.splitlines()
+
+
+def test_a_step_without_id_has_the_same_name_in_every_message(aeon: RunAeon, tmp_path: Path) -> None:
+    second = (
+        "  - {description: d, tool: nope, arguments: {x: '${steps.a.output}'}}\n  - {description: d, arguments: {}}\n"
+    )
+    (tmp_path / "w.yaml").write_text("goal: g\nsteps:\n  - {id: a, description: d, agent: llm}\n" + second)
+    ended = aeon("check", "w.yaml")
+    assert "steps[2]: `id` is missing" in ended.out
+    assert "steps[2] uses the tool 'nope'" in ended.out
+    assert "steps[3] has neither `tool` nor `agent`" in ended.out
+    assert "step '1'" not in ended.out
+    assert "\0" not in ended.out

@@ -51,7 +51,7 @@ def test_the_figures_of_the_data_question_are_worked_out_by_tools(aeon: RunAeon,
     assert min(figures.values()) < figures["all"] < max(figures.values())
     calls = [line for line in run.cycles if line["tool_calls"]]
     assert len(calls) == 5
-    assert {line["step_number"] for line in calls} == {None}
+    assert {line["cycle"] for line in calls} == {None}
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.parent.name)

@@ -253,3 +253,16 @@ def test_arguments_that_were_repaired_are_told_before_and_after() -> None:
     ((kind, said),) = worked.remarks
     assert kind == "repaired_arguments"
     assert '{"txt": "mended"} -> {"text": "mended"}' in said
+
+
+def test_a_tool_of_a_server_that_did_not_start_fails_its_step_for_free() -> None:
+    registry = ToolRegistry([echo()])
+    registry.mark_unavailable("dead.*", "the MCP server 'dead' did not start")
+    model = ScriptedModel()
+    worker = StepWorker(model, registry=registry)
+    gone = step(tool="dead.x", arguments={})
+    assert worker.cost(gone, {}) == 0
+    worked = worker.work(gone, Situation(Plan(goal="g", steps=(gone,))))
+    assert worked.step.status == "failed"
+    assert "did not start" in worked.step.errors[0]
+    assert model.calls == []

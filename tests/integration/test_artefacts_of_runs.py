@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from aeon import artefacts
 from aeon.errors import AuthenticationFailed, ServerFailed, Truncated
-from aeon.observability.cycle_log import plan_at
+from aeon.observability.cycle_log import plan_of
 from aeon.observability.jsonl import read_lines
 from aeon.resources import resource_root
 from aeon.result import RunResult
@@ -150,12 +150,14 @@ def assert_consistent(result: RunResult, directory: Path) -> None:
     assert history.overall_statistics.total_passes == result.passes == sum(p.pass_number > 0 for p in history.passes)
     assert history.overall_statistics.convergence_achieved == history.final_result.converged == result.converged
     assert history.final_result.result_type == result.termination_reason
-    assert sorted(line["step_number"] for line in cycles) == list(range(result.ttl.used + 1))
+    assert sorted(line["step_number"] for line in cycles) == list(range(len(cycles)))
+    paid = sorted(line["cycle"] for line in cycles if line["cycle"] is not None)
+    assert paid == list(range(result.ttl.used + 1))
     assert result.ttl.used == sum(p.ttl_used for p in history.passes)
     assert result.usage.total.requests == sum(usage.requests for usage in result.usage.by_call.values())
     assert (result.ttl_expiration is not None) == (result.termination_reason == "ttl_expired")
     for line in cycles:
-        rebuilt = plan_at(cycles, line["step_number"])
+        rebuilt = plan_of(cycles, line["sequence"])
         assert rebuilt is None or [s.step_index for s in rebuilt.steps] == list(range(1, len(rebuilt.steps) + 1))
 
 

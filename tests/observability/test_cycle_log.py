@@ -7,11 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aeon import events as e
-from aeon.llm.interface import Usage
-from aeon.observability.cycle_log import CycleLog, plan_at
+from aeon.llm.interface import CallSite, Usage
+from aeon.observability.cycle_log import CycleLog, plan_at, plan_of
 from aeon.observability.jsonl import read_lines
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, renumbered
-from tests.observability.support import PLAN, Story, chain_run, feed, realistic_run
+from aeon.plan.transitions import abandoned
+from aeon.supervisor.models import RepairRecord
+from aeon.tools.models import ToolResult
+from tests.observability.support import PLAN, REPAIR, Story, chain_run, feed, realistic_run
 
 
 def logged(folder: Path, told: tuple[e.Recorded, ...] | list[e.Recorded]) -> list[dict[str, Any]]:
@@ -35,6 +38,7 @@ def test_every_cycle_is_one_line_with_what_the_specification_names(tmp_path: Pat
         "format": "aeon.cycle/1",
         "run_id": "run-1",
         "step_number": 4,
+        "cycle": 4,
         "sequence": lines[4]["sequence"],
         "pass_number": 1,
         "phase": "EXECUTE",
@@ -76,6 +80,79 @@ def test_a_repair_keeps_the_bad_answer_its_errors_and_each_attempt(tmp_path: Pat
     ]
     assert line["usage"]["requests"] == 2
     assert [(error["type"], error["transient"]) for error in line["errors"]] == [("RateLimited", True)]
+
+
+def test_each_repair_of_a_cycle_names_its_own_attempts_only(tmp_path: Path) -> None:
+    story = Story()
+    site = story.dispatch("step", "EXECUTE", 1, PLAN, "gather")
+    told = (("tool_arguments", ("no", "arguments")), ("step", ("a step",)))
+    for call, texts in told:
+        for text in texts:
+            story.answer(site, "repair", text)
+        record: RepairRecord = REPAIR.model_copy(update={"call": call, "attempts": len(texts)})
+        story.tell(e.RepairFinished(site=site, record=record), site)
+    story.tell(e.StepFinished(pass_number=1, cycle=1, step=PLAN.step("gather")), site)
+    (line,) = logged(tmp_path, story.told)
+    assert [(a["call"], tuple(a["attempts"])) for a in line["supervisor_actions"]] == list(told)
+
+
+def test_an_abandoned_step_is_logged_as_such_with_the_tool_it_was_waiting_for(tmp_path: Path) -> None:
+    story = Story()
+    site = story.dispatch("tool", "EXECUTE", 1, PLAN, "gather")
+    call_tool(story, site, {"url": "first"}, ends=True)
+    call_tool(story, site, {"url": "second"}, ends=False)
+    story.tell(e.StepFinished(pass_number=1, cycle=0, step=abandoned(PLAN.step("gather"))), site)
+    (line,) = logged(tmp_path, story.told)
+    assert [(error["call"], error["type"]) for error in line["errors"]] == [("tool", "Abandoned")]
+    calls = [(call["tool"], call["arguments"], call["output"], call["error"]) for call in line["tool_calls"]]
+    assert calls == [("fetch", {"url": "first"}, "page", None), ("fetch", {"url": "second"}, None, "Abandoned")]
+
+
+def test_an_abandoned_step_keeps_the_error_that_its_call_ended_with(tmp_path: Path) -> None:
+    story = Story()
+    site = story.dispatch("step", "EXECUTE", 1, PLAN, "gather")
+    story.ends(site, "step", "LimitReached")
+    story.tell(e.StepFinished(pass_number=1, cycle=1, step=abandoned(PLAN.step("gather"))), site)
+    (line,) = logged(tmp_path, story.told)
+    assert [error["type"] for error in line["errors"]] == ["LimitReached", "Abandoned"]
+
+
+def test_a_tool_in_flight_when_the_run_ends_is_in_the_line(tmp_path: Path) -> None:
+    story = Story()
+    call_tool(story, story.dispatch("tool", "EXECUTE", 1, PLAN, "gather"), {"url": "u"}, ends=False)
+    (line,) = logged(tmp_path, story.told)
+    assert [(call["arguments"], call["error"]) for call in line["tool_calls"]] == [({"url": "u"}, "Abandoned")]
+
+
+def call_tool(story: Story, site: CallSite, arguments: dict[str, Any], *, ends: bool) -> None:
+    story.tell(e.ToolStarted(site=site, step_id="gather", tool="fetch", arguments=arguments), site)
+    if ends:
+        result = ToolResult(tool="fetch", arguments=arguments, output="page", text="page")
+        story.tell(e.ToolCalled(site=site, step_id="gather", result=result), site)
+
+
+def test_every_line_has_a_running_number_and_only_what_was_paid_for_a_cycle(tmp_path: Path) -> None:
+    story = Story()
+    story.call("task_profile", "PROFILE", 0)
+    story.call("plan", "PLAN", 0)
+    free = story.dispatch("tool", "EXECUTE", 1, PLAN, "gather")
+    paid = story.dispatch("step", "EXECUTE", 1, PLAN, "auth")
+    for site, step_id in ((paid, "auth"), (free, "gather")):
+        story.tell(e.StepFinished(pass_number=1, cycle=site.cycle, step=PLAN.step(step_id)), site)
+    lines = logged(tmp_path, story.told)
+    assert [(line["call"], line["step_number"], line["cycle"]) for line in lines] == [
+        ("task_profile", 0, 0),
+        ("plan", 1, 1),
+        ("step", 3, 2),
+        ("tool", 2, None),
+    ]
+
+
+def test_a_run_without_a_profile_counts_its_lines_from_one(tmp_path: Path) -> None:
+    story = Story()
+    story.call("plan", "PLAN", 0)
+    story.call("step", "EXECUTE", 1, PLAN)
+    assert [line["step_number"] for line in logged(tmp_path, story.told)] == [1, 2]
 
 
 def test_a_cycle_that_fails_is_logged_with_its_error(tmp_path: Path) -> None:
@@ -191,6 +268,46 @@ def test_any_sequence_of_plans_is_rebuilt_whatever_order_the_cycles_end_in(
         story.ends(site, "step")
     lines = logged(tmp_path_factory.mktemp("run"), story.told)
     assert {cycle: plan_at(lines, cycle) for cycle in plans_of(story.told)} == dict(enumerate(sequence, start=1))
+
+
+batches = st.lists(st.lists(st.none() | plans, min_size=1, max_size=4), min_size=1, max_size=5)
+
+
+def told_in_batches(of: list[list[Plan | None]], rng: random.Random) -> Story:
+    """Batches one after the other; the calls of each are dispatched in order and end in any order."""
+    story = Story()
+    for batch in of:
+        sites = [story.dispatch("step", "EXECUTE", 1, plan) for plan in batch]
+        rng.shuffle(sites)
+        for site in sites:
+            story.ends(site, "step")
+    return story
+
+
+@settings(max_examples=60, deadline=None)
+@given(batches, st.randoms(use_true_random=False))
+def test_of_a_run_that_was_killed_every_line_that_is_there_is_rebuilt(
+    tmp_path_factory: pytest.TempPathFactory, of: list[list[Plan | None]], rng: random.Random
+) -> None:
+    story = told_in_batches(of, rng)
+    plans_told = {r.sequence: r.event.plan for r in story.told if isinstance(r.event, e.CycleStarted)}
+    lines = logged(tmp_path_factory.mktemp("run"), story.told)
+    for length in range(1, len(lines) + 1):
+        there = lines[:length]
+        rebuilt = {line["sequence"]: plan_of(there, line["sequence"]) for line in there}
+        assert rebuilt == {sequence: plans_told[sequence] for sequence in rebuilt}
+
+
+@settings(max_examples=60, deadline=None)
+@given(batches, st.randoms(use_true_random=False))
+def test_the_plans_of_the_lines_do_not_depend_on_the_order_the_cycles_end_in(
+    tmp_path_factory: pytest.TempPathFactory, of: list[list[Plan | None]], rng: random.Random
+) -> None:
+    def states() -> dict[int, Any]:
+        lines = logged(tmp_path_factory.mktemp("run"), told_in_batches(of, rng).told)
+        return {line["sequence"]: line["plan_state"] for line in lines}
+
+    assert states() == states()
 
 
 def test_lines_sorted_by_cycle_do_not_depend_on_the_order_the_cycles_end_in(tmp_path: Path) -> None:
