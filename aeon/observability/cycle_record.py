@@ -46,14 +46,14 @@ class CycleRecord(Value):
     """One line of `cycles.jsonl`: one LLM cycle, or a tool step that needed none (Sprint 1, Log Entry).
 
     `step_number` is the line's number in order of dispatch: 0 for the profile call, 1 for what comes first after it.
-    `cycle` is the TTL cycle: 0 for the profile call, which the budget does not pay for, null for a tool step that took
-    none. `sequence` is that of its events in `events.jsonl`, `step_id` the plan step it works on if it works on one,
-    `timestamp` and `end_time` when it was dispatched and when it ended (ISO 8601, UTC). `plan_state` is the plan at
-    dispatch, null before there is one: whole while no line has one, then as its difference from that of a line that
-    was written before the dispatch (`plan_at` rebuilds it). `llm_output` is the raw text of the call's own answer, null
-    when none came. A tool that had not answered when its step was left has the error `Abandoned` in `tool_calls`. `ttl_remaining` is in LLM cycles, this one paid; null for the profile call, which
-    the budget comes from. `usage` is that of all its requests, repairs and failed ones included; `models` those that
-    answered.
+    `cycle` is the TTL cycle: 0 for the profile call, which the budget does not pay for, null for a tool step that
+    took none. `sequence` is that of its events in `events.jsonl`, `step_id` the plan step it works on if it works on
+    one, `timestamp` and `end_time` when it was dispatched and when it ended (ISO 8601, UTC). `plan_state` is the plan
+    at dispatch, null before there is one: whole while no line has one, then as its difference from that of a line
+    that was written before the dispatch (`plan_at` rebuilds it). `llm_output` is the raw text of the call's own
+    answer, null when none came. A tool that had not answered when its step was left has the error `Abandoned` in
+    `tool_calls`. `ttl_remaining` is in LLM cycles, this one paid; null for the profile call, which the budget comes
+    from. `usage` is that of all its requests, repairs and failed ones included; `models` those that answered.
     """
 
     format: Literal["aeon.cycle/1"] = "aeon.cycle/1"

@@ -62,12 +62,13 @@ class Story:
     def dispatch(
         self, call: str, phase: str, number: int, plan: Plan | None = None, step_id: str | None = None
     ) -> CallSite:
-        """A call is charged and dispatched; the profile call is free and has cycle 0."""
-        if call != "task_profile":
+        """A call is charged and dispatched; the profile call and a tool alone are free and have cycle 0."""
+        free = call in ("task_profile", "tool")
+        if not free:
             self.cycle += 1
             self.ttl -= 1
         ttl = None if call == "task_profile" else self.ttl
-        site = CallSite(number, phase, self.cycle, self.reserve(), step_id, "deep")
+        site = CallSite(number, phase, 0 if free else self.cycle, self.reserve(), step_id, "deep")
         self.tell(e.CycleStarted(site=site, call=call, ttl_remaining=ttl, plan=plan), site)
         return site
 
