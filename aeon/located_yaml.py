@@ -42,7 +42,10 @@ class Repeated(NamedTuple):
 
 
 class UnreadableFile(ConfigError):
-    """A file that is not UTF-8 text, or neither YAML nor JSON; the message names file and line, `position` is where, `problem` what."""
+    """A file that is not UTF-8 text, or neither YAML nor JSON.
+
+    The message names file and line, `position` is where, `problem` what.
+    """
 
     def __init__(self, path: Path, problem: str, position: Position | None = None, *, hint: str = "") -> None:
         self.position = position or Position(1, 1)
