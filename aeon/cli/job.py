@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from omegaconf import DictConfig
 from aeon.api import Aeon
 from aeon.cli.ask import approve, ask, at_terminal
 from aeon.cli.interrupt import interruptible
-from aeon.cli.output import answer_alone_on_stdout, ending, report, say, write_answer
+from aeon.cli.output import answer_alone_on_stdout, ending, own_stderr, report, say, write_answer
 from aeon.cli.progress import progress_for
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
@@ -78,10 +77,11 @@ def run_job(job: Prepared, directory: Path) -> int:
     may_ask = asks or "ask" in settings.tools.approval.values()
     shown = "plain" if may_ask and settings.progress.kind != "none" else settings.progress.kind
     with (
+        own_stderr() as stderr,
         answer_alone_on_stdout(),
         job.aeon,
         interruptible() as control,
-        progress_for(shown, sys.stderr, os.environ) as progress,
+        progress_for(shown, stderr, os.environ) as progress,
     ):
 
         def stopping() -> bool:

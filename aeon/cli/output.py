@@ -17,6 +17,7 @@ from aeon.result import RunResult
 
 _UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO)
 _MOST_NAMED = 10
+_own: list[TextIO] = []
 
 
 def tolerant(*streams: TextIO) -> None:
@@ -52,12 +53,38 @@ def answer_alone_on_stdout() -> Iterator[None]:
         os.close(kept)
 
 
+@contextlib.contextmanager
+def own_stderr() -> Iterator[TextIO]:
+    """Standard error by a descriptor of the program's own: a tool that closes `sys.stderr`, or file descriptor 2,
+    silences itself only. `say` writes there while the block lasts; afterwards both are as they were."""
+    usual = sys.stderr
+    try:
+        usual.flush()
+        number = usual.fileno()
+        own = os.fdopen(os.dup(number), "w", buffering=1, encoding=usual.encoding, errors=usual.errors)
+    except (AttributeError, OSError, ValueError):
+        yield usual
+        return
+    _own.append(own)
+    try:
+        yield own
+    finally:
+        _own.remove(own)
+        with contextlib.suppress(OSError, ValueError):
+            own.flush()
+        os.dup2(own.fileno(), number)
+        own.close()
+        if usual.closed:
+            sys.stderr = open(number, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+
+
 def say(text: str) -> None:
     """A line for the person, on standard error; nobody there to read it is no error."""
+    stream = _own[-1] if _own else sys.stderr
     with contextlib.suppress(OSError, ValueError):
         # One write, so that no other thread's lines come in between.
-        sys.stderr.write(f"{text}\n")
-        sys.stderr.flush()
+        stream.write(f"{text}\n")
+        stream.flush()
 
 
 def report(error: AeonError) -> None:
