@@ -74,7 +74,7 @@ class OpenPass:
 
     @property
     def clarity_states(self) -> dict[str, str]:
-        """The clarity state of each step that this pass executed, in plan order."""
+        """The clarity state of each step that this pass executed, in the order they ended."""
         return {step_id: r.clarity_state for step_id, r in self.results.items() if r.clarity_state}
 
     def closed(self, plan: Plan | None, ttl: TTL) -> ExecutionPass:

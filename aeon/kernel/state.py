@@ -40,7 +40,6 @@ AdvisoryKind = Literal[
     "evaluation_unavailable",
     "refinement_unavailable",
     "refinement_limit",
-    "subplan_unavailable",
     "unknown_tool",
     "repaired_step",
     "fallback_step",

@@ -125,6 +125,9 @@ def _evaluator() -> SimpleEval:
     return evaluator
 
 
+_LARGEST = Decimal("1.7976931348623157e308")  # what a JSON number of most readers can hold
+
+
 def _as_number(value: Any) -> int | float:
     if not isinstance(value, int | Decimal):
         raise ValueError("the expression has no number as its value")
@@ -132,6 +135,8 @@ def _as_number(value: Any) -> int | float:
         return value
     if not value.is_finite():
         raise ValueError("the expression has no finite value")
+    if abs(value) > _LARGEST:
+        raise ValueError("a number is larger than 1e308")
     whole = value == value.to_integral_value() and abs(value) < Decimal(10) ** _PRECISION
     return int(value) if whole else float(value)
 

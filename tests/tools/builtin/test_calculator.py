@@ -134,3 +134,8 @@ def test_as_a_tool_a_refusal_is_an_error() -> None:
     refused = calls.invoke("calculator", {"expression": "1 / 0"})
     assert (refused.error_kind, refused.error) == ("raised", "ValueError: division by zero")
     assert calls.invoke("calculator", {"expression": "1" * 2001}).error_kind == "invalid_arguments"
+
+
+def test_a_decimal_beyond_what_a_number_can_hold_is_refused() -> None:
+    with pytest.raises(ValueError, match="larger than 1e308"):
+        evaluate("2.5 * 10 ** 308")
