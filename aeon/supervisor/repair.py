@@ -36,17 +36,6 @@ from aeon.tools.registry import Tool, ToolRegistry
 T = TypeVar("T")
 ParametersFor = Callable[[Role, ReasoningMode | None], Parameters]
 
-# What the repair templates are given, for `PromptLibrary.check()`.
-EXAMPLE: Mapping[str, Any] = {
-    "call": "plan",
-    "original": '{"goal": "x",}',
-    "attempt": '{"goal": 1}',
-    "errors": (FieldError("/goal", "1 is not of type 'string'"),),
-    "schema": {"type": "object"},
-    "tools": ({"name": "search"},),
-    "context": {"goal": "x"},
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Repaired(Generic[T]):

@@ -10,8 +10,7 @@ from aeon import events
 from aeon.errors import AnswerError, SchemaFileError, ServerFailed, Truncated, ValidationError
 from aeon.llm.exchange import FieldError
 from aeon.llm.interface import CallSite, LLMResponse, Parameters, Usage, at_site
-from aeon.llm.prompts import PromptLibrary
-from aeon.supervisor.repair import EXAMPLE, Repaired, Supervisor
+from aeon.supervisor.repair import Repaired, Supervisor
 from tests.llm.scripted import COST, Heard, Scripted
 
 SCHEMA = {
@@ -195,7 +194,3 @@ def test_a_repair_that_cannot_be_asked_for_is_not_repaired_itself(
 def test_what_is_no_schema_is_refused() -> None:
     with pytest.raises(SchemaFileError, match="#/type"):
         Supervisor(Scripted()).repair_json(GOOD, {"type": "nothing"})
-
-
-def test_the_example_has_what_the_packaged_templates_need() -> None:
-    PromptLibrary().check({"repair": EXAMPLE})
