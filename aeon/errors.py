@@ -11,6 +11,7 @@ AeonError
 │   │   ├── ServerFailed          retryable: 408, 409, 5xx; may carry `retry_after`
 │   │   ├── RateLimited           retryable: 429; may carry `retry_after`
 │   │   ├── AuthenticationFailed  401, 403
+│   │   ├── CircuitOpen           not tried: this endpoint has failed too often a moment ago
 │   │   ├── RequestRefused        any other 4xx
 │   │   └── NotAnAPI              the server answered something that is no chat completion
 │   └── AnswerError             the provider answered, and there is no answer in it; never repaired
@@ -20,6 +21,8 @@ AeonError
 │       └── EmptyAnswer           no text at all
 ├── ValidationError             an answer did not match its schema, and two repairs did not help
 ├── PlanError                   a plan cannot be made, or a refinement cannot be applied
+├── StoreMiss                   `store.mode=replay`: the store has no answer to a request
+├── StoreFailed                 the store of paid answers cannot be opened, read or written
 ├── LimitReached                a cap of `limits.*` was reached
 ├── StopRequested               the run was asked to stop (Ctrl-C)
 ├── ArtefactError               a result could not be written
@@ -130,6 +133,10 @@ class RequestRefused(ProviderError):
     ends_run = False
 
 
+class CircuitOpen(ProviderError):
+    """The endpoint failed too often a moment ago and is not asked for now; `retry_after` says for how long."""
+
+
 class NotAnAPI(ProviderError):
     """The server answered something that is no chat completion."""
 
@@ -170,6 +177,17 @@ class ValidationError(AeonError):
 
 class PlanError(AeonError):
     """A plan cannot be made or a refinement cannot be applied."""
+
+
+class StoreMiss(AeonError):
+    """The store that a run is replayed from has no answer to a request; the message shows where the two part.
+
+    Never taken for a failing model: it ends the run.
+    """
+
+
+class StoreFailed(AeonError):
+    """The store of paid answers cannot be opened, read or written."""
 
 
 class LimitReached(AeonError):

@@ -105,7 +105,10 @@ def at_site(site: CallSite) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """One structured request. `call` is the name on the wire (`response_format.json_schema.name`)."""
+    """One structured request. `call` is the name on the wire (`response_format.json_schema.name`).
+
+    `sample` tells apart several answers that are wanted to the same request; it is not sent.
+    """
 
     call: CallName
     messages: tuple[Message, ...]
@@ -114,11 +117,16 @@ class LLMRequest:
     strict: bool = True
     parameters: Parameters = field(default_factory=Parameters)
     site: CallSite = field(default_factory=CallSite)
+    sample: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
-    """A model's answer: its text, what it cost, and who gave it. `synthetic` says that no model was called."""
+    """A model's answer: its text, what it cost, and who gave it. `synthetic` says that no model was called.
+
+    `endpoint` is the configured provider that answered, where there are several. `usage_reported` is False when the
+    server did not say what the answer had cost, so that `usage` counts no tokens or is an estimate.
+    """
 
     text: str
     usage: Usage = field(default_factory=Usage)
@@ -126,6 +134,8 @@ class LLMResponse:
     response_id: str | None = None
     finish_reason: str = "stop"
     synthetic: bool = False
+    endpoint: str = ""
+    usage_reported: bool = True
 
 
 @runtime_checkable

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
+
+from pydantic import Field
 
 from aeon.values import Value
 
+StoreMode = Literal["off", "record", "cache", "replay"]
+
 
 class StoreSettings(Value):
-    """`store`: whether paid answers are kept and used again; `off`: every call is made."""
+    """`store`: whether paid answers are kept and used again.
 
-    mode: Literal["off"] = "off"
+    `off` keeps nothing. `record` keeps every answer in the run's directory. `cache` answers from the store whatever
+    place of a run a request comes from, and calls on a miss. `replay` never calls: a miss is an error.
+
+    `path` is a store, or a cassette for `replay`, or a run's directory; None is the run's own (`record`) or the shared
+    one in the working directory (`cache`). `match` says how a replay finds an answer: by the whole request (`request`),
+    or by call and order, for prompts that have changed (`order`). `sample` tells apart several answers to equal
+    requests. `pace_seconds` is how long a replayed model answer takes, so that a person can follow.
+    """
+
+    mode: StoreMode = "record"
+    path: Path | None = None
+    match: Literal["request", "order"] = "request"
+    sample: int = Field(default=0, ge=0)
+    pace_seconds: float = Field(default=0.0, ge=0, le=60)

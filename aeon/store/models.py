@@ -1,0 +1,69 @@
+"""What the store keeps: an answer, with the request it is of and the place in the run that asked. A leaf."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import cached_property
+from typing import Any, Literal
+
+from pydantic import Field
+
+from aeon.values import Value
+
+Kind = Literal["model", "tool", "person"]
+
+
+class CallPath(Value):
+    """The place in a run that a request comes from, known when it is dispatched.
+
+    `call` is the call's name, or the tool's; `attempt` 0 for the call itself and 1, 2 for its repairs; `occurrence`
+    counts, from 0, the requests that are equal in all of this and in what they ask.
+    """
+
+    pass_number: int = Field(ge=0)
+    phase: str
+    call: str
+    step_id: str | None = None
+    attempt: int = Field(default=0, ge=0)
+    occurrence: int = Field(default=0, ge=0)
+
+
+class Asked(Value):
+    """A logical request, before any server's dialect: JSON values only.
+
+    Of a model: model, messages, schema, strict, parameters, sample; of a tool: name and arguments; of a person: the
+    question.
+    """
+
+    kind: Kind
+    path: CallPath
+    request: dict[str, Any]
+
+    @cached_property
+    def content(self) -> str:
+        """SHA-256, hex, of what is asked, whatever the place."""
+        return digest([self.kind, self.request])
+
+    @cached_property
+    def key(self) -> str:
+        """SHA-256, hex, of what is asked and where."""
+        return digest([self.content, self.path.model_dump(mode="json")])
+
+
+class Entry(Value):
+    """A kept answer. `answer` is the response as JSON values, `time` when it came (ISO 8601, UTC)."""
+
+    asked: Asked
+    answer: dict[str, Any]
+    time: str
+
+
+def canonical(value: Any) -> str:
+    """JSON text that is the same for equal values."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def digest(value: Any) -> str:
+    """SHA-256, hex, of a JSON value's canonical text."""
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
