@@ -33,7 +33,7 @@ from aeon.plan.workflow import Workflow
 from aeon.refinement.refiner import Ask
 from aeon.rehearsal import Rendered
 from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, versions
-from aeon.tools.invoke import Approve
+from aeon.tools.approval import Approve
 from aeon.tools.registry import Tool
 from aeon.wiring import Process
 

@@ -34,7 +34,8 @@ from aeon.result import SIMULATED_LINE
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
 from aeon.tools import build as tools
-from aeon.tools.invoke import Approve, ToolInvoker
+from aeon.tools.approval import Approve
+from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.validation.semantic import SemanticValidator
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import select
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 from aeon.cli.output import say
 from aeon.cli.progress_view import one_line
 from aeon.errors import StopRequested
-from aeon.plan.models import FollowUpQuestion
-from aeon.tools.registry import Tool
+from aeon.plan.models import FollowUpQuestion, PlanStep
+from aeon.tools.approval import ApprovalRequest
 
 Stopping = Callable[[], bool]
 _MOMENT = 0.1
+_DESCRIBED = 300
 
 
 def _never() -> bool:
@@ -28,16 +28,26 @@ def at_terminal() -> bool:
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
 
 
-def approve(tool: Tool, arguments: Mapping[str, Any], stopping: Stopping = _never) -> bool:
+def approve(request: ApprovalRequest, stopping: Stopping = _never) -> bool:
     """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested as `_line`."""
+    tool = request.tool
     effects = "yes, a call changes something outside" if tool.side_effects else "none declared"
     say(
         f"\nTool {tool.name}: {one_line(tool.description)}\n"
+        f"{_asked_by(request.step)}"
         f"  Side effects: {effects}\n"
-        f"  Arguments: {one_line(json.dumps(dict(arguments), ensure_ascii=False))}\n"
+        f"  Arguments: {one_line(json.dumps(dict(request.arguments), ensure_ascii=False))}\n"
         "  May it be called? [y/N]"
     )
     return _line(stopping).strip().lower() in ("y", "yes")
+
+
+def _asked_by(step: PlanStep | None) -> str:
+    if step is None:
+        return ""
+    of_parent = f" of step {one_line(step.parent_step_id)}" if step.parent_step_id else ""
+    name = f"{'substep' if of_parent else 'step'} {one_line(step.step_id)}{of_parent}"
+    return f"  For {name}: {one_line(step.description, _DESCRIBED)}\n"
 
 
 def ask(question: FollowUpQuestion, stopping: Stopping = _never) -> str | None:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
@@ -23,7 +21,7 @@ from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.config import environment, read_inputs, read_task, settings_from
 from aeon.errors import ArtefactError, ConfigError
 from aeon.plan.models import FollowUpQuestion
-from aeon.tools.registry import Tool
+from aeon.tools.approval import ApprovalRequest
 
 # Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
@@ -91,9 +89,9 @@ def run_job(job: Prepared, directory: Path) -> int:
             with progress.pause():
                 return ask(question, stopping)
 
-        def approved(tool: Tool, arguments: Mapping[str, Any]) -> bool:
+        def approved(request: ApprovalRequest) -> bool:
             with progress.pause():
-                return approve(tool, arguments, stopping)
+                return approve(request, stopping)
 
         try:
             result = job.aeon.run(

@@ -29,6 +29,7 @@ from aeon.plan.views import outline, plan_view
 from aeon.plan.workflow_references import resolve_arguments
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
+from aeon.tools.approval import on_behalf_of
 from aeon.tools.invoke import ToolInvoker, not_found
 from aeon.tools.models import ToolResult
 from aeon.tools.registry import ToolRegistry
@@ -153,7 +154,8 @@ class StepWorker:
             return unsuccessful(step, f"Arguments of tool '{step.tool}': {error.message}", error=error)
         site, name = current_site(), step.tool or ""
         self._emit(ToolStarted(site=site, step_id=step.step_id, tool=name, arguments=arguments), site)
-        result = self._invoker.invoke(name, arguments)
+        with on_behalf_of(step):
+            result = self._invoker.invoke(name, arguments)
         self._emit(ToolCalled(site=current_site(), step_id=step.step_id, result=result), current_site())
         if result.error_kind == "unknown":
             return self._by_model(step, situation) if repaired else self._without_tool(step, situation)

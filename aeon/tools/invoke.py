@@ -8,18 +8,17 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from aeon.tools.approval import ApprovalRequest, Approve, asking_step
 from aeon.tools.deadline import TookTooLong, call_within
 from aeon.tools.models import SchemaViolation, ToolResult
 from aeon.tools.outcome import Outcome, carried_out, described, failure
 from aeon.tools.registry import RegisteredTool, Tool, ToolRegistry
 from aeon.tools.schemas import violations
 from aeon.tools.settings import Approval, ToolSettings
-
-Approve = Callable[[Tool, Mapping[str, Any]], bool]
 
 
 class ToolInvoker:
@@ -105,8 +104,9 @@ class ToolInvoker:
         if self._approve is None:
             return "tools.approval asks a person, and there is nobody to ask"
         try:
+            request = ApprovalRequest(tool, json.loads(json.dumps(given)), asking_step())
             with self._asking:
-                return None if self._approve(tool, json.loads(json.dumps(given))) else "the person refused it"
+                return None if self._approve(request) else "the person refused it"
         except Exception as error:  # asking may fail in any way, and then nobody approved
             return f"the person could not be asked: {described(error)}"
 

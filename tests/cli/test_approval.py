@@ -10,13 +10,15 @@ import pytest
 
 from aeon.cli import ask, job
 from aeon.cli.ask import approve
+from aeon.plan.models import PlanStep
+from aeon.tools.approval import ApprovalRequest
 from tests.cli.conftest import RunAeon
 from tests.tools.builders import a_tool
 
 PLAN = """\
 goal: g
 steps:
-  - {id: a, description: d, tool: echo, arguments: {text: hello}}
+  - {id: a, description: say it back, tool: echo, arguments: {text: hello}}
   - {id: b, description: d, depends_on: [a], tool: calculator, arguments: {expression: 1 + 1}}
 """
 ASKS = ("tools=builtin", "+tools.approval={echo: ask}", "provider=simulated", "mode=core", "plan_file=plan.yaml")
@@ -46,6 +48,7 @@ def test_the_person_is_asked_and_may_say_yes(aeon: RunAeon, monkeypatch: pytest.
     ended = aeon(*ASKS)
     assert ended.status == 0
     assert "Tool echo: " in ended.err
+    assert "For step a: say it back" in ended.err
     assert 'Arguments: {"text": "hello"}' in ended.err
     assert "May it be called? [y/N]" in ended.err
     assert "Tool calculator" not in ended.err
@@ -83,7 +86,8 @@ def test_what_is_asked_cannot_steer_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
-    approve(a_tool(), {"text": "\u202e\x9b2J", "more": "\x1b[2J"})
+    step = PlanStep(step_id="\x1b[2J", description="\x9b2J\nSide effects: none")
+    approve(ApprovalRequest(a_tool(), {"text": "\u202e\x9b2J", "more": "\x1b[2J"}, step))
     said = capsys.readouterr().err
     assert not [ch for ch in said if not ch.isprintable() and ch != "\n"]
 

@@ -7,7 +7,8 @@ import pytest
 from aeon.cli.ask import approve, ask
 from aeon.cli.progress import progress_for
 from aeon.events import Recorded, RunStarted
-from aeon.plan.models import FollowUpQuestion
+from aeon.plan.models import FollowUpQuestion, PlanStep
+from aeon.tools.approval import ApprovalRequest
 from tests.tools.builders import a_tool
 
 QUESTION = FollowUpQuestion(question="Which currency?", assumption="Euro")
@@ -58,9 +59,22 @@ def test_an_approval_is_one_write_that_tells_of_side_effects(
     stream = Writes()
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
-    approve(a_tool(side_effects=changes), {"text": "x"})
+    approve(ApprovalRequest(a_tool(side_effects=changes), {"text": "x"}))
     assert len(stream.each) == 1
     assert said in stream.each[0]
+
+
+@pytest.mark.parametrize(
+    ("step_id", "parent", "named"),
+    [("pay", None, "For step pay: Settle the bill\n"), ("pay.send", "pay", "For substep pay.send of step pay: Settle")],
+)
+def test_an_approval_names_the_step_that_asks_and_says_what_it_does(
+    step_id: str, parent: str | None, named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("n\n"))
+    step = PlanStep(step_id=step_id, description="Settle the bill", parent_step_id=parent)
+    approve(ApprovalRequest(a_tool(), {}, step))
+    assert named in capsys.readouterr().err
 
 
 def test_plain_progress_waits_while_a_person_is_asked() -> None:

@@ -11,7 +11,10 @@ from aeon.errors import ServerFailed
 from aeon.execution.worker import CycleNeeded, Situation, StepWorker, Worked
 from aeon.kernel.state import StepResult
 from aeon.plan.models import Plan, PlanStep
+from aeon.tools.approval import ApprovalRequest
+from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry
+from aeon.tools.settings import ToolSettings
 from tests.support.scripted_model import ScriptedModel, blocked, clear
 from tests.tools.builders import a_tool
 
@@ -266,3 +269,21 @@ def test_a_tool_of_a_server_that_did_not_start_fails_its_step_for_free() -> None
     assert worked.step.status == "failed"
     assert "did not start" in worked.step.errors[0]
     assert model.calls == []
+
+
+def test_whoever_approves_a_tool_is_told_which_step_asks() -> None:
+    asked: list[ApprovalRequest] = []
+
+    def approve(request: ApprovalRequest) -> bool:
+        asked.append(request)
+        return True
+
+    registry = ToolRegistry([echo()])
+    invoker = ToolInvoker(registry, ToolSettings(approval={"*": "ask"}), approve=approve)
+    worker = StepWorker(ScriptedModel(), registry=registry, invoker=invoker)
+    work(worker, step(tool="echo", arguments={"text": "hi"}))
+    invoker.invoke("echo", {"text": "hi"})
+    assert [(request.step and request.step.step_id, request.tool.name) for request in asked] == [
+        ("a", "echo"),
+        (None, "echo"),
+    ]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from aeon.tools.invoke import Approve, ToolInvoker
+from aeon.tools.approval import ApprovalRequest, Approve
+from aeon.tools.invoke import ToolInvoker
 from aeon.tools.models import ToolResult
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import ToolSettings
@@ -137,8 +138,8 @@ def test_the_first_pattern_that_matches_decides(approval: dict[str, str], name: 
 def test_a_person_is_asked_with_the_tool_and_its_arguments(answer: bool) -> None:
     asked: list[tuple[str, Any]] = []
 
-    def approve(tool: Tool, arguments: Mapping[str, Any]) -> bool:
-        asked.append((tool.name, dict(arguments)))
+    def approve(request: ApprovalRequest) -> bool:
+        asked.append((request.tool.name, dict(request.arguments)))
         return answer
 
     result = call(a_tool(), {"a": 1}, approval={"*": "ask"}, approve=approve)
@@ -152,7 +153,7 @@ def test_nobody_is_asked_about_arguments_that_are_invalid() -> None:
 
 
 def test_asking_that_fails_is_a_refusal() -> None:
-    def approve(tool: Tool, arguments: Mapping[str, Any]) -> bool:
+    def approve(request: ApprovalRequest) -> bool:
         raise EOFError("no terminal")
 
     result = call(a_tool(), approval={"*": "ask"}, approve=approve)
@@ -162,7 +163,7 @@ def test_asking_that_fails_is_a_refusal() -> None:
 def test_a_person_is_asked_one_question_at_a_time() -> None:
     asking = threading.Semaphore(1)
 
-    def approve(tool: Tool, arguments: Mapping[str, Any]) -> bool:
+    def approve(request: ApprovalRequest) -> bool:
         assert asking.acquire(blocking=False)
         threading.Event().wait(0.01)
         asking.release()

@@ -1,0 +1,44 @@
+"""What is put to a person before a tool is called that needs approval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+from aeon.plan.models import PlanStep
+from aeon.tools.registry import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """A call that waits for a person's word: the tool, a copy of its arguments, and the step that asks for it.
+
+    `step` is None when the call is made for no step of a plan.
+    """
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+    step: PlanStep | None = None
+
+
+Approve = Callable[[ApprovalRequest], bool]
+
+_step: ContextVar[PlanStep | None] = ContextVar("step_of_tool_call", default=None)
+
+
+def asking_step() -> PlanStep | None:
+    """The step that the tool call being made in this thread is for; None when there is none."""
+    return _step.get()
+
+
+@contextmanager
+def on_behalf_of(step: PlanStep) -> Iterator[None]:
+    """Tool calls in this block are made for a step, whatever stands between its worker and the tool."""
+    token = _step.set(step)
+    try:
+        yield
+    finally:
+        _step.reset(token)
