@@ -25,7 +25,8 @@ def _never() -> bool:
 
 def at_terminal() -> bool:
     """Whether there is a person who can be asked."""
-    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+    streams = (sys.stdin, sys.stderr)
+    return all(stream is not None and not stream.closed and stream.isatty() for stream in streams)
 
 
 def approve(request: ApprovalRequest, stopping: Stopping = _never) -> bool:

@@ -12,16 +12,12 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from aeon.api import Aeon
-from aeon.cli.ask import approve, ask, at_terminal
-from aeon.cli.interrupt import interruptible
+from aeon.cli.attended import attended, check
 from aeon.cli.output import answer_alone_on_stdout, ending, own_stderr, report, say, write_answer
-from aeon.cli.progress import progress_for
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.config import environment, read_inputs, read_task, settings_from
-from aeon.errors import ArtefactError, ConfigError
-from aeon.plan.models import FollowUpQuestion
-from aeon.tools.approval import ApprovalRequest
+from aeon.errors import ArtefactError
 
 # Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
@@ -41,9 +37,9 @@ def prepared(cfg: DictConfig) -> Prepared:
     settings = settings_from(cfg)
     task = read_task(settings)
     inputs = read_inputs(settings)
-    if settings.interaction.kind == "ask" and not at_terminal():
-        raise ConfigError("interaction=ask: there is no terminal to ask at", hint="Use interaction=none.")
-    aeon = Aeon(settings, environment())
+    check(settings)
+    with answer_alone_on_stdout():
+        aeon = Aeon(settings, environment())
     aeon.check_inputs(inputs)
     return Prepared(aeon, task, inputs)
 
@@ -64,44 +60,22 @@ def sweep_job(cfg: DictConfig) -> int:
 def run_job(job: Prepared, directory: Path) -> int:
     """Run a job with its artefacts in `directory`; prints the answer, and on standard error how it ended."""
     settings = job.aeon.settings
-    asks = settings.interaction.kind == "ask"
     for warning in job.aeon.warnings:
         say(f"Warning: {warning}")
     if os.environ.get("HYDRA_FULL_ERROR"):
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # a defect inside a run is told with its traceback
     lost: list[str] = []
     unwritten: list[ArtefactError] = []
-    # A live picture would paint over the question.
-    may_ask = asks or "ask" in settings.tools.approval.values()
-    shown = "plain" if may_ask and settings.progress.kind != "none" else settings.progress.kind
-    with (
-        own_stderr() as stderr,
-        answer_alone_on_stdout(),
-        job.aeon,
-        interruptible() as control,
-        progress_for(shown, stderr, os.environ) as progress,
-    ):
-
-        def stopping() -> bool:
-            return control.stop_requested
-
-        def asked(question: FollowUpQuestion) -> str | None:
-            with progress.pause():
-                return ask(question, stopping)
-
-        def approved(request: ApprovalRequest) -> bool:
-            with progress.pause():
-                return approve(request, stopping)
-
+    with own_stderr() as stderr, answer_alone_on_stdout(), job.aeon, attended(settings, stderr) as person:
         try:
             result = job.aeon.run(
                 job.task,
                 inputs=job.inputs,
                 directory=directory,
-                observers=[progress],
-                control=control,
-                ask=asked if asks else None,
-                approve=approved if asks or at_terminal() else None,
+                observers=[person.progress],
+                control=person.control,
+                ask=person.ask,
+                approve=person.approve,
                 warn=lost.append,
             )
         except ArtefactError as error:
@@ -111,7 +85,7 @@ def run_job(job: Prepared, directory: Path) -> int:
             unwritten.append(error)
     for warning in lost:
         say(f"Warning: {warning}")
-    for advisory in result.advisories if shown == "none" else ():
+    for advisory in result.advisories if person.shown == "none" else ():
         if advisory.kind in TOOL_WARNINGS:
             say(f"Warning: {one_line(advisory.message)}")
     try:

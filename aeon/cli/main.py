@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import version
 
-from aeon.cli.output import occupied, tolerant
+from aeon.cli.output import occupied, own_stderr, tolerant
 from aeon.cli.status import DONE, guarded
 
 COMMANDS: Mapping[str, str] = {
     "check": "aeon.cli.check",
+    "doctor": "aeon.cli.doctor",
     "init": "aeon.cli.init",
     "plan": "aeon.cli.plan",
     "render": "aeon.cli.render",
@@ -35,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return guarded(_version)
     command = COMMANDS.get(given[0]) if given else None
     rest = given[1:] if command else given
-    return guarded(lambda: int(import_module(command or _RUN).main(rest)))
+    with own_stderr():
+        return guarded(lambda: int(import_module(command or _RUN).main(rest)))
 
 
 def _version() -> int:

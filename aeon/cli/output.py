@@ -56,7 +56,11 @@ def answer_alone_on_stdout() -> Iterator[None]:
 @contextlib.contextmanager
 def own_stderr() -> Iterator[TextIO]:
     """Standard error by a descriptor of the program's own: a tool that closes `sys.stderr`, or file descriptor 2,
-    silences itself only. `say` writes there while the block lasts; afterwards both are as they were."""
+    silences itself only. `say` writes there while the block lasts; afterwards both are as they were. Inside another
+    such block it is that block's."""
+    if _own:
+        yield _own[-1]
+        return
     usual = sys.stderr
     try:
         usual.flush()

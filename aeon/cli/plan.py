@@ -9,17 +9,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
 from aeon import config_compose, rehearsal, wiring
 from aeon.cli.arguments import parse
-from aeon.cli.ask import ask
+from aeon.cli.attended import attended, check
 from aeon.cli.dag import draw
-from aeon.cli.interrupt import interruptible
-from aeon.cli.output import say
-from aeon.cli.progress import progress_for
+from aeon.cli.output import answer_alone_on_stdout, own_stderr, say
 from aeon.cli.progress_live import is_utf
 from aeon.cli.progress_view import counted
 from aeon.cli.show import show
@@ -118,24 +115,19 @@ def _target(outs: Sequence[str]) -> Path | None:
 
 def _plan(request: _Request) -> _Made:
     settings = request.settings
-    asks = settings.interaction.kind == "ask"
-    if asks and not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ConfigError("interaction=ask: there is no terminal to ask at", hint="Use interaction=none.")
-    # A live picture would paint over the question.
-    shown = "plain" if asks and settings.progress.kind != "none" else settings.progress.kind
-    shared = wiring.process(settings, environment())
-    with ExitStack() as leaving:
+    check(settings)
+    with own_stderr() as stderr, answer_alone_on_stdout(), ExitStack() as leaving:
+        shared = wiring.process(settings, environment())
         leaving.callback(wiring.close, shared)
         rehearsal.check(shared)
-        with interruptible() as control, progress_for(shown, sys.stderr, os.environ) as progress:
-            stream, provider = EventStream([progress]), shared.settings.provider
-            synthetic = isinstance(provider, SimulatedProvider)
-            stream.emit(
-                RunStarted(run_id=uuid4().hex[:12], task=request.task, provider=provider.kind, synthetic=synthetic)
-            )
-            put = partial(ask, stopping=lambda: control.stop_requested) if asks else None
-            kernel = wiring.orchestrator(shared, request.inputs, stream, control, put)
-            return _made(kernel, request.task, synthetic)
+        for warning in shared.warnings:
+            say(f"Warning: {warning}")
+        person = leaving.enter_context(attended(settings, stderr))
+        stream, provider = EventStream([person.progress]), shared.settings.provider
+        synthetic = isinstance(provider, SimulatedProvider)
+        stream.emit(RunStarted(run_id=uuid4().hex[:12], task=request.task, provider=provider.kind, synthetic=synthetic))
+        kernel = wiring.orchestrator(shared, request.inputs, stream, person.control, person.ask)
+        return _made(kernel, request.task, synthetic)
 
 
 def _made(kernel: Orchestrator, task: str, synthetic: bool) -> _Made:

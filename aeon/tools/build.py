@@ -22,6 +22,7 @@ from aeon.tools.function import tool
 from aeon.tools.mcp_settings import McpServer, McpSettings
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import BuiltinSettings, ToolSettings
+from aeon.tools.stdout import printed_to_stderr
 
 Report = Callable[[str], None]
 _log = logging.getLogger(__name__)
@@ -130,4 +131,5 @@ def _module(name: str) -> Any:
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)
-    return importlib.import_module(name)
+    with printed_to_stderr():
+        return importlib.import_module(name)

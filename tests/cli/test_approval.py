@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli import ask, job
+from aeon.cli import ask, attended
 from aeon.cli.ask import approve
 from aeon.plan.models import PlanStep
 from aeon.tools.approval import ApprovalRequest
@@ -38,7 +38,7 @@ def plan_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def at_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "at_terminal", lambda: True)
+    monkeypatch.setattr(attended, "at_terminal", lambda: True)
 
 
 @pytest.mark.usefixtures("plan_file", "at_terminal")
@@ -99,3 +99,13 @@ def test_a_person_is_there_when_both_ends_are_a_terminal(
     monkeypatch.setattr(sys, "stdin", Terminal() if stdin else io.StringIO())
     monkeypatch.setattr(sys, "stderr", Terminal() if stderr else io.StringIO())
     assert ask.at_terminal() is there
+
+
+def test_a_standard_error_that_a_tool_has_closed_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = Terminal()
+    closed.close()
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    monkeypatch.setattr(sys, "stderr", closed)
+    there = ask.at_terminal()
+    monkeypatch.undo()
+    assert there is False

@@ -68,3 +68,33 @@ def test_a_tool_that_closes_standard_error_does_not_silence_the_program(tmp_path
     assert "Traceback" not in ended.stderr
     assert "Completed." in ended.stderr.splitlines()[-1]
     assert "only" in ended.stderr
+
+
+IMPORTED = '''
+import os
+import sys
+
+print("noise of importing")
+os.system("echo noise of a process")
+sys.stderr.close()
+
+def quiet() -> str:
+    """Says nothing more."""
+    return "quiet"
+'''
+
+
+@pytest.mark.parametrize(("command", "first"), [((), "[SIMULATED"), (("plan",), "# SIMULATED")], ids=("run", "plan"))
+def test_a_module_of_tools_that_is_noisy_when_imported_spoils_neither(
+    tmp_path: Path, command: tuple[str, ...], first: str
+):
+    (tmp_path / "owntools.py").write_text(IMPORTED)
+    given = (*command, "task=x", "provider=simulated", "progress=none", "tools.functions.quiet=owntools:quiet")
+    ended = subprocess.run(
+        [sys.executable, "-m", "aeon", *given], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(first)
+    assert "noise of importing" in ended.stderr
+    assert "noise of a process" in ended.stderr
+    assert "made up" in ended.stderr
