@@ -1,0 +1,85 @@
+"""`aeon doctor [overrides]`: does the configured provider work, role by role; and what to change if it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from aeon import config_compose, doctor, rehearsal, wiring
+from aeon.cli.arguments import parse
+from aeon.cli.output import say
+from aeon.cli.progress_view import counted, one_line
+from aeon.cli.show import show
+from aeon.cli.status import DONE, FAILED
+from aeon.config import Settings, environment, settings_from
+from aeon.doctor import RoleCheck
+from aeon.errors import ConfigError
+from aeon.llm.settings import EndpointSettings, SimulatedProvider
+
+_HELP = """\
+usage: aeon doctor [key=value ...] [group=option ...]
+
+Check the configuration, the prompts, the schemas and the tools, then make one tiny structured call to the configured
+provider for each role (planner, worker, grader, repairer), and say what works, how long it took, and what to change.
+Nothing is retried longer than a run would; no key is ever shown. Status 0: every role works; 1: one does not; 2: the
+configuration cannot be used."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Examine and report on standard output. Raises ConfigError for what is wrong before any call."""
+    given = parse(arguments)
+    if given.flags.help:
+        print(_HELP)
+        return DONE
+    if given.shows:
+        return show(given)
+    if given.flags.multirun:
+        raise ConfigError("aeon doctor checks one configuration: leave --multirun out")
+    settings = settings_from(config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name))
+    environ = environment()
+    shared = wiring.process(settings, environ)
+    try:
+        rehearsal.check(shared)
+        for line in (*_provider(shared.settings), "Prompts and schemas: in order."):
+            print(line, flush=True)
+        for warning in shared.warnings:
+            say(f"Warning: {warning}")
+        return _examined(shared)
+    finally:
+        wiring.close(shared)
+
+
+def _examined(shared: wiring.Process) -> int:
+    print(f"\n{'role':<9} {'works':<6} {'seconds':>7} {'tokens':>7}  model")
+    failed = 0
+    for check in doctor.examine(shared):
+        failed += not check.works
+        print("\n".join(_lines(check)), flush=True)
+    if failed:
+        print(f"\n{counted(failed, 'role')} of {len(doctor.ROLE_CALLS)} cannot be used.")
+        return FAILED
+    print("\nEvery role works.")
+    return DONE
+
+
+def _provider(settings: Settings) -> Iterator[str]:
+    """What is asked, and with which key, by the name of its variable."""
+    provider = settings.provider
+    if isinstance(provider, SimulatedProvider):
+        yield "Provider: simulated. No model is called, whatever stands below: this checks the program itself."
+        return
+    address = getattr(provider, "base_url", None)
+    yield f"Provider: {provider.kind}" + (f" at {address}" if address else "")
+    if isinstance(provider, EndpointSettings):
+        key = f"in {provider.api_key_env}" if provider.require_key else "none needed"
+        yield f"Key: {key}"
+
+
+def _lines(check: RoleCheck) -> Iterator[str]:
+    model = check.answered or check.asked
+    if check.answered and check.answered != check.asked:
+        model = f"{check.answered} (asked: {check.asked})"
+    works, tokens = "yes" if check.works else "NO", check.usage.total_tokens
+    yield f"{check.role:<9} {works:<6} {check.seconds:>7.2f} {tokens:>7}  {one_line(model)}"
+    for text in (check.problem, check.hint):
+        if text:
+            yield f"          {one_line(text)}"

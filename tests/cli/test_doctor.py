@@ -1,0 +1,90 @@
+"""`aeon doctor`: one tiny call for each role, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import RunAeon
+from tests.support.openai_server import Failure, OpenAIServer
+from tests.support.scripted_model import defaults
+
+KEY = "sk-very-secret-0123456789"
+STEP = {"step_output": "done", "clarity_state": "CLEAR", "clarity_reason": "", "handoff_to_next": ""}
+
+
+@pytest.fixture
+def doctor(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def run(server: OpenAIServer, *overrides: str) -> Any:
+        ended = aeon("doctor", "provider=openai", f"provider.base_url={server.url}", *overrides)
+        assert KEY not in ended.out + ended.err
+        return ended
+
+    return run
+
+
+def answers(**other: Any) -> Mapping[str, Any]:
+    return {**defaults(), "step": STEP, "repair": STEP, **other}
+
+
+def test_every_role_is_asked_once_as_its_calls_are_made(doctor, start_server):
+    server = start_server(answers())
+    ended = doctor(server, "roles.grader.model=judge-1")
+    assert ended.status == 0
+    assert server.names == ["plan", "step", "convergence", "repair"]
+    assert [request.body["model"] for request in server.requests] == [
+        "gpt-5-mini",
+        "gpt-5-mini",
+        "judge-1",
+        "gpt-5-mini",
+    ]
+    assert all(len(request.system + request.user) < 400 for request in server.requests)
+    assert "Every role works." in ended.out
+    assert server.url in ended.out
+    assert "OPENAI_API_KEY" in ended.out
+
+
+def test_an_answer_that_breaks_its_schema_is_told_with_its_place_and_what_to_change(doctor, start_server):
+    ended = doctor(start_server(answers(step={**STEP, "clarity_state": "WONDERFUL"})))
+    assert ended.status == 1
+    assert "/clarity_state" in ended.out
+    assert "provider.structured_output" in ended.out
+    assert "1 role of 4 cannot be used." in ended.out
+
+
+def test_a_wrong_key_is_told_once_and_nothing_more_is_tried(doctor, start_server):
+    server = start_server(answers(), key="another")
+    ended = doctor(server)
+    assert ended.status == 1
+    assert "AuthenticationFailed" in ended.out
+    assert ended.out.count("not tried") == 3
+
+
+def test_a_failing_server_is_asked_once_not_three_times(doctor, start_server):
+    server = start_server(answers(plan=Failure(503)))
+    assert doctor(server).status == 1
+    assert server.names == ["plan"]
+
+
+def test_a_model_that_the_server_does_not_have_costs_that_role_alone(doctor, start_server):
+    refusal = Failure(404, body={"error": {"message": "no such model: judge-1", "code": "model_not_found"}})
+    ended = doctor(start_server(answers(convergence=refusal)), "roles.grader.model=judge-1")
+    assert ended.status == 1
+    assert "no such model: judge-1" in ended.out
+    assert "1 role of 4" in ended.out
+
+
+def test_the_simulated_provider_proves_nothing_and_says_so(aeon):
+    ended = aeon("doctor", "provider=simulated")
+    assert ended.status == 0
+    assert "No model is called" in ended.out
+
+
+def test_a_configuration_that_cannot_be_used_is_refused_before_any_call(aeon):
+    ended = aeon("doctor", "provider=openai")
+    assert ended.status == 2
+    assert "OPENAI_API_KEY" in ended.err
