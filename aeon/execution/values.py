@@ -19,5 +19,21 @@ def referable(result: StepResult) -> Any:
     tool = ToolResult.model_validate(result.tool_result)
     if not tool.cut:
         return tool.output
-    limit = f"max_output_characters of tool '{tool.tool}'" if tool.own_limit else "tools.max_output_characters"
-    return CutOutput(characters=tool.kept + tool.cut, kept=tool.kept, limit=limit)
+    return CutOutput(characters=tool.kept + tool.cut, kept=tool.kept, limit=_limit(tool))
+
+
+def remembered(result: StepResult) -> Any:
+    """What memory keeps of a step's output: the text; of one that was cut its beginning, and how much is missing."""
+    tool = ToolResult.model_validate(result.tool_result) if result.tool_result else None
+    if tool is None or not tool.cut or result.step_output is None:
+        return result.step_output
+    return {
+        "incomplete": f"only the beginning was kept, by {_limit(tool)}",
+        "characters": tool.kept + tool.cut,
+        "characters_cut": tool.cut,
+        "beginning": tool.text[: tool.kept],
+    }
+
+
+def _limit(tool: ToolResult) -> str:
+    return f"max_output_characters of tool '{tool.tool}'" if tool.own_limit else "tools.max_output_characters"

@@ -18,7 +18,7 @@ from typing import Any
 
 from aeon.errors import AeonError, LLMError, PlanError, ProviderError, ValidationError
 from aeon.events import Emit, ToolCalled, ToolStarted, ignore
-from aeon.execution.values import referable
+from aeon.execution.values import referable, remembered
 from aeon.kernel.state import AdvisoryKind, StepResult
 from aeon.llm.exchange import FieldError
 from aeon.llm.interface import LLMAdapter, current_site
@@ -48,6 +48,11 @@ class Worked:
     result: StepResult
     remarks: Remarks = ()
     ended_by: LLMError | None = None
+
+    @property
+    def remembered(self) -> Any:
+        """What memory keeps of its output."""
+        return remembered(self.result)
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,7 +305,7 @@ class Orchestrator:
         for executed in batch:
             step_id, worked = executed.step.step_id, executed.worked
             if worked is not None:
-                self._memory.write(step_key(step_id, "output"), worked.result.step_output)
+                self._memory.write(step_key(step_id, "output"), worked.remembered)
                 self._memory.write(step_key(step_id, "handoff"), worked.result.handoff)
             for kind, message in worked.remarks if worked else ():
                 self._advise(kind, message, step_id)

@@ -12,6 +12,8 @@ import pytest
 
 from aeon import events
 from aeon.llm.interface import LLMRequest
+from aeon.memory.in_memory import InMemory
+from aeon.tools.build import build_run_registry
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, run, statuses
 from tests.support.scripted_model import (
@@ -249,3 +251,26 @@ def test_the_wire_schema_of_tool_arguments_is_the_tools_own() -> None:
     (request,) = requests_of(model, "tool_arguments")
     assert request.schema["properties"] == TEXT["properties"]
     assert request.schema["required"] == ["text"]
+
+
+def test_whoever_reads_a_cut_output_from_memory_is_told_what_is_missing() -> None:
+    memory = InMemory()
+    long = a_tool(lambda _: "x" * 120, name="long", max_output_characters=100)
+    registry = build_run_registry(ToolRegistry([long]), memory)
+    steps = [
+        planned("t", tool="long", arguments="{}"),
+        planned("look", "t", tool="memory_read", arguments='{"key": "step/t/output"}'),
+        planned("find", "look", tool="memory_search", arguments='{"prefix": "step/t/"}'),
+    ]
+    outcome = run(ScriptedModel(plan=plan(*steps)), registry=registry, memory=memory, mode="core")
+    kept = {
+        "incomplete": "only the beginning was kept, by max_output_characters of tool 'long'",
+        "characters": 120,
+        "characters_cut": 20,
+        "beginning": "x" * 100,
+    }
+    assert memory.read("step/t/output") == kept
+    outputs = {
+        step_id: json.loads(r.step_output or "") for step_id, r in outcome.state.results.items() if step_id != "t"
+    }
+    assert outputs == {"look": {"found": True, "value": kept}, "find": {"step/t/output": kept}}

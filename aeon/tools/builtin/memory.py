@@ -24,7 +24,10 @@ def memory_read_tool(memory: Memory) -> Tool:
 
     @tool(examples=[{"key": "step/collect/output"}])
     def memory_read(key: Annotated[str, Field(description="For example step/ID/output.")]) -> Remembered:
-        """Read one value that this run has remembered. The output of a step is under step/ID/output."""
+        """Read one value that this run has remembered. The output of a step is under step/ID/output.
+
+        Of an output that was cut, the value is an object with its beginning and how many characters are missing.
+        """
         value = memory.read(key)
         return Remembered(found=value is not None, value=value)
 
@@ -38,7 +41,10 @@ def memory_search_tool(memory: Memory) -> Tool:
     def memory_search(
         prefix: Annotated[str, Field(description="What the keys begin with; empty for all.")],
     ) -> dict[str, Any]:
-        """Find all values that this run has remembered under keys that begin with a prefix, by key."""
+        """Find all values that this run has remembered under keys that begin with a prefix, by key.
+
+        Of an output that was cut, the value is an object with its beginning and how many characters are missing.
+        """
         return memory.search(prefix)
 
     return memory_search
