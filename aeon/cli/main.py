@@ -17,6 +17,7 @@ COMMANDS: Mapping[str, str] = {
     "plan": "aeon.cli.plan",
     "render": "aeon.cli.render",
     "tools": "aeon.cli.tools",
+    "verify": "aeon.cli.verify",
 }
 """Subcommands by name: the module whose `main(arguments) -> int` runs it, imported only when it is called."""
 

@@ -1,0 +1,125 @@
+"""`aeon verify [overrides]`: five small tasks in both modes on the configured provider, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aeon import config_compose, verify
+from aeon.cli.arguments import Arguments, parse
+from aeon.cli.output import say
+from aeon.cli.progress_view import counted, one_line
+from aeon.cli.show import show
+from aeon.cli.status import DONE, FAILED, NOT_CONVERGED
+from aeon.config import Settings, environment, settings_from
+from aeon.errors import ConfigError
+from aeon.result import RunResult
+from aeon.verify import LEGEND, MODES, TASKS, Verified
+
+_HELP = """\
+usage: aeon verify [limits.max_cost=0.50] [key=value ...] [group=option ...]
+
+Run five small tasks in both modes on the configured provider, and print a table: the order of the phases, how many
+answers were valid by their schema at once, repairs, how each run ended, calls, tokens and money. limits.max_cost is for
+all of it together, the other limits for each run. No artefacts are written. Status 0: every run came to its end, phases
+in order; 1: one did not; 3: the money was used up before all were run; 2: the configuration cannot be used."""
+_ROW = "  {mode:<9} {phases:<26} {valid:>7} {repairs:>7} {calls:>6} {tokens:>8} {cost:>9}  {ended}"
+_HEAD = _ROW.format(
+    mode="mode",
+    phases="phases",
+    valid="valid",
+    repairs="repairs",
+    calls="calls",
+    tokens="tokens",
+    cost="cost",
+    ended="ended",
+)
+_PLANLESS = ("mode=", "task=", "task_file=", "plan_file=", "resume=")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run and report on standard output. Raises ConfigError for what is wrong before any call."""
+    given = parse(arguments)
+    if given.flags.help:
+        print(_HELP)
+        return DONE
+    if given.shows:
+        return show(given)
+    unusable = next((o for o in given.overrides if o.startswith(_PLANLESS)), None)
+    if given.flags.multirun or unusable:
+        what = unusable.split("=")[0] if unusable else "--multirun"
+        raise ConfigError(f"aeon verify runs tasks of its own, in both modes: leave {what} out")
+    return _verified({mode: _settings(given, mode) for mode in MODES})
+
+
+def _settings(given: Arguments, mode: verify.Mode) -> Settings:
+    overrides = [*given.overrides, f"mode={mode}"]
+    return settings_from(config_compose.compose(overrides, given.config_dir, config_name=given.config_name))
+
+
+def _verified(settings: dict[verify.Mode, Settings]) -> int:
+    done: list[Verified] = []
+    for run in verify.runs(settings, environment()):
+        if not done:
+            _begin(run)
+        if run.mode == MODES[0]:
+            print(run.task)
+        print("\n".join(_lines(run)), flush=True)
+        done.append(run)
+    print(f"\n{LEGEND}\n{_totals(done)}")
+    if not all(run.works for run in done):
+        return FAILED
+    return DONE if len(done) == len(TASKS) * len(MODES) else NOT_CONVERGED
+
+
+def _begin(run: Verified) -> None:
+    if run.result.synthetic:
+        say("SIMULATED: no model is called; every figure below is made up.")
+    print(_HEAD)
+
+
+def _lines(run: Verified) -> list[str]:
+    result, usage = run.result, run.result.usage.total
+    row = _ROW.format(
+        mode=run.mode,
+        phases=run.phases,
+        valid=f"{run.answers - run.repaired}/{run.answers}",
+        repairs=run.repaired,
+        calls=usage.requests,
+        tokens=usage.total_tokens,
+        cost=_money(usage.cost),
+        ended=_ended(result),
+    )
+    lines = [row.rstrip()]
+    if not run.in_order:
+        lines.append("            The phases are not in the order that this mode prescribes.")
+    if result.error is not None:
+        lines += [f"            {one_line(text)}" for text in (result.error.message, result.error.hint) if text]
+    return lines
+
+
+def _ended(result: RunResult) -> str:
+    if result.scores is None:
+        return result.termination_reason
+    scores = result.scores
+    figures = f"{scores.completeness_score:.2f} {scores.coherence_score:.2f} {scores.consistency_score:.2f}"
+    return f"{result.termination_reason} {figures}"
+
+
+def _money(cost: float | None) -> str:
+    return "unpriced" if cost is None else f"{cost:.4f}"
+
+
+def _totals(done: Sequence[Verified]) -> str:
+    """All of them together; a cost only where every run has one."""
+    costs = [run.result.usage.total.cost for run in done]
+    known = [cost for cost in costs if cost is not None]
+    money = f"cost {sum(known):.4f}" if len(known) == len(costs) else "cost unknown: a model has no price"
+    answers, repaired = sum(run.answers for run in done), sum(run.repaired for run in done)
+    tokens = sum(run.result.usage.total.total_tokens for run in done)
+    working, planned = sum(run.works for run in done), len(TASKS) * len(MODES)
+    left = planned - len(done)
+    return (
+        f"{working} of {counted(len(done), 'run')} in order and to its end; {answers - repaired} of"
+        f" {counted(answers, 'answer')} valid at once; {tokens} tokens, {money}."
+        + (f"\n{counted(left, 'run')} not made: limits.max_cost is used up." if left else "")
+    )

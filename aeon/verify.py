@@ -1,0 +1,106 @@
+"""Small tasks run in both modes on the configured provider, and what each run showed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from aeon.api import Aeon
+from aeon.config import Settings
+from aeon.events import CallAnswered, PassStarted, PhaseFinished, Recorded
+from aeon.result import RunResult
+
+Mode = Literal["adaptive", "core"]
+MODES: tuple[Mode, ...] = ("adaptive", "core")
+TASKS = (
+    "Calculate the sum of 5 and 10.",
+    "Name three rivers in Europe and the sea that each of them flows into.",
+    "Write a packing list of at most ten things for a weekend in the mountains.",
+    "Compare tea and coffee as a morning drink in one short paragraph, and recommend one of them.",
+    "Turn this into a table with the columns item and amount: bread 2, milk 1, apples 6.",
+)
+_LETTERS = {"PROFILE": "P", "PLAN": "L", "EXECUTE": "X", "RE_EXECUTE": "X", "EVALUATE": "E", "REFINE": "R"}
+LEGEND = "phases: P profile, L plan, X execute, E evaluate, R refine (r: nothing called for it), | a new pass"
+# A budget may end a run within a pass; REFINE is not reached by the pass that converges.
+_ORDER: Mapping[Mode, re.Pattern[str]] = {
+    "adaptive": re.compile(r"P\|L(E([Rr]((\|XE[Rr]P?)*(\|X(E([Rr]P?)?)?)?)?)?)?"),
+    "core": re.compile(r"\|L(\|X)*"),
+}
+
+
+@dataclass
+class _Watched:
+    """A subscriber that notes the phases and counts the answers of one run."""
+
+    phases: list[str] = field(default_factory=list)
+    answers: int = 0
+
+    def __call__(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case PassStarted():
+                self.phases.append("|")
+            case PhaseFinished(phase=phase, outcome=outcome):
+                letter = _LETTERS[phase]
+                self.phases.append(letter.lower() if outcome == "skipped" else letter)
+            case CallAnswered(call=call) if call != "repair":
+                self.answers += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One run. `phases` as in `LEGEND`; `answers` structured answers came, `repaired` of them not valid at first."""
+
+    task: str
+    mode: Mode
+    phases: str
+    answers: int
+    repaired: int
+    result: RunResult
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the phases came in the order that the mode prescribes."""
+        return _ORDER[self.mode].fullmatch(self.phases) is not None
+
+    @property
+    def works(self) -> bool:
+        """Whether it came to its end in order; whether the answer is any good, a person judges."""
+        return self.in_order and self.result.termination_reason != "failed"
+
+
+def runs(
+    settings: Mapping[Mode, Settings], environ: Mapping[str, str], tasks: Sequence[str] = TASKS
+) -> Iterator[Verified]:
+    """Every task in every mode, one run after the other, each made as it is asked for.
+
+    `limits.max_cost` is for all of them together: the runs that it leaves nothing for are not made. The other limits
+    are for each run. Raises ConfigError before the first call.
+    """
+    spent = 0.0
+    for task in tasks:
+        for mode in MODES:
+            capped = _within(settings[mode], spent)
+            if capped is None:
+                return
+            run = _run(capped, environ, task, mode)
+            spent += run.result.usage.total.cost or 0.0
+            yield run
+
+
+def _within(settings: Settings, spent: float) -> Settings | None:
+    """The settings with what is left of the money; None when nothing is."""
+    most = settings.limits.max_cost
+    if most is None:
+        return settings
+    if spent >= most:
+        return None
+    return settings.model_copy(update={"limits": settings.limits.model_copy(update={"max_cost": most - spent})})
+
+
+def _run(settings: Settings, environ: Mapping[str, str], task: str, mode: Mode) -> Verified:
+    watched = _Watched()
+    with Aeon(settings, environ) as aeon:
+        result = aeon.run(task, observers=[watched])
+    return Verified(task, mode, "".join(watched.phases), watched.answers, len(result.repairs), result)

@@ -1,0 +1,72 @@
+"""`aeon verify`: small tasks in both modes on the configured provider, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from aeon.verify import TASKS
+from tests.cli.conftest import RunAeon
+from tests.integration.wire import script
+from tests.support.openai_server import Failure, OpenAIServer
+from tests.support.scripted_model import clear
+
+PRICED = "provider.prices={gpt-5-mini: {input: 1000, output: 1000}, scripted: {input: 1000, output: 1000}}"
+A_RUN = "P|LER|XE"
+
+
+@pytest.fixture
+def verify(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-0123456789")
+
+    def run(server: OpenAIServer, *overrides: str) -> Any:
+        retry = ("provider.retry.initial_seconds=0", "provider.retry.jitter_seconds=0")
+        return aeon("verify", "provider=openai", f"provider.base_url={server.url}", *retry, *overrides)
+
+    return run
+
+
+def rows(out: str) -> list[list[str]]:
+    return [line.split() for line in out.splitlines() if line.startswith(("  adaptive", "  core"))]
+
+
+def test_five_tasks_run_in_both_modes_each_with_its_phases_answers_and_tokens(verify, start_server):
+    server = start_server(script())
+    ended = verify(server)
+    assert ended.status == 0
+    assert [row[0] for row in rows(ended.out)] == ["adaptive", "core"] * len(TASKS)
+    assert {tuple(row[1:6]) for row in rows(ended.out) if row[0] == "adaptive"} == {(A_RUN, "7/7", "0", "7", "840")}
+    assert {tuple(row[1:4]) for row in rows(ended.out) if row[0] == "core"} == {("|L|X", "2/2", "0")}
+    assert "10 of 10 runs in order and to its end" in ended.out
+    assert len(server.requests) == len(TASKS) * 9
+
+
+def test_the_money_is_for_all_runs_together(verify, start_server):
+    ended = verify(start_server(script()), PRICED, "limits.max_cost=1.7")
+    assert ended.status == 3
+    assert [row[0] for row in rows(ended.out)] == ["adaptive", "core", "adaptive"]
+    assert "max_cost" in ended.out
+    assert "7 runs not made: limits.max_cost is used up." in ended.out
+
+
+def test_repairs_are_counted_and_told_from_answers_that_were_valid_at_once(verify, start_server):
+    ended = verify(start_server(script(step={"clarity_state": "CLEAR"}, repair=clear("repaired"))))
+    assert {tuple(row[2:4]) for row in rows(ended.out)} == {("6/7", "1"), ("1/2", "1")}
+
+
+def test_a_run_that_fails_is_told_with_its_error_and_the_others_are_made(verify, start_server):
+    def plan(request: Any) -> Any:
+        return Failure(500) if TASKS[1] in request.user else script()["plan"]
+
+    ended = verify(start_server(script(plan=plan)))
+    assert ended.status == 1
+    assert len(rows(ended.out)) == len(TASKS) * 2
+    assert "8 of 10 runs" in ended.out
+
+
+def test_tasks_of_ones_own_are_refused(aeon):
+    ended = aeon("verify", "task=x")
+    assert ended.status == 2
+    assert "leave task out" in ended.err
