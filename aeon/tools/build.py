@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import logging
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from aeon.tools.builtin.files import list_files_tool, read_file_tool
 from aeon.tools.builtin.http_get import http_get_tool
 from aeon.tools.builtin.memory import memory_read_tool, memory_search_tool
 from aeon.tools.function import tool
-from aeon.tools.mcp_settings import McpServer, McpSettings
+from aeon.tools.mcp_settings import McpSettings
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import BuiltinSettings, ToolSettings
 from aeon.tools.stdout import printed_to_stderr
@@ -80,22 +80,7 @@ def _register_servers(
         registry.register(made)
     for problem in servers.problems():
         report(problem)
-    for name, server in settings.servers.items():
-        if reason := _not_started(name, servers.problems()):
-            for pattern in _names_of(name, server):
-                registry.mark_unavailable(pattern, reason)
-
-
-def _not_started(name: str, problems: Sequence[str]) -> str | None:
-    """Why a server did not start, by what `McpTools.problems` says of it; None when it did."""
-    found = next((said for said in problems if said.startswith(f"MCP server {name!r} is not available")), None)
-    return found and f"the MCP server {name!r} did not start: {found.partition(': ')[2]}"
-
-
-def _names_of(name: str, server: McpServer) -> tuple[str, ...]:
-    """Patterns of the names its tools would have; without a prefix, only those that `allow` gives can be told."""
-    prefix = name if server.prefix is None else server.prefix
-    return (f"{prefix}.*",) if prefix else tuple(pattern for pattern in server.allow if pattern != "*")
+    registry.ask_when_missing(servers.unavailable)
 
 
 def _wanted(made: Tool, settings: BuiltinSettings) -> bool:

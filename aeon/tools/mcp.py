@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 from aeon.errors import AeonError, ConfigError
 from aeon.tools.mcp_connection import MAX_TOOLS, ServerUnavailable
 from aeon.tools.mcp_loop import LoopStopped, LoopThread
-from aeon.tools.mcp_names import tool_name, unmatched, wanted
+from aeon.tools.mcp_names import owner, tool_name, unmatched, wanted
 from aeon.tools.mcp_session import ServerSession, ToolFailed
 from aeon.tools.mcp_settings import McpServer, McpSettings
 from aeon.tools.registry import Tool, ToolRegistry
@@ -52,6 +52,7 @@ class McpTools:
         self._sessions: dict[str, ServerSession] = {}
         self._listed: tuple[Tool, ...] | None = None
         self._problems: tuple[str, ...] = ()
+        self._dead: dict[str, str] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -74,6 +75,15 @@ class McpTools:
         """What a person should know of servers and tools that are left out; empty before `tools` was called."""
         return self._problems
 
+    def unavailable(self, name: str) -> str | None:
+        """Why there is no tool of that registered name, as a clause: the server it would be of did not start.
+
+        None when no such server is configured, when it started, and before `tools` was called.
+        """
+        server = owner(name, self._settings.servers)
+        why = self._dead.get(server) if server is not None else None
+        return why and f"the MCP server {server!r} did not start: {why}"
+
     def close(self) -> None:
         """End all sessions and processes; later calls of the tools fail. Harmless when done twice."""
         with self._lock:
@@ -95,6 +105,7 @@ class McpTools:
         for name, server in self._settings.servers.items():
             listed = found[name]
             if isinstance(listed, ServerUnavailable):
+                self._dead[name] = str(listed)
                 problems.append(f"MCP server {name!r} is not available, and neither are its tools: {listed}")
                 continue
             problems.extend(_doubts(name, server, listed))

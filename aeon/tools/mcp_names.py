@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256
 
@@ -11,6 +11,7 @@ from aeon.tools.mcp_settings import McpServer
 
 NAME_LIMIT = 64
 _DIGEST_LENGTH = 8
+_JOINERS = (".", "_", "-")
 
 
 def tool_name(prefix: str, name: str) -> str:
@@ -30,6 +31,22 @@ def tool_name(prefix: str, name: str) -> str:
 def wanted(name: str, server: McpServer) -> bool:
     """Whether the server's own name of a tool matches a pattern of `allow` and none of `deny` (`*`, `?`, `[...]`)."""
     return _matches(name, server.allow) and not _matches(name, server.deny)
+
+
+def owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
+    """The server, by its key, that a tool of that registered name would be of; None when it would be of none.
+
+    After a prefix `_` and `-` count as well as the dot: that is how other programs join the two. Of several prefixes
+    the longest is meant; a server without a prefix has the names that its `allow` tells, `*` alone telling none.
+    """
+    prefixes = {key: key if server.prefix is None else server.prefix for key, server in servers.items()}
+    for key in sorted(servers, key=lambda key: -len(prefixes[key])):
+        prefix, server = prefixes[key], servers[key]
+        if prefix and name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in _JOINERS:
+            return key if wanted(name[len(prefix) + 1 :], server) else None
+        if not prefix and _matches(name, [pattern for pattern in server.allow if pattern != "*"]):
+            return key if wanted(name, server) else None
+    return None
 
 
 def unmatched(names: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:

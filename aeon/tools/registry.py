@@ -7,7 +7,6 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
 from jsonschema.protocols import Validator
@@ -73,7 +72,7 @@ class ToolRegistry:
     def __init__(self, tools: Sequence[Tool] = (), *, parent: ToolRegistry | None = None) -> None:
         self._parent = parent
         self._tools: dict[str, RegisteredTool] = {}
-        self._unavailable: dict[str, str] = {}
+        self._knowing: list[Callable[[str], str | None]] = []
         self._closers: list[Callable[[], None]] = []
         self._lock = threading.RLock()
         for tool in tools:
@@ -111,10 +110,11 @@ class ToolRegistry:
             own = self._tools.get(name)
         return own if own or self._parent is None else self._parent.entry(name)
 
-    def mark_unavailable(self, pattern: str, reason: str) -> None:
-        """Say why there are no tools whose names match a pattern (`*`, `?`, `[...]`), though they are configured."""
+    def ask_when_missing(self, why: Callable[[str], str | None]) -> None:
+        """Have someone asked for names that are not registered, who knows why a configured tool is not there; None
+        from one who does not."""
         with self._lock:
-            self._unavailable[pattern] = reason
+            self._knowing.append(why)
 
     def unavailable(self, name: str) -> str | None:
         """Why a tool that is configured is not there, as a clause; None for one that is, or that nobody configured.
@@ -124,7 +124,8 @@ class ToolRegistry:
         if self.get(name) is not None:
             return None
         with self._lock:
-            own = next((why for pattern, why in self._unavailable.items() if fnmatchcase(name, pattern)), None)
+            knowing = tuple(self._knowing)
+        own = next(filter(None, (why(name) for why in knowing)), None)
         return own if own or self._parent is None else self._parent.unavailable(name)
 
     def list(self) -> tuple[Tool, ...]:

@@ -179,21 +179,5 @@ def test_the_tools_of_a_server_that_did_not_start_are_known_to_be_unavailable() 
     assert reason.startswith("the MCP server 'dead' did not start: ")
     assert "no-such-command-anywhere" in reason
     present = next(name for name in run.names() if name.startswith("alive."))
+    assert run.unavailable("dead_x") == reason
     assert [run.unavailable(name) for name in (present, "alive.missing", "other.x", "x")] == [None] * 4
-
-
-@pytest.mark.parametrize(
-    ("options", "unavailable"),
-    [
-        ({"prefix": "my.fs"}, ("my.fs.x", "my.fs.read_it")),
-        ({"prefix": ""}, ()),
-        ({"prefix": "", "allow": ["*"]}, ()),
-        ({"prefix": "", "allow": ["x", "read_*"]}, ("x", "read_it")),
-    ],
-)
-def test_what_would_have_been_a_dead_servers_tool_is_told_by_its_name(
-    options: dict[str, Any], unavailable: tuple[str, ...]
-) -> None:
-    registry = with_servers(dead={**GONE, **options})
-    names = ("dead.x", "my.fs.x", "my.fs.read_it", "x", "read_it")
-    assert tuple(name for name in names if registry.unavailable(name)) == unavailable

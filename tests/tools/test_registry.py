@@ -155,12 +155,20 @@ def test_closing_closes_everything_once_the_newest_first() -> None:
     assert closed == ["fails", "first"]
 
 
+GONE = "the MCP server 'dead' did not start: gone"
+
+
+def of_dead(name: str) -> str | None:
+    return GONE if name.startswith("dead.") else None
+
+
 def test_of_a_tool_that_is_missing_though_configured_it_is_known_why() -> None:
     process = ToolRegistry()
-    process.mark_unavailable("dead.*", "the MCP server 'dead' did not start: gone")
+    process.ask_when_missing(lambda _: None)
+    process.ask_when_missing(of_dead)
     run = ToolRegistry(parent=process)
     for registry in (process, run):
-        assert registry.unavailable("dead.x") == "the MCP server 'dead' did not start: gone"
+        assert registry.unavailable("dead.x") == GONE
         assert registry.unavailable("dead") is None
         assert registry.unavailable("deader.x") is None
     assert (run.names(), run.get("dead.x")) == ((), None)
@@ -169,5 +177,5 @@ def test_of_a_tool_that_is_missing_though_configured_it_is_known_why() -> None:
 def test_a_tool_that_is_there_is_available_whatever_its_name() -> None:
     process = ToolRegistry([a_tool(name="dead.alive")])
     run = ToolRegistry([a_tool(name="dead.own")], parent=process)
-    run.mark_unavailable("dead.*", "gone")
-    assert [run.unavailable(name) for name in ("dead.alive", "dead.own", "dead.x")] == [None, None, "gone"]
+    run.ask_when_missing(of_dead)
+    assert [run.unavailable(name) for name in ("dead.alive", "dead.own", "dead.x")] == [None, None, GONE]
