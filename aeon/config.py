@@ -142,8 +142,8 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
         settings = settings.model_copy(update={"provider": provider})
     if isinstance(provider, OpenAIProvider):
         _require_environment(provider, environ)
-        address = provider.base_url or environ.get("OPENAI_BASE_URL") or None
-        settings = settings.model_copy(update={"provider": provider.model_copy(update={"base_url": address})})
+        reached = provider.model_copy(update={"base_url": provider.address(environ)})
+        settings = settings.model_copy(update={"provider": reached})
     _require_prices(settings)
     return settings
 
@@ -196,7 +196,7 @@ def _with_files(settings: Settings) -> Settings:
 
 
 def _settled(auto: AutoProvider, environ: Mapping[str, str]) -> OpenAIProvider | SimulatedProvider:
-    address = auto.base_url or environ.get("OPENAI_BASE_URL")
+    address = auto.address(environ)
     if address or environ.get("OPENAI_API_KEY"):
         values = {name: getattr(auto, name) for name in OpenAIProvider.model_fields if name != "kind"}
         # A server of one's own may need no key; OpenAI's does.

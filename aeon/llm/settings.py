@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,6 +12,7 @@ from aeon.llm.interface import Parameters, ReasoningMode, Role
 from aeon.values import Value
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
 
 
 class GenerationSettings(Value):
@@ -92,27 +94,36 @@ class SimulatedProvider(Value):
 
 
 class EndpointSettings(Value):
-    """An OpenAI-compatible endpoint: any server that speaks chat completions with strict json_schema.
+    """An OpenAI-compatible endpoint: any server that speaks chat completions.
 
-    The key and any header that is a secret are named by environment variable, never held here. `timeout_seconds` is for
-    one attempt. `extra_headers_env` maps a header to the variable that holds its value; `extra_body` goes into every
-    request.
+    `name` is what the endpoint goes by in reports, and in the table of what models take. `base_url_env` names the
+    variable that holds the address where `base_url` is None. `structured_output` is how an answer's schema is told:
+    `auto` finds out what the server can do. The key and any header that is a secret are named by environment variable,
+    never held here. `timeout_seconds` is for one attempt. `max_tokens_parameter` None: what the table says.
+    `extra_headers_env` maps a header to the variable that holds its value; `extra_body` goes into every request.
     """
 
+    name: str = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
     model: str = Field(default="gpt-5-mini", min_length=1)
     base_url: str | None = None
+    base_url_env: str | None = "OPENAI_BASE_URL"
+    structured_output: StructuredOutput = "auto"
     api_key_env: str = "OPENAI_API_KEY"
     require_key: bool = True
     timeout_seconds: float = Field(default=600.0, gt=0)
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
     effort: Effort | None = None
-    max_tokens_parameter: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    max_tokens_parameter: Literal["max_completion_tokens", "max_tokens"] | None = None
     extra_headers_env: dict[str, str] = Field(default_factory=dict)
     extra_body: dict[str, Any] = Field(default_factory=dict)
     max_connections: int = Field(default=64, ge=1)
     retry: RetrySettings = RetrySettings()
     prices: dict[str, Price] = Field(default_factory=dict)
+
+    def address(self, environ: Mapping[str, str]) -> str | None:
+        """The address in force: `base_url`, else what the environment has under `base_url_env`; None if neither."""
+        return self.base_url or environ.get(self.base_url_env or "", "").strip() or None
 
     @property
     def parameters(self) -> Parameters:

@@ -81,8 +81,8 @@ def _openai(settings: OpenAIProvider, environ: Environ) -> LLMAdapter:
             hint=f"Set {settings.api_key_env} (a .env file is read), or provider.require_key=false for a server that "
             "wants no key, or provider=simulated to call no model.",
         )
-    base_url = settings.base_url or environ.get("OPENAI_BASE_URL", "").strip() or None
-    return OpenAIAdapter(settings.model_copy(update={"base_url": base_url}), key or None, _headers(settings, environ))
+    settings = settings.model_copy(update={"base_url": settings.address(environ)})
+    return OpenAIAdapter(settings, key or None, _headers(settings, environ))
 
 
 def _headers(settings: OpenAIProvider, environ: Environ) -> dict[str, str]:

@@ -171,7 +171,7 @@ def wire_body(request: LLMRequest, settings: OpenAIProvider) -> dict[str, Any]:
     parameters = request.parameters.over(settings.parameters)
     optional = {
         "temperature": parameters.temperature,
-        settings.max_tokens_parameter: parameters.max_tokens,
+        settings.max_tokens_parameter or "max_completion_tokens": parameters.max_tokens,
         "reasoning_effort": parameters.effort,
         "extra_body": settings.extra_body or None,
     }
