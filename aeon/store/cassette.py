@@ -228,3 +228,8 @@ def _parts(request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _without(value: Mapping[str, Any], key: str) -> dict[str, Any]:
     return {name: item for name, item in value.items() if name != key}
+
+
+def open_cassette(path: Path) -> CassetteSource:
+    """The answers of the cassette in a file. Raises StoreFailed for a file that cannot be read or is none."""
+    return CassetteSource(read(path))
