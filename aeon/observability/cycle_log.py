@@ -22,21 +22,24 @@ from aeon.events import (
     ToolCalled,
     ToolStarted,
 )
-from aeon.observability.cycle_record import FREE, CycleRecord, OpenCycle
+from aeon.observability.cycle_record import FREE, CycleRecord, OpenCycle, of_batch
 from aeon.observability.jsonl import JsonLines
-from aeon.observability.plan_delta import PlanSnapshot, PlanState, applied, difference
+from aeon.observability.plan_delta import PlanDifference, applied, state_after
 from aeon.plan.models import Plan
 
 __all__ = ["CycleLog", "CycleRecord", "plan_at", "plan_of"]
+
+_MISSING: Any = object()
 
 
 class CycleLog:
     """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039).
 
-    Lines stand in the order the cycles ended; sorted by `sequence`, they depend on the run's answers alone. A
-    cycle still open when the run ends is written then, with the error `Abandoned`. A plan's base is
-    always a line written before the dispatch, so that of a run that was killed every line that is there can be rebuilt.
-    The file grows with the changes of the plan, times the number of steps that were dispatched together.
+    Lines stand in the order they were written; sorted by `step_number`, they depend on the run's answers alone. A
+    cycle still open when the run ends is written then, with the error `Abandoned`. A cycle that is alone under way
+    carries its plan in its own line. Of cycles that are dispatched together any may end first, so the plan that they
+    share gets a line of its own before any of them can end, and theirs refer to it. So of a run that was killed every
+    line that is there can be rebuilt, and the file grows with the changes of the plan and with the number of cycles.
 
     Raises:
         ArtefactError: the file cannot be opened or written.
@@ -48,7 +51,7 @@ class CycleLog:
         self._run_id = ""
         self._open: dict[int, OpenCycle] = {}
         self._dispatched = 0
-        self._base: tuple[int, Plan] | None = None
+        self._carrier: OpenCycle | None = None
         self._newest: tuple[int, Plan] | None = None
 
     def __call__(self, recorded: Recorded) -> None:
@@ -83,11 +86,35 @@ class CycleLog:
 
     def _start(self, event: CycleStarted, time: str) -> None:
         """Open a cycle; the profile call, before the budget, is number 0."""
+        if self._open:
+            self._write_shared_plan(event, time)
         profile = event.call != FREE and event.site.cycle == 0
-        self._dispatched += 0 if profile else 1
-        number = 0 if profile else self._dispatched
-        state = self._plan_state(event)
-        self._open[event.site.sequence] = OpenCycle(event, time, number, state)
+        cycle = OpenCycle(event, time, 0 if profile else self._next_number())
+        if event.plan is not None:
+            cycle.plan_state = state_after(self._newest, event.plan)
+        if not self._open:
+            self._carrier = cycle
+            self._newest = (cycle.number, event.plan) if event.plan is not None else self._newest
+        self._open[event.site.sequence] = cycle
+
+    def _next_number(self) -> int:
+        self._dispatched += 1
+        return self._dispatched
+
+    def _write_shared_plan(self, event: CycleStarted, time: str) -> None:
+        """Make sure that the file has the plan of a cycle that is dispatched while others are under way.
+
+        The line of the one that was alone until now cannot be waited for: it gives its plan away, and its number.
+        """
+        first, self._carrier = self._carrier, None
+        if first is not None and first.plan_state is not None:
+            self._write(of_batch(first.started, first.time, first.number, first.plan_state), time)
+            first.plan_state = PlanDifference(base=first.number)
+            first.number = self._next_number()
+        if event.plan is not None and (self._newest is None or self._newest[1] != event.plan):
+            number, state = self._next_number(), state_after(self._newest, event.plan)
+            self._write(of_batch(event, time, number, state), time)
+            self._newest = (number, event.plan)
 
     def _end_call(self, event: CycleFinished, time: str) -> None:
         """Note how a structured call ended.
@@ -100,24 +127,13 @@ class CycleLog:
             if event.site.step_id is None:
                 self._finish(event.site.sequence, time)
 
-    def _plan_state(self, event: CycleStarted) -> PlanState | None:
-        """The plan at dispatch against the newest of those before this batch, whose lines are all written by now.
-
-        A batch is what is dispatched until all of it has ended: its lines have one base, whichever ends first.
-        """
-        if not self._open:
-            self._base = self._newest
-        base, plan = self._base, event.plan
-        if plan is None:
-            return None
-        self._newest = (event.site.sequence, plan)
-        return PlanSnapshot(plan=plan) if base is None else difference(base[1], plan, base[0])
-
     def _finish(self, sequence: int, time: str) -> None:
         cycle = self._open.pop(sequence, None)
         if cycle is not None:
-            line = cycle.record(self._run_id, time or cycle.time)
-            self._lines.write(line.model_dump(mode="json"))
+            self._write(cycle, time)
+
+    def _write(self, cycle: OpenCycle, time: str) -> None:
+        self._lines.write(cycle.record(self._run_id, time or cycle.time).model_dump(mode="json"))
 
     def _abandon(self, time: str) -> None:
         for sequence in sorted(self._open):
@@ -142,15 +158,16 @@ def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
 
 def plan_of(lines: Iterable[Mapping[str, Any]], sequence: int) -> Plan | None:
     """The same for any line, tool steps too, by its `sequence`. Raises LookupError as `plan_at`."""
-    states = {line["sequence"]: line["plan_state"] for line in lines}
-    if sequence not in states:
+    lines = list(lines)
+    state = next((line["plan_state"] for line in lines if line["sequence"] == sequence), _MISSING)
+    if state is _MISSING:
         raise LookupError(f"there is no line with sequence {sequence}")
+    states = {line["step_number"]: line["plan_state"] for line in lines}
     changes: list[Mapping[str, Any]] = []
-    state = states[sequence]
     while state is not None and state["kind"] == "delta":
         changes.append(state)
         if states.get(state["base"]) is None:
-            raise LookupError(f"the plan of line {sequence} builds on that of line {state['base']}, which is missing")
+            raise LookupError(f"the plan of sequence {sequence} builds on line {state['base']}, which is missing")
         state = states[state["base"]]
     if state is None:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from aeon.events import CallAnswered, CallFailed, CycleStarted, RepairFinished, RetryScheduled, ToolCalled, ToolStarted
@@ -15,6 +15,7 @@ from aeon.values import Value
 
 ABANDONED, STEP_ERROR = "Abandoned", "StepError"
 FREE = "tool"  # what a step that takes no cycle is dispatched as
+BATCH = "batch"  # what the plan of several cycles at once is written as
 REPAIR = "repair"
 Heard = CallAnswered | CallFailed | RepairFinished | RetryScheduled | ToolStarted | ToolCalled
 
@@ -43,17 +44,21 @@ class SupervisorAction(Value):
 
 
 class CycleRecord(Value):
-    """One line of `cycles.jsonl`: one LLM cycle, or a tool step that needed none (Sprint 1, Log Entry).
+    """One line of `cycles.jsonl`: one LLM cycle, a tool step that needed none, or a batch (Sprint 1, Log Entry).
 
     `step_number` is the line's number in order of dispatch: 0 for the profile call, 1 for what comes first after it.
     `cycle` is the TTL cycle: 0 for the profile call, which the budget does not pay for, null for a tool step that
     took none. `sequence` is that of its events in `events.jsonl`, `step_id` the plan step it works on if it works on
     one, `timestamp` and `end_time` when it was dispatched and when it ended (ISO 8601, UTC). `plan_state` is the plan
     at dispatch, null before there is one: whole while no line has one, then as its difference from that of a line
-    that was written before the dispatch (`plan_at` rebuilds it). `llm_output` is the raw text of the call's own
-    answer, null when none came. A tool that had not answered when its step was left has the error `Abandoned` in
-    `tool_calls`. `ttl_remaining` is in LLM cycles, this one paid; null for the profile call, which the budget comes
-    from. `usage` is that of all its requests, repairs and failed ones included; `models` those that answered.
+    above (`plan_at` rebuilds it). `llm_output` is the raw text of the call's own answer, null when none came. A tool
+    that had not answered when its step was left has the error `Abandoned` in `tool_calls`. `ttl_remaining` is in LLM
+    cycles, this one paid; null for the profile call, which the budget comes from. `usage` is that of all its requests,
+    repairs and failed ones included; `models` those that answered.
+
+    A line whose `call` is `batch` is no cycle: it holds the plan of the steps that are dispatched together, and is
+    written before any of them can end. `sequence` and `ttl_remaining` are those of the first of them; it has no
+    `cycle`, no `step_id`, and nothing else to tell.
     """
 
     format: Literal["aeon.cycle/1"] = "aeon.cycle/1"
@@ -87,7 +92,7 @@ class OpenCycle:
     started: CycleStarted
     time: str
     number: int
-    plan_state: PlanState | None
+    plan_state: PlanState | None = None
     answers: list[CallAnswered] = field(default_factory=list)
     errors: list[CycleError] = field(default_factory=list)
     attempts: list[str] = field(default_factory=list)
@@ -172,7 +177,7 @@ class OpenCycle:
         return CycleRecord(
             run_id=run_id,
             step_number=self.number,
-            cycle=None if call == FREE else site.cycle,
+            cycle=None if call in (FREE, BATCH) else site.cycle,
             sequence=site.sequence,
             pass_number=site.pass_number,
             phase=site.phase,
@@ -192,3 +197,9 @@ class OpenCycle:
             response_ids=tuple(a.response_id for a in self.answers if a.response_id),
             synthetic=any(a.synthetic for a in self.answers),
         )
+
+
+def of_batch(first: CycleStarted, time: str, number: int, plan_state: PlanState) -> OpenCycle:
+    """What the line of a batch is made of: the plan that its steps share, told at the dispatch of its first."""
+    site = replace(first.site, step_id=None)
+    return OpenCycle(replace(first, call=BATCH, site=site), time, number, plan_state)

@@ -40,8 +40,8 @@ class PlanSnapshot(Value):
 
 
 class PlanDifference(Value):
-    """A plan as its difference from the one of the line whose `sequence` is `base`; what is null or not named is
-    as it was there."""
+    """A plan as its difference from the one of the line whose `step_number` is `base`, which stands above it in the
+    file; what is null or not named is as it was there."""
 
     kind: Literal["delta"] = "delta"
     base: int
@@ -55,8 +55,15 @@ class PlanDifference(Value):
 PlanState = PlanSnapshot | PlanDifference
 
 
+def state_after(base: tuple[int, Plan] | None, plan: Plan) -> PlanState:
+    """A plan as what it changes of the one of line `base`, by its number; whole when there is none to build on."""
+    return PlanSnapshot(plan=plan) if base is None else difference(base[1], plan, base[0])
+
+
 def difference(before: Plan, after: Plan, base: int) -> PlanDifference:
     """What turns `before`, the plan of line `base`, into `after`. Shared steps cost nothing."""
+    if before is after:
+        return PlanDifference(base=base)
     known = {step.step_id: step for step in before.steps}
     changed = [(step, known.get(step.step_id)) for step in after.steps if step is not known.get(step.step_id)]
     steps = [StepDifference(step_id=step.step_id, fields=_changed_fields(old, step)) for step, old in changed]

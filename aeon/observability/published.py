@@ -24,7 +24,7 @@ _ABOUT = {
     "result": "result.json: what a run gave back. Its history is in history.json.",
     "history": "history.json: everything a run did, pass by pass.",
     "events": "A line of events.jsonl: something that happened in a run.",
-    "cycles": "A line of cycles.jsonl: an LLM cycle of a run.",
+    "cycles": "A line of cycles.jsonl: an LLM cycle of a run, a tool step that took none, or the plan of a batch.",
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 from aeon import events as e
 from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
@@ -22,6 +24,8 @@ from aeon.kernel.state import (
     Timing,
 )
 from aeon.llm.interface import CallSite, LLMRequest, Message, Usage
+from aeon.observability.cycle_log import CycleLog
+from aeon.observability.jsonl import read_lines
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction, RefusedAction, StepChange, renumbered
 from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, UsageReport
 from aeon.supervisor.models import RepairRecord
@@ -328,6 +332,14 @@ def chain_run(length: int) -> tuple[e.Recorded, ...]:
 def feed(subscriber: e.Subscriber, told: Iterable[e.Recorded]) -> None:
     for recorded in told:
         subscriber(recorded)
+
+
+def logged(folder: Path, told: Iterable[e.Recorded]) -> list[dict[str, Any]]:
+    """The lines of the cycle log of a run, written into a folder."""
+    log = CycleLog(folder / "cycles.jsonl")
+    feed(log, told)
+    log.close()
+    return list(read_lines(folder / "cycles.jsonl"))
 
 
 def a_result(*, synthetic: bool = False, answer: str = "The design, whole.\nGrüße, 世界 🌍") -> RunResult:
