@@ -69,7 +69,7 @@ def check_answer(text: str, validator: Validator, parse: Callable[[Any], T]) -> 
     any other exception of `parse` is a bug and passes through.
     """
     try:
-        value = extract_json(text)
+        value = extract_json(text, validator.is_valid)
         violations = _capped(_violations(validator, value))
         if violations:
             raise InvalidAnswer(violations)

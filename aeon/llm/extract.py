@@ -1,4 +1,4 @@
-"""JSON out of a model's text. The only such function in the project.
+"""JSON out of a model's answer. The only place in the project that finds it.
 
 It finds JSON; it never mends it. What is not JSON goes to `aeon.supervisor.repair.Supervisor.repair_json()`.
 """
@@ -8,19 +8,24 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 MAX_DEPTH = 200
 
-_REASONING = r"(?:think|thinking|reasoning)"
-_OPENED = re.compile(rf"\s*<{_REASONING}>", re.IGNORECASE)
-_CLOSED = re.compile(rf"</{_REASONING}>", re.IGNORECASE)
+_REASONING = r"(?:think|thinking|thought|reasoning|reflection|seed:think)"
+_OPENED = re.compile(rf"\s*(?:<{_REASONING}>|\[THINK\])", re.IGNORECASE)
+_CLOSED = re.compile(rf"</{_REASONING}>|\[/THINK\]", re.IGNORECASE)
+_CHANNELS = re.compile(r"\s*<\|(?:channel|start)\|>")
+_ANSWER_CHANNEL = re.compile(r"<\|channel\|>\s*(?:final|commentary\s+to=)[^{]{0,200}?<\|message\|>")
 _FENCE = re.compile(r"^[ \t]*```([^\n`]*)$", re.MULTILINE)
 # What cannot be the beginning of JSON is passed over, as braces in prose are.
 _BEGINNING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*[\[{"\d\-tfn\]])""")
 _MARK = re.compile(r'["{}\[\]]')
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_OF_A_CALL = frozenset({"id", "index", "type", "name", "function", "arguments", "parameters", "input"})
+
+Accepts = Callable[[Any], bool]
 
 
 class ExtractError(ValueError):
@@ -36,25 +41,96 @@ class _Unusable(ValueError):
     """JSON by its grammar that is refused all the same."""
 
 
-def extract_json(text: str) -> Any:
-    """The JSON value in a model's text: the text itself, after `<think>...</think>`, in a code fence, or amid prose.
+def extract_json(text: str, accepts: Accepts | None = None) -> Any:
+    """The JSON value in a model's text: the text itself, after its reasoning, in a code fence, amid prose, in a tool
+    call.
 
-    Amid prose it is the first object that parses, or if there is none the first array. Duplicate keys, NaN, infinite
-    numbers, lone surrogates and more than 200 levels of nesting are refused. Raises ExtractError with the position
-    (FR-029).
+    Reasoning is `<think>...</think>` and its like, or the channels before the final one. Of several values the first
+    that `accepts` says yes to is taken, and where it says no to all, or is not given, the first fenced one, else the
+    first object, else the first array. What is written as a tool call is taken for its arguments if those are accepted
+    and the whole is not. Duplicate keys, NaN, infinite numbers, lone surrogates and more than 200 levels of nesting
+    are refused. Raises ExtractError with the position (FR-029).
     """
     try:
-        return _usable(text.removeprefix("\ufeff"))
+        return _unwrapped(_usable(text.removeprefix("\ufeff")), accepts)
     except ExtractError as error:
         whole = error
     try:
-        return _within(text, _begin(text))
+        return _first(_within(text, _begin(text)), accepts)
     except ExtractError as error:
         raise whole if text.lstrip().startswith(("{", "[")) else error from None
 
 
+def is_bare(text: str) -> bool:
+    """Whether a text is JSON and nothing else, reasoning before it aside: what constrained decoding gives."""
+    try:
+        _usable(text[_begin(text) :].removeprefix("\ufeff"))
+    except ExtractError:
+        return False
+    return True
+
+
+def text_of(message: Mapping[str, Any], name: str = "") -> str:
+    """The text of a chat message: its content, whole or in parts; where there is no JSON in that, the arguments of its
+    tool call, of the one called `name` if there are several. Empty if there is neither."""
+    content, arguments = _content(message.get("content")), _call_arguments(message, name)
+    if arguments is None:
+        return content
+    try:
+        extract_json(content)
+    except ExtractError:
+        return arguments
+    return content
+
+
+def _content(content: Any) -> str:
+    """Parts of reasoning are left out; an object in place of a text is its JSON."""
+    if isinstance(content, list):
+        texts = (part if isinstance(part, str) else part.get("text") for part in content if part)
+        return "".join(text for text in texts if isinstance(text, str))
+    return json.dumps(content) if isinstance(content, dict) else content or ""
+
+
+def _call_arguments(message: Mapping[str, Any], name: str) -> str | None:
+    calls = [call.get("function") for call in message.get("tool_calls") or () if isinstance(call, dict)]
+    functions = [function for function in (*calls, message.get("function_call")) if isinstance(function, dict)]
+    meant = [function for function in functions if function.get("name") == name] or functions
+    if not meant:
+        return None
+    arguments = meant[0].get("arguments")
+    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+
+def _unwrapped(value: Any, accepts: Accepts | None) -> Any:
+    """The arguments, where the value is a tool call that is not accepted as it is."""
+    if accepts is None or (inner := _arguments_in(value)) is None or accepts(value):
+        return value
+    return inner if accepts(inner) else value
+
+
+def _arguments_in(value: Any) -> Any:
+    """The arguments of a tool call written as JSON (`{"name": ..., "arguments": {...}}` and its like); None if it is
+    none."""
+    if isinstance(value, dict) and value.keys() == {"tool_calls"}:
+        value = value["tool_calls"]
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, dict) or not value.keys() <= _OF_A_CALL:
+        return None
+    if isinstance(value.get("function"), dict):
+        return _arguments_in(value["function"])
+    inner = next((value[key] for key in ("arguments", "parameters", "input") if key in value), None)
+    try:
+        return _usable(inner) if isinstance(inner, str) else inner
+    except ExtractError:
+        return None
+
+
 def _begin(text: str) -> int:
     """Where the answer may begin: behind the reasoning. A mark in a bracketed stretch belongs to that stretch."""
+    if _CHANNELS.match(text):
+        channel = _ANSWER_CHANNEL.search(text)
+        return channel.end() if channel else len(text)
     opened = _OPENED.match(text)
     if opened:
         closing = _CLOSED.search(text, opened.end())
@@ -67,14 +143,29 @@ def _begin(text: str) -> int:
     return begin
 
 
-def _within(text: str, begin: int) -> Any:
-    """The JSON in the text from `begin` on: all of it, a fenced block, an object, an array."""
+def _first(values: Iterator[Any], accepts: Accepts | None) -> Any:
+    """The first value that is accepted, else the first of all."""
+    first, seen = None, False
+    try:
+        for found in values:
+            value = _unwrapped(found, accepts)
+            if accepts is None or accepts(value):
+                return value
+            first, seen = (first, True) if seen else (value, True)
+    except ExtractError:
+        if not seen:
+            raise
+    return first
+
+
+def _within(text: str, begin: int) -> Iterator[Any]:
+    """The JSON in the text from `begin` on: all of it, each fenced block, each object, each array."""
     for start, end in ((begin, len(text)), *_fenced(text, begin)):
         try:
-            return _usable(text[start:end])
+            yield _usable(text[start:end])
         except ExtractError:
             continue
-    return _amid(text, begin)
+    yield from _amid(text, begin)
 
 
 def _fenced(text: str, begin: int) -> Iterator[tuple[int, int]]:
@@ -88,9 +179,11 @@ def _fenced(text: str, begin: int) -> Iterator[tuple[int, int]]:
             opened = None
 
 
-def _amid(text: str, begin: int) -> Any:
+def _amid(text: str, begin: int) -> Iterator[Any]:
+    """Objects, then arrays, that stand in prose; ExtractError where there is neither."""
     arrays: list[Any] = []
     failure: ExtractError | None = None
+    found = False
     for start, end in _spans(text, begin):
         try:
             value = _usable(text[start:end])
@@ -98,11 +191,13 @@ def _amid(text: str, begin: int) -> Any:
             failure = failure or _moved(error, start, text)
             continue
         if isinstance(value, dict):
-            return value
-        arrays.append(value)
-    if arrays:
-        return arrays[0]
-    raise failure or ExtractError("there is no JSON object in the answer", begin)
+            found = True
+            yield value
+        else:
+            arrays.append(value)
+    yield from arrays
+    if not found and not arrays:
+        raise failure or ExtractError("there is no JSON object in the answer", begin)
 
 
 def _spans(text: str, start: int) -> Iterator[tuple[int, int]]:

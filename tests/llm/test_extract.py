@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aeon.llm.extract import MAX_DEPTH, ExtractError, extract_json
+from aeon.llm.extract import MAX_DEPTH, ExtractError, extract_json, is_bare, text_of
 
 VALUE = {"goal": 'x {y} ``` </think> \\ "q"', "steps": [{"a": 1}, {"b": None}]}
 TEXT = json.dumps(VALUE)
@@ -31,6 +31,11 @@ PRETTY = json.dumps(VALUE, indent=2)
         f'it is missing, and there is prose {{"goal": 0}}</think> so: {TEXT}',
         f'```python\nprint("no")\n```\n```json\n{TEXT}\n```',
         f'First a sketch: {{"steps": [...]}}. Now the answer: {TEXT}',
+        f'<thought>Maybe {{"goal": 1}}?</thought>\n{TEXT}',
+        f'[THINK]Maybe {{"goal": 1}}?[/THINK]{TEXT}',
+        f'<|channel|>analysis<|message|>{{"goal": 1}}?<|end|><|channel|>final<|message|>{TEXT}<|return|>',
+        f"<|channel|>final <|constrain|>json<|message|>{TEXT}",
+        f"<|channel|>commentary to=functions.plan <|constrain|>json<|message|>{TEXT}<|call|>",
     ],
 )
 def test_json_is_found_wherever_models_put_it(text: str) -> None:
@@ -43,6 +48,88 @@ def test_a_fenced_answer_wins_over_an_example_in_prose() -> None:
 
 def test_of_several_objects_the_first_is_taken() -> None:
     assert extract_json('one {"a": 1} two {"a": 2}') == {"a": 1}
+
+
+def is_answer(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {"goal", "steps"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'An example: {{"goal": "x"}}. The answer: {TEXT}',
+        f'```json\n{{"goal": "x"}}\n```\nor rather\n```json\n{TEXT}\n```',
+        f'{{"name": "plan", "arguments": {TEXT}}}',
+        f'<tool_call>\n{{"name": "plan", "arguments": {TEXT}}}\n</tool_call>',
+        f'<tool_call>{{"name": "plan", "arguments": {json.dumps(TEXT)}}}</tool_call>',
+        f'<|python_tag|>{{"name": "plan", "parameters": {TEXT}}}',
+        f'[TOOL_CALLS][{{"name": "plan", "arguments": {TEXT}}}]',
+        f'{{"type": "function", "function": {{"name": "plan", "arguments": {TEXT}}}}}',
+        f'{{"tool_calls": [{{"id": "1", "type": "function", "function": {{"name": "p", "arguments": {TEXT}}}}}]}}',
+        f'I call it: {{"type": "tool_use", "name": "plan", "input": {TEXT}}}',
+    ],
+)
+def test_of_all_that_is_json_the_accepted_one_is_taken(text: str) -> None:
+    assert extract_json(text, is_answer) == VALUE
+
+
+def test_an_accepted_answer_that_looks_like_a_tool_call_is_left_as_it_is() -> None:
+    value = {"name": "x", "arguments": {"a": 1}}
+    assert extract_json(json.dumps(value), lambda _: True) == value
+    assert extract_json(json.dumps(value)) == value
+
+
+def test_where_nothing_is_accepted_it_is_as_if_nothing_were_asked() -> None:
+    text = 'see [0], {"a": 1} and {"name": "p", "arguments": {"a": 2}}'
+    assert extract_json(text, lambda _: False) == {"a": 1}
+    with pytest.raises(ExtractError, match="no JSON object"):
+        extract_json("I cannot.", lambda _: False)
+
+
+def test_channels_without_a_final_one_hold_no_answer() -> None:
+    with pytest.raises(ExtractError, match="no JSON object"):
+        extract_json('<|channel|>analysis<|message|>{"draft": 1}')
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        (TEXT, True),
+        (f"<think>hm</think>\n{PRETTY}\n", True),
+        (f"```json\n{TEXT}\n```", False),
+        (f"Here: {TEXT}", False),
+        (TEXT[:-1], False),
+        ("", False),
+    ],
+)
+def test_bare_is_json_and_nothing_else(text: str, bare: bool) -> None:
+    assert is_bare(text) is bare
+
+
+def called(arguments: Any, name: str = "plan") -> dict[str, Any]:
+    return {"id": "1", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ({"content": TEXT}, TEXT),
+        ({"content": TEXT, "tool_calls": None}, TEXT),
+        ({"content": None, "tool_calls": [called(TEXT)]}, TEXT),
+        ({"content": "I call it now.", "tool_calls": [called(VALUE)]}, TEXT),
+        ({"content": TEXT, "tool_calls": [called("{}")]}, TEXT),
+        ({"content": None, "tool_calls": [called("{}", "search"), called(TEXT)]}, TEXT),
+        ({"content": None, "function_call": {"name": "plan", "arguments": TEXT}}, TEXT),
+        ({"content": [{"type": "thinking", "thinking": []}, {"type": "text", "text": TEXT}]}, TEXT),
+        ({"content": [TEXT[:5], {"type": "text", "text": TEXT[5:]}]}, TEXT),
+        ({"content": VALUE}, TEXT),
+        ({"content": None, "tool_calls": []}, ""),
+        ({"content": None, "tool_calls": ["odd", {"function": None}]}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_text_of_a_message_is_its_content_or_its_tool_call(message: dict[str, Any], text: str) -> None:
+    assert text_of(message, "plan") == text
 
 
 def test_an_array_is_taken_where_there_is_no_object() -> None:
@@ -116,7 +203,15 @@ def test_deep_but_reasonable_nesting_is_taken() -> None:
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize(
-    "text", ["```x\n" * 50_000, '{"' * 50_000, "{ " * 50_000, "</think>" * 30_000, '{"a":"\\' * 20_000]
+    "text",
+    [
+        "```x\n" * 50_000,
+        '{"' * 50_000,
+        "{ " * 50_000,
+        "</think>" * 30_000,
+        '{"a":"\\' * 20_000,
+        "<|channel|>final" * 20_000,
+    ],
 )
 def test_a_hostile_text_is_refused_quickly(text: str) -> None:
     with pytest.raises(ExtractError):
