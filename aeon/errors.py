@@ -10,6 +10,7 @@ AeonError
 │   │   ├── ConnectionFailed      retryable: not reachable, connection reset, timed out
 │   │   ├── ServerFailed          retryable: 408, 409, 5xx; may carry `retry_after`
 │   │   ├── RateLimited           retryable: 429; may carry `retry_after`
+│   │   ├── QuotaExhausted        402, and 429 when the account's credit is used up: waiting does not help
 │   │   ├── AuthenticationFailed  401, 403
 │   │   ├── CircuitOpen           not tried: this endpoint has failed too often a moment ago
 │   │   ├── RequestRefused        any other 4xx
@@ -29,7 +30,7 @@ AeonError
 └── Unexpected                  a defect of Aeon, or of a component of one's own
 
 Each says whether trying again can help (`retryable`), what a person can do (`hint`), and which tokens were already
-paid for (`usage`).
+paid for (`usage`); an `LLMError` also whether another endpoint may answer (`falls_back`).
 """
 
 from __future__ import annotations
@@ -68,7 +69,14 @@ class SchemaFileError(ConfigError):
 
 
 class LLMError(AeonError):
-    """A model call failed."""
+    """A model call failed.
+
+    `falls_back` says that another endpoint may answer the same request; `endpoint` is the one that failed, if it is
+    known.
+    """
+
+    falls_back = False
+    endpoint = ""
 
 
 class ProviderError(LLMError):
@@ -79,6 +87,7 @@ class ProviderError(LLMError):
     """
 
     ends_run = True
+    falls_back = True
 
     def __init__(
         self,
@@ -123,14 +132,22 @@ class RateLimited(ProviderError):
         super().__init__(message, status=status, retry_after=retry_after, hint=hint, usage=usage)
 
 
+class QuotaExhausted(ProviderError):
+    """The account has no credit left (402, or 429 with a code that says so); trying again does not help."""
+
+
 class AuthenticationFailed(ProviderError):
     """The key was not accepted (401, 403)."""
 
 
 class RequestRefused(ProviderError):
-    """The server refused the request itself (another 4xx)."""
+    """The server refused the request itself (another 4xx).
+
+    Where it lacks the model, or the model the room for the prompt, `falls_back` is set on the error.
+    """
 
     ends_run = False
+    falls_back = False
 
 
 class CircuitOpen(ProviderError):

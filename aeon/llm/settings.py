@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from aeon.llm.interface import Parameters, ReasoningMode, Role
 from aeon.values import Value
@@ -56,9 +56,13 @@ def parameters_for(
 
 
 class RetrySettings(Value):
-    """Retrying a failed request: exponential backoff in seconds, with jitter (research decision 8)."""
+    """Retrying a failed request: exponential backoff in seconds, with jitter (research decision 8).
+
+    `rate_limit_attempts` are those of a request that is answered 429 and has no other endpoint to go to.
+    """
 
     attempts: int = Field(default=3, ge=1, le=10)
+    rate_limit_attempts: int = Field(default=8, ge=1, le=100)
     initial_seconds: float = Field(default=1.0, ge=0)
     factor: float = Field(default=2.0, ge=1)
     max_seconds: float = Field(default=60.0, gt=0)
@@ -68,6 +72,9 @@ class RetrySettings(Value):
 SIMULATED_RETRY = RetrySettings(initial_seconds=0.05, max_seconds=1.0, jitter_seconds=0.0)
 """The waits of the simulated provider: a failure that is made up passes as fast as one likes."""
 
+LOCAL_RETRY = RetrySettings(attempts=1)
+"""The local model is not asked twice: what failed in this process fails again."""
+
 
 class Price(Value):
     """Money per million tokens, in one currency of the person's choice."""
@@ -75,6 +82,14 @@ class Price(Value):
     input: float = Field(ge=0)
     output: float = Field(ge=0)
     cached: float | None = Field(default=None, ge=0)
+
+
+class BreakerSettings(Value):
+    """When an endpoint is left alone: after `failures` failed attempts in a row, for `open_seconds`; then one request
+    tries it."""
+
+    failures: int = Field(default=5, ge=1)
+    open_seconds: float = Field(default=30.0, gt=0)
 
 
 class SimulatedProvider(Value):
@@ -93,6 +108,43 @@ class SimulatedProvider(Value):
     prices: dict[str, Price] = Field(default_factory=dict)
 
 
+class LocalProvider(Value):
+    """`provider=local`: a GGUF model in this process, through llama-cpp-python (the extra `local`).
+
+    `model_path` is the model's file; `filename` of the hub repository `repo_id`, at `revision`, is downloaded once.
+    `model` is the name that answers are reported under; the file's, unless given. `n_ctx` is the context in tokens, for
+    prompt and answer together; 0 is what the model was trained with. `n_gpu_layers` -1 is all of them; `n_threads` None
+    leaves it to the library. `timeout_seconds` is for one call, once it is its turn.
+    """
+
+    kind: Literal["local"] = "local"
+    model: str = "local"
+    model_path: Path | None = None
+    repo_id: str | None = None
+    filename: str | None = None
+    revision: str | None = None
+    n_ctx: int = Field(default=8192, ge=0)
+    n_gpu_layers: int = Field(default=0, ge=-1)
+    n_threads: int | None = Field(default=None, ge=1)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    temperature: float = Field(default=0.2, ge=0, le=2)
+    max_tokens: int = Field(default=2048, ge=1)
+    schema_in_prompt: bool = True
+    timeout_seconds: float = Field(default=600.0, gt=0)
+    retry: RetrySettings = LOCAL_RETRY
+    prices: dict[str, Price] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        """The model's name from its file, unless it is given."""
+        if not isinstance(given, dict) or given.get("model") is not None:
+            return given
+        file = given.get("model_path") or given.get("filename")
+        named = {"model": Path(str(file)).stem} if file else {}
+        return {name: value for name, value in given.items() if name != "model"} | named
+
+
 class EndpointSettings(Value):
     """An OpenAI-compatible endpoint: any server that speaks chat completions.
 
@@ -101,6 +153,8 @@ class EndpointSettings(Value):
     `auto` finds out what the server can do. The key and any header that is a secret are named by environment variable,
     never held here. `timeout_seconds` is for one attempt. `max_tokens_parameter` None: what the table says.
     `extra_headers_env` maps a header to the variable that holds its value; `extra_body` goes into every request.
+    `max_concurrency` requests are under way at once, fewer while the server answers 429; `requests_per_minute` and
+    `tokens_per_minute` hold in any 60 seconds, None is no limit.
     """
 
     name: str = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
@@ -117,8 +171,11 @@ class EndpointSettings(Value):
     max_tokens_parameter: Literal["max_completion_tokens", "max_tokens"] | None = None
     extra_headers_env: dict[str, str] = Field(default_factory=dict)
     extra_body: dict[str, Any] = Field(default_factory=dict)
-    max_connections: int = Field(default=64, ge=1)
+    max_concurrency: int = Field(default=64, ge=1)
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
     retry: RetrySettings = RetrySettings()
+    breaker: BreakerSettings = BreakerSettings()
     prices: dict[str, Price] = Field(default_factory=dict)
 
     def address(self, environ: Mapping[str, str]) -> str | None:
@@ -131,13 +188,25 @@ class EndpointSettings(Value):
         return Parameters(self.model, self.temperature, self.max_tokens, self.effort)
 
 
-class OpenAIProvider(EndpointSettings):
+class OpenAIFallback(EndpointSettings):
+    """One of `provider.fallbacks`: an endpoint that answers when those before it cannot."""
+
+    kind: Literal["openai"] = "openai"
+
+
+class ChainSettings(EndpointSettings):
+    """An endpoint with others behind it; a configuration names them by file, see `aeon.config_fallbacks`."""
+
+    fallbacks: tuple[OpenAIFallback, ...] = ()
+
+
+class OpenAIProvider(ChainSettings):
     """`provider=openai`."""
 
     kind: Literal["openai"] = "openai"
 
 
-class AutoProvider(EndpointSettings):
+class AutoProvider(ChainSettings):
     """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider.
 
     It has the keys of both, so that `provider.model=...` and `provider.seed=...` may be said before it is known which
@@ -150,7 +219,7 @@ class AutoProvider(EndpointSettings):
     latency_seconds: float = Field(default=0.0, ge=0)
 
 
-ProviderSettings = Annotated[AutoProvider | SimulatedProvider | OpenAIProvider, Field(discriminator="kind")]
+ProviderSettings = Annotated[AutoProvider | SimulatedProvider | OpenAIProvider | LocalProvider, Field(discriminator="kind")]
 
 
 class PromptSettings(Value):

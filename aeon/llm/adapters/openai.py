@@ -91,7 +91,7 @@ class OpenAIAdapter:
         return self._settings.model
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request, in at most `timeout_seconds` from when it has one of the `max_connections` slots.
+        """Answer one request, in at most `timeout_seconds` from when it has one of the `max_concurrency` slots.
 
         Raises the `LLMError` that `openai_errors` maps the failure to, or an `AnswerError` with the usage paid.
         """
@@ -141,7 +141,7 @@ class OpenAIAdapter:
         """The connection, opened by the first call. Only called on the loop, so it needs no lock."""
         loop = asyncio.get_running_loop()
         if self._connection is None or self._connection.loop is not loop:
-            self._connection = _Connection(self._new_client(), loop, asyncio.Semaphore(self._settings.max_connections))
+            self._connection = _Connection(self._new_client(), loop, asyncio.Semaphore(self._settings.max_concurrency))
             atexit.register(self.close)
         return self._connection
 

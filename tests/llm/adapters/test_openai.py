@@ -129,11 +129,11 @@ def test_64_calls_are_in_flight_at_once(openai_server: OpenAIServer, connect: Co
     assert openai_server.max_in_flight == 64
 
 
-def test_no_more_than_max_connections_are_in_flight_and_waiting_is_not_a_timeout(
+def test_no_more_than_max_concurrency_are_in_flight_and_waiting_is_not_a_timeout(
     openai_server: OpenAIServer, connect: Connect
 ) -> None:
     openai_server.script["step"] = Completion({"answer": "x"}, delay=0.1)
-    adapter = connect(max_connections=2, timeout_seconds=0.35)
+    adapter = connect(max_concurrency=2, timeout_seconds=0.35)
     with ThreadPoolExecutor(10) as pool:
         responses = list(pool.map(adapter.complete, [request("step")] * 10))
     assert len(responses) == 10
