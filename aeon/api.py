@@ -33,6 +33,7 @@ from aeon.plan.workflow import Workflow
 from aeon.refinement.refiner import Ask
 from aeon.rehearsal import Rendered
 from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, versions
+from aeon.store.session import open_session
 from aeon.tools.approval import Approve
 from aeon.tools.registry import Tool
 from aeon.wiring import Process
@@ -199,6 +200,8 @@ class _Run:
             stream = EventStream((self._ledger, *self._journals(journals), *watching))
             memory = build_memory(self._shared.settings.memory, self._run_id)
             journals.callback(close_memory, memory)
+            session = open_session(self._shared.settings.store, directory=self._directory, warn=self._warn)
+            journals.callback(session.close)
             kernel = wiring.orchestrator(
                 self._shared,
                 self._inputs,
@@ -208,6 +211,7 @@ class _Run:
                 memory=memory,
                 plan=self._plan,
                 approve=self._approve,
+                session=session,
             )
             if on_start:
                 on_start(kernel)

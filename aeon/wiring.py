@@ -6,7 +6,7 @@ builds what one run owns: its limits, its five components, its kernel.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from aeon.llm.interface import LLMAdapter, Parameters, ReasoningMode, Role
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import SimulatedProvider, parameters_for
+from aeon.llm.stored import Absent
 from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
@@ -31,12 +32,15 @@ from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.workflow import Workflow, load_workflow, located
 from aeon.refinement.refiner import Ask, Refiner
 from aeon.result import SIMULATED_LINE
+from aeon.store.person import stored_ask
+from aeon.store.session import Session
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
 from aeon.tools import build as tools
 from aeon.tools.approval import Approve
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry
+from aeon.tools.stored import StoredInvoker
 from aeon.validation.semantic import SemanticValidator
 
 
@@ -81,7 +85,7 @@ def process(settings: Settings, environ: Mapping[str, str], own_tools: Sequence[
         for made in own_tools:
             registry.register(made)
         workflow = _workflow(settings, tools.build_run_registry(registry, InMemory(), settings=settings.tools))
-        adapter = stack.process_stack(settings.provider, environ)
+        adapter = _adapter(settings, environ)
     except BaseException:
         registry.close()
         raise
@@ -98,6 +102,13 @@ def process(settings: Settings, environ: Mapping[str, str], own_tools: Sequence[
         prompts_digest=prompts.digest(),
         schemas_digest=schemas.digest(),
     )
+
+
+def _adapter(settings: Settings, environ: Mapping[str, str]) -> LLMAdapter:
+    """A replay calls no model: it needs no key."""
+    if settings.store.mode == "replay":
+        return Absent(settings.provider.model)
+    return stack.process_stack(settings.provider, environ)
 
 
 def _workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
@@ -118,8 +129,14 @@ def components(
     stream: EventStream,
     memory: Memory,
     approve: Approve | None = None,
+    *,
+    session: Session | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Components:
-    """The components of one run, all on one structured caller; `approve` is asked for tools that need it."""
+    """The components of one run, all on one structured caller; `approve` is asked for tools that need it.
+
+    `session` keeps what tools give; `stop` says whether the run is asked to stop.
+    """
     settings = shared.settings
     registry = tools.build_run_registry(shared.registry, memory, settings=settings.tools)
 
@@ -135,6 +152,11 @@ def components(
         emit=stream.emit,
     )
     answer_schema = settings.answer.json_schema
+    invoker = (
+        ToolInvoker(registry, settings.tools, approve=approve)
+        if session is None
+        else StoredInvoker(registry, settings.tools, approve=approve, session=session, stop=stop)
+    )
     return Components(
         convergence=ConvergenceEngine(
             llm,
@@ -167,7 +189,7 @@ def components(
                     llm, prompts=shared.prompts, schemas=shared.schemas, parameters=parameters, emit=stream.emit
                 ),
                 registry=registry,
-                invoker=ToolInvoker(registry, settings.tools, approve=approve),
+                invoker=invoker,
                 answer_schema=answer_schema,
                 inputs=inputs if shared.workflow else None,
                 emit=stream.emit,
@@ -187,22 +209,33 @@ def orchestrator(
     memory: Memory | None = None,
     plan: Plan | None = None,
     approve: Approve | None = None,
+    session: Session | None = None,
 ) -> Orchestrator:
     """The kernel of one run, with everything it needs; `plan` is run in place of a generated one.
 
-    `memory` is the run's, of whoever closes it; one that lasts as long as the run unless given.
+    `memory` is the run's, of whoever closes it; one that lasts as long as the run unless given. `session` is its use of
+    the store, of whoever closes it; without one nothing is kept. Raises StoreFailed.
     """
     settings = shared.settings
+
+    def stop() -> bool:
+        return control.stop_requested
+
+    if ask is not None and session is not None:
+        ask = stored_ask(ask, session, stop)
     llm = stack.run_stack(
         shared.adapter,
         limits=settings.limits,
         retry=settings.provider.retry,
         prices=settings.provider.prices,
         emit=stream.emit,
-        stop=lambda: control.stop_requested,
+        stop=stop,
+        session=session,
+        store=settings.store,
+        provider=settings.provider,
     )
     memory = memory or InMemory()
-    parts = components(shared, llm, inputs, stream, memory, approve)
+    parts = components(shared, llm, inputs, stream, memory, approve, session=session, stop=stop)
     one_final_step = settings.answer.json_schema is not None
     return Orchestrator(
         llm,

@@ -114,7 +114,7 @@ class StepWorker:
     def work(self, step: PlanStep, situation: Situation) -> Worked:
         """Carry out a step; whatever fails, fails the step.
 
-        Raises LimitReached and StopRequested, and CycleNeeded for a step that is to be dispatched again, paid for.
+        Raises what must end the run (LimitReached, StopRequested, StoreMiss, StoreFailed), and CycleNeeded for a step that is to be dispatched again, paid for.
         """
         if step.tool is not None and (reason := self._registry.unavailable(step.tool)) is not None:
             return unsuccessful(step, f"Tool '{step.tool}': {reason}")

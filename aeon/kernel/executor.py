@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from aeon.errors import AeonError, LimitReached, StopRequested
+from aeon.errors import AeonError, LimitReached, StopRequested, StoreFailed, StoreMiss
 from aeon.events import Emit, StepFinished, StepStarted, ignore
 from aeon.execution.worker import CycleNeeded, Situation, StepWorker, Worked
 from aeon.kernel.control import Workers, as_done
@@ -61,7 +61,7 @@ class StepExecutor:
                 executed = Executed(worked.step, worked, worked.ended_by)
             except CycleNeeded:
                 executed = Executed(dispatch.step.model_copy(update={"status": "pending"}))
-            except (LimitReached, StopRequested) as error:
+            except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
                 executed = Executed(abandoned(dispatch.step), ended_by=error)
         return self._finished(dispatch, executed)
 

@@ -3,7 +3,7 @@
 Outermost first:
 
     RunLimits     the run's caps, on what it asks for: a stored answer counts too
-    (Store)       a kept answer for a request that was paid before
+    Store         a kept answer for a request that was paid before
     (Spend)       real money and tokens: what the store answers never arrives here
     (Fallback)    over endpoints, each of them:
       Retry         a backoff holds no slot of the limiter inside it
@@ -26,6 +26,9 @@ from aeon.llm.interface import LLMAdapter
 from aeon.llm.limits import RunLimits
 from aeon.llm.retry import Retry
 from aeon.llm.settings import OpenAIProvider, Price, ProviderSettings, RetrySettings, SimulatedProvider
+from aeon.llm.stored import stored
+from aeon.store.session import Session
+from aeon.store.settings import StoreSettings
 
 Environ = Mapping[str, str]
 
@@ -54,14 +57,20 @@ def run_stack(
     prices: Mapping[str, Price] | None = None,
     emit: Emit = ignore,
     stop: Callable[[], bool] = lambda: False,
+    session: Session | None = None,
+    store: StoreSettings | None = None,
+    provider: ProviderSettings | None = None,
 ) -> RunLimits:
-    """One run's wrappers around a process's adapter: RunLimits > Retry > adapter.
+    """One run's wrappers around a process's adapter: RunLimits > Store > Retry > adapter.
 
     `stop` says whether the run was asked to stop; `emit` is told of retries. Calls that name no model are priced as the
-    adapter's own `model`.
+    adapter's own `model`. `session` is the run's use of the store, as `store` says; what is asked is resolved over
+    `provider`, the settings of the adapter.
     """
-    retrying = Retry(adapter, retry, emit=emit, stop=stop)
-    return RunLimits(retrying, limits, prices, model=getattr(adapter, "model", ""))
+    inner: LLMAdapter = Retry(adapter, retry, emit=emit, stop=stop)
+    if session is not None:
+        inner = stored(inner, session, store or StoreSettings(), provider, stop)
+    return RunLimits(inner, limits, prices, model=getattr(adapter, "model", ""))
 
 
 def close(adapter: LLMAdapter) -> None:
@@ -102,5 +111,11 @@ def _simulated(settings: SimulatedProvider, environ: Environ) -> LLMAdapter:  # 
     return SimulatedAdapter(settings)
 
 
-FACTORIES: dict[str, Callable[..., LLMAdapter]] = {"openai": _openai, "simulated": _simulated}
+def _local(settings: LocalProvider, environ: Environ) -> LLMAdapter:  # noqa: ARG001
+    from aeon.llm.adapters.local import LocalAdapter
+
+    return LocalAdapter(settings)
+
+
+FACTORIES: dict[str, Callable[..., LLMAdapter]] = {"local": _local, "openai": _openai, "simulated": _simulated}
 """The adapter of each provider `kind`, made from its settings and the environment."""

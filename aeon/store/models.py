@@ -66,4 +66,4 @@ def canonical(value: Any) -> str:
 
 def digest(value: Any) -> str:
     """SHA-256, hex, of a JSON value's canonical text."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()
+    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,170 @@
+"""The store as a wrapper around a model: what was answered before is not paid for again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, fields
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from aeon import errors
+from aeon.errors import AnswerError, ProviderError, StopRequested, StoreFailed
+from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Parameters, Usage
+from aeon.store.models import Asked, CallPath
+from aeon.store.session import Session
+from aeon.store.settings import StoreSettings
+
+STOP_POLL_SECONDS = 0.05
+ANSWER_ERRORS: dict[str, type[AnswerError]] = {
+    error.__name__: error for error in (errors.Truncated, errors.Refused, errors.Filtered, errors.EmptyAnswer)
+}
+_RESPONSE = frozenset(f.name for f in fields(LLMResponse))
+
+
+class Stored:
+    """Answers from a run's session what it has, and keeps there what the inner adapter answers.
+
+    `provider` are the settings that requests are resolved over: what shapes an answer is part of what was asked.
+    Answers that are none (cut off, refused, filtered, empty) were paid for and are kept too. `sample` tells apart
+    several answers to equal requests. A replayed answer takes `pace_seconds`, unless `stop` says that the run is asked
+    to stop. Raises what the inner adapter raises, StoreMiss, StoreFailed, and StopRequested during a pace.
+    """
+
+    def __init__(
+        self,
+        inner: LLMAdapter,
+        session: Session,
+        provider: Any,
+        *,
+        sample: int = 0,
+        pace_seconds: float = 0.0,
+        stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._inner, self._session = inner, session
+        self._base, self._shaping = parameters(provider), shaping(provider)
+        self._sample, self._pace, self._stop = sample, pace_seconds, stop
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request."""
+        raised: list[AnswerError] = []
+
+        def ask() -> dict[str, Any]:
+            try:
+                return asdict(self._inner.complete(request))
+            except AnswerError as error:
+                raised.append(error)
+                return _of_error(error)
+
+        answer = self._session.answer(self._asked(request), ask, reusable=reusable)
+        if raised:
+            raise raised[0]
+        if self._session.replays:
+            self._wait(request)
+        return response(answer)
+
+    def _asked(self, request: LLMRequest) -> Asked:
+        site = request.site
+        path = CallPath(
+            pass_number=site.pass_number,
+            phase=site.phase,
+            call=request.call,
+            step_id=site.step_id,
+            attempt=site.attempt,
+        )
+        resolved = asdict(request.parameters.over(self._base))
+        return Asked(
+            kind="model",
+            path=path,
+            request={
+                "model": resolved.pop("model"),
+                "parameters": {name: value for name, value in resolved.items() if value is not None},
+                **({"provider": self._shaping} if self._shaping else {}),
+                "sample": request.sample or self._sample,
+                "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+                "strict": request.strict,
+                "schema": dict(request.schema),
+            },
+        )
+
+    def _wait(self, request: LLMRequest) -> None:
+        """In the caller's own thread, so that parallel answers take their time side by side."""
+        end = time.monotonic() + self._pace
+        while (left := end - time.monotonic()) > 0:
+            if self._stop():
+                raise StopRequested(f"stopped while a {request.call} call was replayed")
+            time.sleep(min(left, STOP_POLL_SECONDS))
+
+
+def stored(
+    inner: LLMAdapter, session: Session, store: StoreSettings, provider: Any, stop: Callable[[], bool]
+) -> LLMAdapter:
+    """The wrapper that the settings of the store ask for. Raises StoreFailed."""
+    return Stored(inner, session, provider, sample=store.sample, pace_seconds=store.pace_seconds, stop=stop)
+
+
+class Absent:
+    """In the place of a provider's adapter where none may be called: a replay needs no key and no connection."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Raises ProviderError."""
+        raise ProviderError(
+            f"store.mode=replay calls no model, and a {request.call} call was not answered from a store"
+        )
+
+
+def parameters(provider: Any) -> Parameters:
+    """The generation parameters that a provider's settings give to calls that name none."""
+    own = getattr(provider, "parameters", None)
+    return own if isinstance(own, Parameters) else Parameters(model=getattr(provider, "model", None))
+
+
+def shaping(provider: Any) -> dict[str, Any]:
+    """What else of a provider's settings decides what it answers: a seed, a scenario's content, additions to the
+    request's body. Addresses, keys, retries and limits do not.
+
+    Raises StoreFailed for a scenario that cannot be read.
+    """
+    found = {name: getattr(provider, name, None) for name in ("seed", "extra_body")}
+    scenario: Path | None = getattr(provider, "scenario", None)
+    if scenario is not None:
+        try:
+            found["scenario"] = sha256(scenario.read_bytes()).hexdigest()
+        except OSError as error:
+            raise StoreFailed(f"the scenario {scenario} cannot be read: {error.strerror}") from error
+    return {name: value for name, value in found.items() if value not in (None, {})}
+
+
+def reusable(answer: dict[str, Any]) -> bool:
+    """Whether an answer may serve other runs: one that came to its end, with text in it."""
+    return "error" not in answer and answer.get("finish_reason") == "stop" and bool(str(answer.get("text", "")).strip())
+
+
+def response(answer: dict[str, Any]) -> LLMResponse:
+    """A kept answer as the adapter gave it. Raises the AnswerError that was kept; StoreFailed for what is neither."""
+    try:
+        if "error" in answer:
+            raise _error(answer)
+        known = {name: value for name, value in answer.items() if name in _RESPONSE}
+        return LLMResponse(**{**known, "usage": Usage(**known.get("usage", {}))})
+    except (TypeError, KeyError) as error:
+        raise StoreFailed(f"an answer in the store cannot be read: {error}") from error
+
+
+def _of_error(error: AnswerError) -> dict[str, Any]:
+    return {
+        "error": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint,
+        "usage": asdict(error.usage),
+        "model": error.model,
+    }
+
+
+def _error(answer: dict[str, Any]) -> AnswerError:
+    made = ANSWER_ERRORS.get(answer["error"], AnswerError)
+    return made(answer["message"], hint=answer["hint"], usage=Usage(**answer["usage"]), model=answer["model"])

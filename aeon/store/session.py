@@ -1,0 +1,192 @@
+"""A run's use of the store: what was answered is not asked again, and what is asked anew is kept before it is used.
+
+    mode     looked up in, in this order                      asked anew      kept in
+    off      the parent's answers                             always          nothing
+    record   the parent's answers                             on a miss       the run's own store
+    cache    the parent's answers, then the shared store      on a miss       the run's own store and the shared one
+    replay   the parent's answers, then the recording         never           nothing
+
+The parent is the run that this one resumes. The shared store answers for models only, whatever place of a run asks:
+what a tool or a person says is of its moment.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from aeon.llm.interface import Usage
+from aeon.store.interface import AnswerSource
+from aeon.store.keeping import Keeper
+from aeon.store.lookup import ByKey, InOrder, Lookup, Reusable, Shared
+from aeon.store.miss import miss
+from aeon.store.models import Asked, Entry
+from aeon.store.settings import StoreSettings
+from aeon.store.source import STORE_NAME, open_source
+from aeon.store.sqlite import SqliteStore
+
+SHARED_STORE = Path(".aeon") / STORE_NAME
+"""The store of `store.mode=cache` when no `store.path` is given, in the working directory."""
+
+Answer = dict[str, Any]
+_log = logging.getLogger("aeon")
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What a run did not ask for, since a store had the answer. `usage` is that of models, by the name of each."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    person_answers: int = 0
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """Answers of every kind."""
+        return self.model_calls + self.tool_calls + self.person_answers
+
+    def with_answer(self, kind: str, answer: Answer) -> Saved:
+        """With one more."""
+        if kind == "tool":
+            return replace(self, tool_calls=self.tool_calls + 1)
+        if kind == "person":
+            return replace(self, person_answers=self.person_answers + 1)
+        model, paid = str(answer.get("model") or ""), Usage(**answer.get("usage") or {})
+        usage = {**self.usage, model: self.usage.get(model, Usage()) + paid}
+        return replace(self, model_calls=self.model_calls + 1, usage=usage)
+
+
+class Session:
+    """One run's answers, looked up and kept; thread-safe. Made by `open_session`.
+
+    `recording` is what a replay runs from: with one, nothing is ever asked.
+    """
+
+    def __init__(
+        self,
+        lookups: Sequence[Lookup] = (),
+        keepers: Sequence[Keeper] = (),
+        *,
+        recording: AnswerSource | None = None,
+        opened: Sequence[AnswerSource] = (),
+    ) -> None:
+        self._lookups, self._keepers = tuple(lookups), tuple(keepers)
+        self._recording, self._opened = recording, tuple(opened)
+        self._lock = threading.Lock()
+        self._met: Counter[str] = Counter()
+        self._saved = Saved()
+
+    @property
+    def replays(self) -> bool:
+        """Whether nothing is ever asked anew."""
+        return self._recording is not None
+
+    @property
+    def saved(self) -> Saved:
+        """What was answered from a store up to now."""
+        with self._lock:
+            return self._saved
+
+    @property
+    def differing(self) -> int:
+        """How many requests of a replay by order were not those that had been recorded (`store.match=order`)."""
+        return sum(lookup.differing for lookup in self._lookups if isinstance(lookup, InOrder))
+
+    def answer(self, asked: Asked, ask: Callable[[], Answer], *, reusable: Reusable = lambda _: True) -> Answer:
+        """The kept answer to a request, or the one that `ask` gives, kept before this returns.
+
+        Equal requests from one place are told apart by their number (`occurrence`), which is given here. `reusable`
+        says of a model's answer whether it may be given in another place and to other runs. Raises StoreMiss in a
+        replay, StoreFailed when a parent or a recording cannot be read, and what `ask` raises, of which nothing is
+        kept.
+        """
+        if not self._lookups and not self._keepers:
+            return ask()
+        asked = self._numbered(asked)
+        found = self._found(asked, reusable)
+        if found is not None:
+            self._keep(found, reusable)
+            with self._lock:
+                self._saved = self._saved.with_answer(asked.kind, found.answer)
+            return found.answer
+        if self._recording is not None:
+            raise miss(asked, self._recording)
+        answer = ask()
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._keep(Entry(asked=asked, answer=answer, time=time), reusable)
+        return answer
+
+    def close(self) -> None:
+        """Let go of the files that were opened for this session; answers that come later are not kept."""
+        for source in self._opened:
+            source.close()
+
+    def _numbered(self, asked: Asked) -> Asked:
+        with self._lock:
+            occurrence = self._met[asked.key]
+            self._met[asked.key] += 1
+        if not occurrence:
+            return asked
+        path = asked.path.model_copy(update={"occurrence": occurrence})
+        return Asked(kind=asked.kind, path=path, request=asked.request)
+
+    def _found(self, asked: Asked, reusable: Reusable) -> Entry | None:
+        for lookup in self._lookups:
+            entry = lookup.find(asked, reusable)
+            if entry is not None:
+                return Entry(asked=asked, answer=entry.answer, time=entry.time)
+        return None
+
+    def _keep(self, entry: Entry, reusable: Reusable) -> None:
+        for keeper in self._keepers:
+            keeper.keep(entry, reusable)
+
+
+def open_session(
+    settings: StoreSettings,
+    *,
+    directory: Path | None,
+    parent: AnswerSource | None = None,
+    warn: Callable[[str], None] = _log.warning,
+) -> Session:
+    """What the settings say, for a run whose artefacts go to `directory`, if they go anywhere.
+
+    `parent` answers first, and is closed by whoever opened it; `warn` is told, once, of a store that can no longer be
+    written or, of a shared one, read. Raises StoreFailed.
+    """
+    inherited: list[Lookup] = [ByKey(parent)] if parent is not None else []
+    if settings.mode == "off":
+        return Session(inherited)
+    if settings.mode == "replay":
+        source = open_source(settings.path or Path(STORE_NAME))
+        found = InOrder(source) if settings.match == "order" else ByKey(source)
+        return Session([*inherited, found], recording=source, opened=[source])
+    if settings.mode == "record":
+        own = _own_path(settings, directory)
+        stores = [SqliteStore(own)] if own is not None else []
+        return Session(inherited, [Keeper(store, warn) for store in stores], opened=stores)
+    return _cache(settings, directory, inherited, warn)
+
+
+def _own_path(settings: StoreSettings, directory: Path | None) -> Path | None:
+    return directory / STORE_NAME if directory is not None else settings.path
+
+
+def _cache(
+    settings: StoreSettings, directory: Path | None, inherited: list[Lookup], warn: Callable[[str], None]
+) -> Session:
+    shared = SqliteStore(settings.path or SHARED_STORE)
+    try:
+        own = [SqliteStore(directory / STORE_NAME)] if directory is not None else []
+    except BaseException:
+        shared.close()
+        raise
+    keepers = [*(Keeper(store, warn) for store in own), Keeper(shared, warn, shared=True)]
+    return Session([*inherited, Shared(shared, warn)], keepers, opened=[*own, shared])

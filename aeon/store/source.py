@@ -1,0 +1,35 @@
+"""What a run can be answered from: a run's directory, a store, or a cassette."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aeon.errors import StoreFailed
+from aeon.store.interface import AnswerSource
+from aeon.store.sqlite import SqliteStore
+
+STORE_NAME = "store.sqlite"
+CASSETTE_SUFFIX = ".aeon"
+
+
+def open_source(path: Path) -> AnswerSource:
+    """The answers in a run's directory, in a store, or in a cassette (`*.aeon`); nothing is written there.
+
+    Raises StoreFailed when there are none, or they cannot be read.
+    """
+    if path.is_dir():
+        if not (path / STORE_NAME).is_file():
+            raise StoreFailed(
+                f"{path}: the directory holds no {STORE_NAME}",
+                hint="Name the directory of a run that was recorded (store.mode=record, the default).",
+            )
+        return SqliteStore(path / STORE_NAME, read_only=True)
+    if not path.exists():
+        raise StoreFailed(
+            f"{path}: there is no such file or directory", hint="Give the path of a run, a store or a cassette."
+        )
+    if path.suffix == CASSETTE_SUFFIX:
+        from aeon.store.cassette import open_cassette
+
+        return open_cassette(path)
+    return SqliteStore(path, read_only=True)
