@@ -19,7 +19,8 @@ AeonError
 │       ├── Truncated             finish_reason "length"
 │       ├── Refused               the model declined
 │       ├── Filtered              the provider's content filter
-│       └── EmptyAnswer           no text at all
+│       ├── EmptyAnswer           no text at all
+│       └── NotSimulated          the simulated provider makes no arguments of a tool up
 ├── ValidationError             an answer did not match its schema, and two repairs did not help
 ├── PlanError                   a plan cannot be made, or a refinement cannot be applied
 ├── StoreMiss                   `store.mode=replay`: the store has no answer to a request
@@ -180,6 +181,10 @@ class Filtered(AnswerError):
 
 class EmptyAnswer(AnswerError):
     """The answer held no text."""
+
+
+class NotSimulated(AnswerError):
+    """The simulated provider makes no arguments of a tool up: the tool would be called with them."""
 
 
 class ValidationError(AeonError):
