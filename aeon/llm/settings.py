@@ -114,7 +114,8 @@ class LocalProvider(Value):
     `model_path` is the model's file; `filename` of the hub repository `repo_id`, at `revision`, is downloaded once.
     `model` is the name that answers are reported under; the file's, unless given. `n_ctx` is the context in tokens, for
     prompt and answer together; 0 is what the model was trained with. `n_gpu_layers` -1 is all of them; `n_threads` None
-    leaves it to the library. `timeout_seconds` is for one call, once it is its turn.
+    leaves it to the library. `schema_in_prompt` tells the model the schema too, that its answer is held to.
+    `timeout_seconds` is for one call, once it is its turn.
     """
 
     kind: Literal["local"] = "local"
@@ -136,13 +137,18 @@ class LocalProvider(Value):
 
     @model_validator(mode="before")
     @classmethod
-    def _named(cls, given: Any) -> Any:
-        """The model's name from its file, unless it is given."""
-        if not isinstance(given, dict) or given.get("model") is not None:
+    def _completed(cls, given: Any) -> Any:
+        """The model's name from its file, unless it is given; what runs in this process costs nothing, likewise."""
+        if not isinstance(given, dict):
             return given
         file = given.get("model_path") or given.get("filename")
-        named = {"model": Path(str(file)).stem} if file else {}
-        return {name: value for name, value in given.items() if name != "model"} | named
+        name = given.get("model") or (Path(str(file)).stem if file else "local")
+        return {**given, "model": name, "prices": given.get("prices") or {name: Price(input=0, output=0)}}
+
+    @property
+    def parameters(self) -> Parameters:
+        """The provider's own generation parameters."""
+        return Parameters(self.model, self.temperature, self.max_tokens)
 
 
 class EndpointSettings(Value):
@@ -194,10 +200,13 @@ class OpenAIFallback(EndpointSettings):
     kind: Literal["openai"] = "openai"
 
 
+FallbackSettings = Annotated[OpenAIFallback | LocalProvider, Field(discriminator="kind")]
+
+
 class ChainSettings(EndpointSettings):
     """An endpoint with others behind it; a configuration names them by file, see `aeon.config_fallbacks`."""
 
-    fallbacks: tuple[OpenAIFallback, ...] = ()
+    fallbacks: tuple[FallbackSettings, ...] = ()
 
 
 class OpenAIProvider(ChainSettings):
@@ -219,7 +228,9 @@ class AutoProvider(ChainSettings):
     latency_seconds: float = Field(default=0.0, ge=0)
 
 
-ProviderSettings = Annotated[AutoProvider | SimulatedProvider | OpenAIProvider | LocalProvider, Field(discriminator="kind")]
+ProviderSettings = Annotated[
+    AutoProvider | SimulatedProvider | OpenAIProvider | LocalProvider, Field(discriminator="kind")
+]
 
 
 class PromptSettings(Value):

@@ -25,7 +25,14 @@ from aeon.kernel.settings import LimitSettings
 from aeon.llm.interface import LLMAdapter
 from aeon.llm.limits import RunLimits
 from aeon.llm.retry import Retry
-from aeon.llm.settings import OpenAIProvider, Price, ProviderSettings, RetrySettings, SimulatedProvider
+from aeon.llm.settings import (
+    LocalProvider,
+    OpenAIProvider,
+    Price,
+    ProviderSettings,
+    RetrySettings,
+    SimulatedProvider,
+)
 from aeon.llm.stored import stored
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
