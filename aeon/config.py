@@ -21,7 +21,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import Field
 from pydantic import ValidationError as PydanticError
 
-from aeon import config_compose, config_files, config_problems
+from aeon import config_compose, config_files, config_origin, config_problems, origin
 from aeon.adaptive.models import TTLTable
 from aeon.cli.settings import InteractionSettings, ProgressSettings
 from aeon.config_literal import literal_overrides
@@ -42,12 +42,13 @@ from aeon.llm.settings import (
 )
 from aeon.memory.settings import MemorySettings
 from aeon.observability.settings import ObservabilitySettings
+from aeon.origin import Composition, Origin, ProviderOrigin
 from aeon.plan.settings import RefinementSettings
 from aeon.store.settings import StoreSettings
 from aeon.tools.settings import ToolSettings
 from aeon.values import Value
 
-_NOT_ENGINE = frozenset({"task", "task_file", "plan_file", "inputs", "input_files", "output", "progress"})
+_NOT_ENGINE = frozenset({"task", "task_file", "plan_file", "inputs", "input_files", "resume", "output", "progress"})
 
 
 class Settings(Value):
@@ -55,7 +56,8 @@ class Settings(Value):
 
     `task` or `task_file` is the task, `inputs` and `input_files` the material to work on, by name; `plan_file` a
     plan that a person wrote, run in place of a generated one. `output` is what
-    goes to standard output: the answer, or the whole result as JSON.
+    goes to standard output: the answer, or the whole result as JSON. `resume` is the directory of a run whose answers
+    are used again, its task and inputs too where none are given.
     """
 
     task: str | None = None
@@ -63,6 +65,7 @@ class Settings(Value):
     plan_file: Path | None = None
     inputs: dict[str, str] = Field(default_factory=dict)
     input_files: dict[str, Path] = Field(default_factory=dict)
+    resume: Path | None = None
     output: Literal["answer", "json"] = "answer"
     env: str = "dev"
     provider: ProviderSettings = Field(default_factory=AutoProvider)
@@ -92,7 +95,21 @@ def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None)
     `config_dir` is a folder of one's own configuration files, looked in first. Hydra's global state is left as it was
     found. Raises ConfigError.
     """
-    return settings_from(config_compose.compose(literal_overrides(overrides), config_dir))
+    return composed(composition(overrides, config_dir))
+
+
+def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Composition:
+    """What `compose` composes: the overrides, after those of the run that `resume=DIR` among them names.
+
+    Raises ConfigError.
+    """
+    folder = Path(config_dir).expanduser().resolve() if config_dir else None
+    return config_origin.composition(Composition(overrides=tuple(literal_overrides(overrides)), config_dir=folder))
+
+
+def composed(of: Composition) -> Settings:
+    """The settings that a composition gives. Raises ConfigError."""
+    return settings_from(config_compose.compose(of.overrides, of.config_dir, config_name=of.config_name))
 
 
 def settings_from(cfg: DictConfig) -> Settings:
@@ -124,21 +141,23 @@ def environment(directory: Path | None = None) -> Mapping[str, str]:
     return os.environ
 
 
-def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings:
+def resolve_provider(
+    settings: Settings, environ: Mapping[str, str], recorded: ProviderOrigin | None = None
+) -> Settings:
     """Settle which provider is used, once, before anything runs.
 
-    `auto` becomes openai when OPENAI_API_KEY, OPENAI_BASE_URL or `provider.base_url` is set, else simulated. Raises
-    ConfigError when `env=prod` would not call a model, when openai has no key though it needs one, or when
-    `limits.max_cost` is set and a model has no price.
+    `auto` becomes openai when OPENAI_API_KEY, OPENAI_BASE_URL or `provider.base_url` is set, else simulated; or what it
+    was in the run whose answers are used again, which `recorded` says. Raises ConfigError when `env=prod` would not
+    call a model, when openai has no key though it needs one, or when `limits.max_cost` is set and a model has no price.
     """
     provider = settings.provider
-    if settings.env == "prod" and not isinstance(provider, OpenAIProvider):
+    if settings.env == "prod" and isinstance(provider, AutoProvider | SimulatedProvider):
         raise ConfigError(
             f"provider={provider.kind}: env=prod calls a real model and never falls back to the simulated provider",
-            hint="Use provider=openai, or env=dev for trying things out.",
+            hint="Use provider=openai or another that calls a model, or env=dev for trying things out.",
         )
     if isinstance(provider, AutoProvider):
-        provider = _settled(provider, environ)
+        provider = _settled(provider, environ, recorded)
         settings = settings.model_copy(update={"provider": provider})
     if isinstance(provider, OpenAIProvider):
         _require_environment(provider, environ)
@@ -149,22 +168,40 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
 
 
 def read_task(settings: Settings) -> str | None:
-    """The task's text, byte for byte, from `task` or `task_file`; None when a `plan_file` is to say it.
+    """The task's text, byte for byte, from `task` or `task_file`, else from the run that is resumed.
 
-    Raises TaskTextError when it is empty or not valid UTF-8, ConfigError when neither or both are given or the file
-    cannot be read.
+    None when a `plan_file` is to say it. Raises TaskTextError when it is empty or not valid UTF-8, ConfigError when
+    neither or both are given or the file cannot be read.
     """
-    if settings.plan_file is not None and settings.task is None and settings.task_file is None:
-        return None
+    if settings.task is None and settings.task_file is None:
+        recorded = recorded_origin(settings)
+        if recorded is not None and not _says_task_anew(settings.plan_file, recorded):
+            return recorded.task
+        if settings.plan_file is not None:
+            return None
     return config_files.task_text(settings.task, settings.task_file)
 
 
 def read_inputs(settings: Settings) -> dict[str, str]:
-    """The texts of `inputs` and `input_files`, by name.
+    """The texts of `inputs` and `input_files`, by name, beside those of the run that is resumed.
 
     Raises ConfigError for an unreadable file or a name given in both, TaskTextError for text that is not valid UTF-8.
     """
-    return config_files.input_texts(settings.inputs, settings.input_files)
+    recorded = recorded_origin(settings)
+    given = config_files.input_texts(settings.inputs, settings.input_files)
+    return {**recorded.inputs, **given} if recorded else given
+
+
+def recorded_origin(settings: Settings) -> Origin | None:
+    """Where the run comes from whose answers are used again, if there is one. Raises ConfigError."""
+    return origin.read(settings.resume) if settings.resume else None
+
+
+def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
+    """Whether the task stood in a plan file, and it is another plan file now."""
+    before = recorded.files.get("plan_file")
+    same = before is not None and plan_file is not None and plan_file.expanduser().absolute() == Path(before.path)
+    return recorded.task_in_plan and plan_file is not None and not same
 
 
 def configuration_hash(settings: Settings) -> str:
@@ -195,9 +232,15 @@ def _with_files(settings: Settings) -> Settings:
     return settings.model_copy(update={"convergence": convergence, "answer": answer})
 
 
-def _settled(auto: AutoProvider, environ: Mapping[str, str]) -> OpenAIProvider | SimulatedProvider:
+def _settled(
+    auto: AutoProvider, environ: Mapping[str, str], recorded: ProviderOrigin | None
+) -> OpenAIProvider | SimulatedProvider:
     address = auto.address(environ)
-    if address or environ.get("OPENAI_API_KEY"):
+    if recorded is not None and recorded.base_url and not address:
+        auto = auto.model_copy(update={"base_url": recorded.base_url})
+        address = recorded.base_url
+    has_model = recorded.kind != "simulated" if recorded else bool(address or environ.get("OPENAI_API_KEY"))
+    if has_model:
         values = {name: getattr(auto, name) for name in OpenAIProvider.model_fields if name != "kind"}
         # A server of one's own may need no key; OpenAI's does.
         needs_key = auto.require_key and not address

@@ -130,6 +130,23 @@ def without_sweeps(overrides: Sequence[str]) -> list[str]:
     ]
 
 
+def is_sweep(override: str) -> bool:
+    """Whether an override gives several values; False for one that cannot be read."""
+    try:
+        return bool(OverridesParser.create().parse_override(override).is_sweep_override())
+    except _HYDRA_ERRORS:
+        return False
+
+
+def single_value(override: str, otherwise: str) -> str:
+    """The text that an override gives as its value, unquoted; `otherwise` for one that cannot be read."""
+    try:
+        value = OverridesParser.create().parse_override(override).value()
+    except _HYDRA_ERRORS:
+        return otherwise
+    return "" if value is None else str(value)
+
+
 def _parsed(overrides: Sequence[str]) -> list[Override]:
     try:
         return OverridesParser.create().parse_overrides(list(overrides))
