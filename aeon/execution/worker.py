@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from aeon.errors import AeonError, LLMError, PlanError, ProviderError, ValidationError
+from aeon.errors import AeonError, LLMError, NotSimulated, PlanError, ProviderError, ValidationError
 from aeon.events import Emit, ToolCalled, ToolStarted, ignore
 from aeon.execution.values import referable, remembered
 from aeon.kernel.state import AdvisoryKind, StepResult
@@ -155,6 +155,8 @@ class StepWorker:
         """By its tool; one whose tool is gone by now is repaired, but once only."""
         try:
             arguments, remarks = self._arguments(step, situation)
+        except NotSimulated as error:
+            return uncalled(step, error)
         except (LLMError, ValidationError, PlanError) as error:
             return unsuccessful(step, f"Arguments of tool '{step.tool}': {error.message}", error=error)
         site, name = current_site(), step.tool or ""
@@ -270,6 +272,13 @@ def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepR
 def successful(step: PlanStep, tool: ToolResult) -> Worked:
     """A step whose tool gave a result."""
     result = StepResult(step_id=step.step_id, step_output=tool.text, tool_result=tool.model_dump(mode="json"))
+    return Worked(finished(step, result), result)
+
+
+def uncalled(step: PlanStep, reason: NotSimulated) -> Worked:
+    """A step of a rehearsal whose tool was not called: made-up arguments are not acted upon, and its output says so."""
+    output = f"(simulated) Tool '{step.tool}' was not called: {reason.message}."
+    result = StepResult(step_id=step.step_id, step_output=output)
     return Worked(finished(step, result), result)
 
 

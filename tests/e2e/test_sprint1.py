@@ -180,10 +180,13 @@ def test_arguments_that_a_step_does_not_give_are_asked_for(core: Core) -> None:
     assert line["tool_calls"][0]["output"] == 19.0
 
 
-def test_without_a_script_the_simulated_provider_gives_arguments_that_the_schema_accepts(core: Core) -> None:
-    run = core({"plan": plan(planned("buy", tool="price"), planned("say", "buy"))}, *own("price"))
+@pytest.mark.parametrize("given", [{}, {"arguments": {"article": "A-1", "pieces": "three"}}], ids=("none", "wrong"))
+def test_without_a_script_no_tool_is_called_with_arguments_that_were_made_up(core: Core, given: dict[str, Any]) -> None:
+    run = core({"plan": plan(planned("buy", tool="price", **given), planned("say", "buy"))}, *own("price"))
     assert run.statuses == {"buy": "complete", "say": "complete"}
-    assert run.cycle_of("buy")["supervisor_actions"] == []
+    assert run.cycle_of("buy")["tool_calls"] == []
+    output = run.steps["buy"]["step_output"]
+    assert output == "(simulated) Tool 'price' was not called: the simulated provider makes no arguments up for it."
 
 
 # US5: memory

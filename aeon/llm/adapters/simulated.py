@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from aeon.errors import ServerFailed
+from aeon.errors import NotSimulated, ServerFailed
 from aeon.llm.adapters import plan_answers, work_answers
 from aeon.llm.adapters.characters import CALM, Character, character
 from aeon.llm.adapters.prompt_reading import Reading, json_objects, read
@@ -112,6 +112,12 @@ class SimulatedAdapter:
 
 def _simulated(situation: Situation) -> str:
     """The text that the character answers. Raises ServerFailed where the character fails."""
+    if _for_a_tool(situation.request):
+        raise NotSimulated(
+            "the simulated provider makes no arguments up for it",
+            hint="Give the step its arguments, or script them in a scenario (tool_arguments; repair for wrong ones).",
+            model=situation.request.parameters.model or "",
+        )
     if _fails(situation):
         raise ServerFailed(
             f"the simulated provider fails every such `{situation.request.call}` call with seed {situation.seed}",
@@ -120,6 +126,17 @@ def _simulated(situation: Situation) -> str:
         )
     text = _text(_answer(situation))
     return _spoiled(text, situation) if situation.character.malformed else text
+
+
+def _for_a_tool(request: LLMRequest) -> bool:
+    """Whether a real tool would be called with the answer: its arguments, or a repair of them.
+
+    Within a step the other repairs are of its output and of its choice of a tool.
+    """
+    if request.call != "repair" or request.site.step_id is None:
+        return request.call == "tool_arguments"
+    properties = set(request.schema.get("properties", ()))
+    return "step_output" not in properties and properties != {*_A_STEP, "description"}
 
 
 def _situation(request: LLMRequest, seed: int, chosen: Character) -> Situation:

@@ -10,7 +10,8 @@ from aeon.llm.interface import CallName, CallSite, LLMRequest, Message
 from aeon.llm.prompts import fence
 from aeon.resources import resource_root
 
-CALLS: tuple[CallName, ...] = get_args(CallName)
+CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call != "tool_arguments")
+"""The calls that are answered without a script."""
 TASK = "design a web application with user authentication"
 SECTIONS = {
     "type": "object",
@@ -22,9 +23,7 @@ SECTIONS = {
 
 @cache
 def schema_of(call: CallName) -> dict[str, Any]:
-    """The schema of a call; a repair is made for a plan, a tool takes anything."""
-    if call == "tool_arguments":
-        return SECTIONS
+    """The schema of a call; a repair is made for a plan."""
     name = "plan" if call == "repair" else call
     return dict(json.loads((resource_root() / "schemas" / f"{name}.json").read_text(encoding="utf-8")))
 

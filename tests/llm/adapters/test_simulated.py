@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from aeon.errors import ServerFailed
+from aeon.errors import NotSimulated, ServerFailed
 from aeon.llm.adapters.characters import CHARACTERS, character, seed_table
 from aeon.llm.adapters.simulated import SimulatedAdapter
 from aeon.llm.interface import CallName, LLMAdapter, LLMRequest, Message
@@ -347,7 +347,7 @@ def test_a_repair_keeps_what_was_there() -> None:
     assert value["steps"][0]["dependencies"] == []
 
 
-@pytest.mark.parametrize("call", [call for call in CALLS if call not in ("repair", "tool_arguments")])
+@pytest.mark.parametrize("call", [call for call in CALLS if call != "repair"])
 def test_a_repair_of_something_unreadable_is_an_answer_of_the_call(call: CallName) -> None:
     asked = request("repair", fence('{"goal": "cut o', "original"), schema=schema_of(call))
     value = answer(asked)
@@ -419,3 +419,14 @@ def test_the_last_message_s_data_counts() -> None:
     old, new = plan_text(blocked("old"), a_step("end", "old")), plan_text(blocked("new"), a_step("end", "new"))
     asked = LLMRequest("refinement", (Message("system", old), Message("user", new)), schema_of("refinement"))
     assert [change["target_step_id"] for change in answer(asked)["actions"]] == ["new"]
+
+
+OF_A_TOOL = {"type": "object", "properties": {"issues": {"type": "string"}}, "required": ["issues"]}
+
+
+@pytest.mark.parametrize(("call", "site"), [("tool_arguments", {}), ("repair", {"step_id": "buy", "attempt": 1})])
+@pytest.mark.parametrize("seed", [0, UNTIDY])
+def test_no_arguments_of_a_tool_are_made_up(call: CallName, site: dict[str, Any], seed: int) -> None:
+    asked = request(call, fence('{"issue": "x"}', "original"), schema=OF_A_TOOL, **site)
+    with pytest.raises(NotSimulated, match="makes no arguments up"):
+        adapter(seed).complete(asked)
