@@ -1,12 +1,13 @@
 # make run task="..."   the main job: environment, installation and run (args="key=value ..." for overrides)
 # make test             the same for the tests (args="-k name" for pytest)
+# make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
 # make lint             style, types, import contracts, dependencies, spelling
 #
 # Needs Python >= 3.11 and a package index; PYTHON=... names another interpreter.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test lint clean
+.PHONY: help run test test-local lint clean
 # Else make expands the task's text once more, when it hands its variables to the shell.
 unexport task
 
@@ -36,6 +37,10 @@ NODE_SERVERS := $(if $(shell command -v npm 2> /dev/null),$(patsubst %/package.j
 
 test: $(VENV)/installed-dev $(NODE_SERVERS)
 	$(BIN)/python -m pytest -n auto $(args)
+
+# Without these tests' extra `make test` skips them.
+test-local: $(VENV)/installed-local
+	$(BIN)/python -m pytest tests/llm/adapters/local $(args)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check
@@ -69,3 +74,10 @@ $(VENV)/installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing into $(VENV) ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@ $(VENV)/installed
+
+# The part of llama.cpp that looks at pictures is left out: compiling it takes a quarter of the time.
+$(VENV)/installed-local: export CMAKE_ARGS ?= -DLLAVA_BUILD=OFF
+$(VENV)/installed-local: pyproject.toml constraints.txt $(VENV)/installed-dev
+	@echo "Compiling llama-cpp-python into $(VENV), which takes minutes ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[local-test]'
+	@touch $@
