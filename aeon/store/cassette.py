@@ -20,8 +20,8 @@ import pydantic
 from pydantic import Field
 
 from aeon.errors import StoreFailed
-from aeon.store.cassette_yaml import Writer, load
-from aeon.store.models import Asked, CallPath, Entry, canonical
+from aeon.store.cassette_yaml import Writer, beyond_yaml, load
+from aeon.store.models import Asked, CallPath, Entry
 from aeon.values import Value
 
 FORMAT: Literal["aeon.cassette/1"] = "aeon.cassette/1"
@@ -126,8 +126,9 @@ def encoded(cassette: Cassette) -> str:
     """The text of a file. It is read back and compared, so that what is written is what was given."""
     shared = _shared(cassette.answers)
     writer = Writer({text: name for text, (name, _) in shared.items()})
-    head = cassette.model_dump(mode="json", exclude={"answers"}, exclude_defaults=True)
-    lines = [*_HEAD, *Writer().mapping({"format": FORMAT, **head})]
+    told = cassette.provenance.model_dump(mode="json", exclude_defaults=True)
+    head = {"format": FORMAT, "provenance": told, **({"origin": cassette.origin} if cassette.origin else {})}
+    lines = [*_HEAD, *Writer().mapping(head)]
     if shared:
         lines.append("shared:")
         for name, value in shared.values():
@@ -137,7 +138,7 @@ def encoded(cassette: Cassette) -> str:
     for entry in cassette.answers:
         lines += ["", *writer.sequence([_written(entry)])]
     text = "\n".join([*lines, ""])
-    if canonical(decoded(text).model_dump(mode="json")) != canonical(cassette.model_dump(mode="json")):
+    if decoded(text) != cassette:
         raise StoreFailed("the recording holds something that a cassette cannot carry")
     return text
 
@@ -149,15 +150,19 @@ def decoded(text: str) -> Cassette:
         raise StoreFailed(f"it does not say `format: {FORMAT}`")
     if value["format"] != FORMAT:
         raise StoreFailed(f"its format is {value['format']}; this version of Aeon reads {FORMAT}")
+    answers = value.get("answers")
+    if not isinstance(answers, list):
+        raise StoreFailed("its answers are no list")
+    entries = [_read_entry(number, entry) for number, entry in enumerate(answers, start=1)]
     try:
-        answers = [_read_entry(entry) for entry in value.get("answers") or ()]
-        return Cassette.model_validate({**_without(value, "shared"), "answers": answers})
+        return Cassette.model_validate({**_without(value, "shared"), "answers": entries})
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise StoreFailed(f"{place}: {first['msg']}") from None
-    except (TypeError, KeyError, AttributeError) as error:
-        raise StoreFailed(f"an answer in it lacks something: {error}") from None
+        raise StoreFailed(_first(error)) from None
+
+
+def _first(error: pydantic.ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
 
 
 def _written(entry: Entry) -> dict[str, Any]:
@@ -176,20 +181,24 @@ def _written(entry: Entry) -> dict[str, Any]:
     return written if "text" not in entry.answer else {**written, "answer": entry.answer}
 
 
-def _read_entry(value: Mapping[str, Any]) -> Entry:
-    texts = {"text": value["text"]} if "text" in value else {}
-    texts.update(("text", dump(value[form])) for form, dump in _FORMS.items() if form in value)
-    asked = Asked(
-        kind=value.get("kind", "model"), path=CallPath.model_validate(value["path"]), request=value["request"]
-    )
-    return Entry(asked=asked, answer={**value["answer"], **texts}, time=value["time"])
+def _read_entry(number: int, value: Any) -> Entry:
+    try:
+        texts = {"text": value["text"]} if "text" in value else {}
+        texts.update(("text", dump(value[form])) for form, dump in _FORMS.items() if form in value)
+        path = CallPath.model_validate(value["path"])
+        asked = Asked(kind=value.get("kind", "model"), path=path, request=value["request"])
+        return Entry(asked=asked, answer={**value["answer"], **texts}, time=value["time"])
+    except pydantic.ValidationError as error:
+        raise StoreFailed(f"answer {number}: {_first(error)}") from None
+    except (TypeError, KeyError, AttributeError) as error:
+        raise StoreFailed(f"answer {number} lacks something: {error}") from None
 
 
 def _readable(text: str) -> tuple[str, Any]:
     try:
         value = json.loads(text)
-        same = (form for form, dump in _FORMS.items() if isinstance(value, dict) and value and dump(value) == text)
-        form = next(same, None)
+        shown = isinstance(value, dict) and bool(value) and not beyond_yaml(value)
+        form = next((form for form, dump in _FORMS.items() if shown and dump(value) == text), None)
     except (ValueError, RecursionError):
         form = None
     return ("text", text) if form is None else (form, value)

@@ -20,6 +20,9 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_CHARACTERS = 200_000_000
 """How much a file may hold once its aliases are followed."""
 
+MAX_DEPTH = 200
+"""How deep the values of a file may be nested."""
+
 _WIDTH, _LONGEST_KEY, _DEEPEST = 100, 120, 40
 _PLAIN = re.compile(r"[A-Za-z_/][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
 _BLOCK = re.compile("[\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*")
@@ -29,7 +32,19 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """YAML as written here; in C where PyYAML has it."""
+    """YAML as written here; in C where PyYAML has it, which would crash on nesting without an end."""
+
+    _depth = 0
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
+        """A node is begun."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise yaml.YAMLError(f"nested more than {MAX_DEPTH} levels deep")
+
+    def ascend_resolver(self) -> None:
+        """A node has ended."""
+        self._depth -= 1
 
 
 def _json_text(loader: Any, node: Any) -> Any:
@@ -46,9 +61,10 @@ def load(text: str) -> Any:
     """The value that a text stands for. Raises StoreFailed for what is no YAML, or is not finite."""
     try:
         value = yaml.load(text, Loader=_Loader)
+        size = _size(value, {}, set())
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise StoreFailed(f"this is not YAML: {' '.join(str(error).split())}") from None
-    if _size(value, {}, set()) > MAX_CHARACTERS:
+    if size > MAX_CHARACTERS:
         raise StoreFailed(f"it holds more than {MAX_CHARACTERS:,} characters once its aliases are followed")
     return value
 
@@ -83,7 +99,7 @@ class Writer:
     def sequence(self, value: list[Any], column: int = 0) -> Iterator[str]:
         """The lines of a sequence whose dashes stand in a column."""
         for item in value:
-            whole = isinstance(item, dict | list) and not (self._alias(item) or _flow(item) or _beyond(item))
+            whole = isinstance(item, dict | list) and not (self._alias(item) or _flow(item) or beyond_yaml(item))
             if whole and isinstance(item, dict):
                 first, *rest = self.mapping(item, column + 2)
                 first = first[column + 2 :]
@@ -106,7 +122,7 @@ class Writer:
         if isinstance(value, str):
             first, *rest = _block(value, column + 2) if _BLOCK.fullmatch(value) else _quoted_lines(value, column + 2)
             return [f"{head} {first}".lstrip(), *rest]
-        if _beyond(value):
+        if beyond_yaml(value):
             return [f"{head} !json {_line(json.dumps(value))}".lstrip()]
         if isinstance(value, dict):
             return [head, *self.mapping(value, column + 2)]
@@ -121,7 +137,7 @@ def _flow(value: Any) -> str:
     if isinstance(value, str):
         return _json_tag(value) if _SURROGATE.search(value) else _line(value) if _short(value) else ""
     if isinstance(value, dict | list):
-        if _beyond(value):
+        if beyond_yaml(value):
             return ""
         items = [_flow(item) for item in (value.values() if isinstance(value, dict) else value)]
         if not all(items) or sum(map(len, items)) > _WIDTH or any(item[0] in "{[!" for item in items):
@@ -148,16 +164,16 @@ def _number(value: float) -> str:
     return f"{digits}e{exponent if exponent[0] in '+-' else f'+{exponent}'}" if exponent else digits
 
 
-def _beyond(value: Any, depth: int = 0) -> bool:
+def beyond_yaml(value: Any, depth: int = 0) -> bool:
     """Whether a collection is not for YAML: keys that are too long or no Unicode, nesting that is too deep."""
     if not isinstance(value, dict | list):
         return False
     if depth > _DEEPEST:
         return True
     if isinstance(value, list):
-        return any(_beyond(item, depth + 1) for item in value)
+        return any(beyond_yaml(item, depth + 1) for item in value)
     odd = any(len(key) > _LONGEST_KEY or _SURROGATE.search(key) for key in value)
-    return odd or any(_beyond(item, depth + 1) for item in value.values())
+    return odd or any(beyond_yaml(item, depth + 1) for item in value.values())
 
 
 def _json_tag(text: str) -> str:
