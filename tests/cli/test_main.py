@@ -26,7 +26,7 @@ def test_a_run_prints_the_answer_alone_and_writes_its_artefacts(aeon: RunAeon, t
     assert ended.out.rstrip("\n") == result["answer"].rstrip("\n")
     assert result["task"] == "compare, 'a' and ${b}"
     assert str(directory) in ended.err
-    names = {"result.json", "history.json", "cycles.jsonl", "events.jsonl", "answer.md", ".hydra"}
+    names = {"result.json", "history.json", "cycles.jsonl", "events.jsonl", "answer.md", "store.sqlite", ".hydra"}
     assert {path.name for path in directory.iterdir()} == names
 
 
