@@ -106,7 +106,7 @@ def _told(event: e.Event, view: RunView) -> list[str]:
             return [f"pass {event.pass_number}  {end}  TTL {event.ttl_remaining}"]
         case e.StepStarted() | e.StepFinished():
             return [_step(event, view), *_output(event)]
-        case e.ToolCalled():
+        case e.ToolStarted() | e.ToolCalled():
             return [_tool(event)]
         case _:
             return _noted(event)
@@ -195,13 +195,16 @@ def _gave(step: PlanStep) -> str:
     return one_line((said or "")[:_EXCERPT], _EXCERPT // 8)
 
 
-def _tool(event: e.ToolCalled) -> str:
+def _tool(event: e.ToolStarted | e.ToolCalled) -> str:
+    """A call when it begins, with its arguments, and when it is over: it may take long, or be waited for in vain."""
+    if isinstance(event, e.ToolStarted):
+        given = one_line(json.dumps(event.arguments, ensure_ascii=False)[:_EXCERPT], 120)
+        return f"pass {event.site.pass_number}  tool  {_target(one_line(event.tool), event.step_id)}  called  {given}"
     result = event.result
-    given = one_line(json.dumps(result.arguments, ensure_ascii=False)[:_EXCERPT], 120)
     came = f"failed ({result.error_kind})" if result.error_kind else "gave a result"
     cut = f", {result.cut:,} characters cut" if result.cut else ""
     head = f"pass {event.site.pass_number}  tool  {_target(one_line(result.tool), event.step_id)}"
-    return f"{head}  {came}{cut}  {result.seconds:.1f}s  {given}"
+    return f"{head}  {came}{cut}  {result.seconds:.1f}s"
 
 
 def _issues(event: e.Validated) -> str:

@@ -161,10 +161,17 @@ def _steps(view: RunView, now: datetime, width: int, rows: int, signs: Glyphs) -
     visible = shown(view.steps.values(), rows)
     for step in visible:
         style = _STYLES[step.state]
-        by = f"[{step.way}] " if step.step.tool or step.tool else ""
-        name, what = one_line(step.step.step_id), f"{by}{one_line(step.step.description, 200)}"
-        table.add_row(Text(signs.states[step.state], style), Text(name, style), Text(what, "dim"), _time(step, now))
+        name = one_line(step.step.step_id)
+        table.add_row(Text(signs.states[step.state], style), Text(name, style), _what(step), _time(step, now))
     return [Text(""), table, _tally(view, len(view.steps) - len(visible), width, signs)]
+
+
+def _what(view: StepView) -> Text:
+    """What a step is about, and what carries it out; a call of a tool that is under way stands out."""
+    described = Text(one_line(view.step.description, 200), "dim")
+    if view.calling is not None:
+        return Text.assemble((f"tool {one_line(view.calling)}", "cyan"), "  ", described)
+    return Text(f"[{view.way}] ", "dim").append_text(described) if view.step.tool or view.tool else described
 
 
 def _tally(view: RunView, hidden: int, width: int, signs: Glyphs) -> Text:

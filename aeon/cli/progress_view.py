@@ -17,7 +17,8 @@ SCORES = ("completeness", "coherence", "consistency")
 class StepView:
     """A step as it stands; `ended` numbers the ends of steps, so that the latest are known.
 
-    `tool` is the one that was called for it, `repaired` and `fallback` say what became of a missing one.
+    `tool` is the one that was called for it, `calling` the one whose call is under way; `repaired` and `fallback` say
+    what became of a missing one.
     """
 
     step: PlanStep
@@ -25,6 +26,7 @@ class StepView:
     seconds: float | None = None
     ended: int = 0
     tool: str | None = None
+    calling: str | None = None
     repaired: bool = False
     fallback: bool = False
 
@@ -128,7 +130,8 @@ class RunView:
     def _called(self, event: e.CycleStarted | e.CycleFinished | e.CallAnswered | e.CallFailed) -> None:
         match event:
             case e.CycleStarted():
-                self.in_flight[event.site.sequence] = event.call
+                if event.call != "tool":
+                    self.in_flight[event.site.sequence] = event.call
                 if event.ttl_remaining is not None:
                     self.ttl_remaining = event.ttl_remaining
                 if event.plan is not None and not self._planned:
@@ -164,16 +167,20 @@ class RunView:
         started = known.started if known else None
         seconds = (self.now - started).total_seconds() if self.now and started else None
         ended = 1 + max((view.ended for view in self.steps.values()), default=0)
-        self.steps[step.step_id] = replace(known or StepView(step), step=step, seconds=seconds, ended=ended)
+        self.steps[step.step_id] = replace(
+            known or StepView(step), step=step, seconds=seconds, ended=ended, calling=None
+        )
 
     def _noticed(self, event: e.Event) -> None:
         match event:
             case e.RepairFinished(record=record):
                 self.repairs += 1
                 self.note = f"{record.call}: {record.outcome}"
+            case e.ToolStarted(step_id=step_id, tool=tool):
+                self._mark(step_id, calling=tool)
             case e.ToolCalled(step_id=step_id, result=result):
                 self.tool_calls += 1
-                self._mark(step_id, tool=result.tool)
+                self._mark(step_id, tool=result.tool, calling=None)
                 if result.error is not None:
                     self.note = f"tool {result.tool}: {result.error}"
             case e.RetryScheduled():

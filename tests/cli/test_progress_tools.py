@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from aeon import events as e
 from aeon.cli.progress_lines import headline, step_rows
 from aeon.kernel.state import Advisory, AdvisoryKind
@@ -38,6 +40,7 @@ def told(reason: str = "completed", step_id: str = "sum") -> Story:
 
 
 def called(story: Story, step_id: str, tool: str, **failure: str) -> None:
+    story.tell(e.ToolStarted(site=CallSite(pass_number=1), step_id=step_id, tool=tool, arguments={"text": "\x1b[2J"}))
     result = ToolResult(tool=tool, arguments={"text": "\x1b[2J"}, output=1, text="1", seconds=0.1, **failure)
     story.tell(e.ToolCalled(site=CallSite(pass_number=1), step_id=step_id, result=result))
 
@@ -70,6 +73,7 @@ def test_lines_tell_each_call_of_a_tool_and_nothing_steers_the_terminal() -> Non
     story = told()
     called(story, "sum", "calculator", error="broke", error_kind="raised")
     text = shown_by("plain", story.told)
+    assert "pass 1  tool  calculator sum  called  {" in text
     assert "tool  calculator sum  gave a result  0.1s" in text
     assert "tool  calculator sum  failed (raised)  0.1s" in text
     assert "\x1b" not in text
@@ -88,3 +92,28 @@ def test_a_name_with_markup_in_it_is_shown_as_it_is() -> None:
     story.tell(e.RunStarted(run_id="r", task="t", provider="openai", synthetic=False))
     story.tell(e.PlanMade(plan=Plan(goal="g", steps=(step,)), layers=1, expected_calls=1))
     assert "[bold]x[/bold]" in shown_by("live", story.told, Terminal())
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_a_call_that_is_under_way_is_shown_at_its_step_until_it_is_over(width: int) -> None:
+    told_first = told().told
+    started = next(i for i, recorded in enumerate(told_first) if isinstance(recorded.event, e.ToolStarted))
+    under_way, over = (seen(told_first[: started + more]) for more in (1, 2))
+    (row,) = [line for line in drawn(under_way, width) if " sum " in line]
+    assert "tool calculator  add" in row
+    assert not any("tool calculator  add" in line for line in drawn(over, width))
+
+
+def test_a_call_that_a_stop_abandons_is_not_shown_as_under_way() -> None:
+    story = Story()
+    story.tell(e.PlanMade(plan=Plan(goal="g", steps=STEPS), layers=1, expected_calls=3))
+    story.tell(e.StepStarted(pass_number=1, cycle=0, step=STEPS[0]))
+    story.tell(e.ToolStarted(site=CallSite(pass_number=1), step_id="sum", tool="calculator", arguments={}))
+    story.tell(e.StepFinished(pass_number=1, cycle=0, step=STEPS[0].model_copy(update={"incomplete": True})))
+    assert seen(story.told).steps["sum"].calling is None
+
+
+def test_a_tool_step_that_takes_no_cycle_is_no_call_in_flight() -> None:
+    story = Story()
+    story.tell(e.CycleStarted(site=CallSite(pass_number=1, sequence=7), call="tool", ttl_remaining=5))
+    assert seen(story.told).in_flight == {}
