@@ -34,6 +34,7 @@ from aeon.refinement.refiner import Ask, Refiner
 from aeon.result import SIMULATED_LINE
 from aeon.store.person import stored_ask
 from aeon.store.session import Session
+from aeon.store.source import check_recording
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
 from aeon.tools import build as tools
@@ -105,8 +106,9 @@ def process(settings: Settings, environ: Mapping[str, str], own_tools: Sequence[
 
 
 def _adapter(settings: Settings, environ: Mapping[str, str]) -> LLMAdapter:
-    """A replay calls no model: it needs no key."""
+    """A replay calls no model: it needs no key, but a recording."""
     if settings.store.mode == "replay":
+        check_recording(settings.store)
         return Absent(settings.provider.model)
     return stack.process_stack(settings.provider, environ)
 

@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from aeon.errors import StoreFailed
 from aeon.llm.interface import Usage
 from aeon.store.interface import AnswerSource
 from aeon.store.keeping import Keeper
@@ -165,7 +166,11 @@ def open_session(
     if settings.mode == "off":
         return Session(inherited)
     if settings.mode == "replay":
-        source = open_source(settings.path or Path(STORE_NAME))
+        if settings.path is None:
+            raise StoreFailed(
+                "a replay needs a recording", hint="Give store.path=... with a run, a store or a cassette."
+            )
+        source = open_source(settings.path)
         found = InOrder(source) if settings.match == "order" else ByKey(source)
         return Session([*inherited, found], recording=source, opened=[source])
     if settings.mode == "record":

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aeon.errors import StoreFailed
+from aeon.errors import ConfigError, StoreFailed
 from aeon.store.interface import AnswerSource
+from aeon.store.settings import StoreSettings
 from aeon.store.sqlite import SqliteStore
 
 STORE_NAME = "store.sqlite"
@@ -33,3 +34,16 @@ def open_source(path: Path) -> AnswerSource:
 
         return open_cassette(path)
     return SqliteStore(path, read_only=True)
+
+
+def check_recording(settings: StoreSettings) -> None:
+    """ConfigError when a replay is asked for of what cannot be replayed."""
+    if settings.path is None:
+        raise ConfigError(
+            "store.mode=replay: store.path does not say what is to be replayed",
+            hint="Give store.path=... with a run's directory, a store or a cassette.",
+        )
+    try:
+        open_source(settings.path).close()
+    except StoreFailed as error:
+        raise ConfigError(f"store.path: {error.message}", hint=error.hint) from error
