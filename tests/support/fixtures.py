@@ -1,5 +1,6 @@
 """Fixtures for every test; `tests/conftest.py` makes them known."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
@@ -8,6 +9,14 @@ import pytest
 from tests.support.openai_server import OpenAIServer, Script
 
 StartServer = Callable[..., OpenAIServer]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_known_of_any_server() -> Iterator[None]:
+    """What one test finds out about a server on some port must not hold for the next one on that port."""
+    yield
+    if (capabilities := sys.modules.get("aeon.llm.adapters.capabilities")) is not None:
+        capabilities.forget()
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
-"""OpenAI, and every server that speaks its chat completions with strict `json_schema`.
+"""OpenAI, and every server that speaks its chat completions.
 
 `complete` is synchronous and may be called from many threads: it hands the request to the process's event loop, where
 one AsyncOpenAI client on the aiohttp transport serves them all, and waits. The SDK is imported with the first call: it
-costs nearly half a second.
+costs nearly half a second. What a server can do is found out with the calls (`negotiation`), and remembered for the
+life of the process (`capabilities`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from aeon.errors import ConfigError, ProviderError
+from aeon.errors import AnswerError, ConfigError, LLMError, ProviderError
 from aeon.llm import event_loop
-from aeon.llm.adapters.openai_answer import read_answer
-from aeon.llm.adapters.openai_errors import Endpoint, translate
+from aeon.llm.adapters.capabilities import Capabilities, Finding, capabilities, of_address
+from aeon.llm.adapters.dialect import Dialect, Wire, wire_body, wire_of
+from aeon.llm.adapters.negotiation import Agreed, Outcome, negotiate
+from aeon.llm.adapters.openai_answer import holds, read_answer
+from aeon.llm.adapters.openai_errors import Endpoint, refused_by, translate
+from aeon.llm.adapters.refusal import error_in
 from aeon.llm.interface import LLMRequest, LLMResponse
 from aeon.llm.settings import OpenAIProvider
 
@@ -91,35 +96,71 @@ class OpenAIAdapter:
         return self._settings.model
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request, in at most `timeout_seconds` from when it has one of the `max_concurrency` slots.
+        """Answer one request; each attempt takes at most `timeout_seconds` from when it has one of the slots.
 
-        Raises the `LLMError` that `openai_errors` maps the failure to, or an `AnswerError` with the usage paid.
+        Most often one attempt; more while it is found out what the server can do. Raises the `LLMError` that
+        `openai_errors` maps the failure to, or an `AnswerError` with the usage paid.
         """
+        wire = wire_of(request, self._settings)
+        known = self._known(wire.model)
         try:
-            return event_loop.run(self._complete(request))
+            agreed = event_loop.run(self._negotiate(wire, known))
         except CancelledError as error:
             raise ProviderError(f"the provider was closed while a {request.call} call was under way") from error
+        return self._answer(agreed, request, known)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What has been found out up to now that a person should know, sorted."""
+        name, address = self._settings.name, self._endpoint.base_url
+        return tuple(finding for known in of_address(name, address) for finding in known.findings())
+
+    def untold_findings(self) -> tuple[Finding, ...]:
+        """Those findings that were not given out here before, to any adapter of the process."""
+        name, address = self._settings.name, self._endpoint.base_url
+        return tuple(finding for known in of_address(name, address) for finding in known.untold())
 
     def close(self) -> None:
         """Close the connections; calls under way fail. A later call opens new ones."""
         if self._connection is not None:
             event_loop.run(self._close(), timeout=CLOSING_SECONDS)
 
-    async def _complete(self, request: LLMRequest) -> LLMResponse:
-        body = wire_body(request, self._settings)
-        return read_answer(await self._exchange(body), request, body["model"], self._endpoint)
+    def _known(self, model: str) -> Capabilities:
+        return capabilities(self._settings.name, self._endpoint.base_url, model)
 
-    async def _exchange(self, body: dict[str, Any]) -> bytes:
-        """The response to one request, its failures translated."""
+    async def _negotiate(self, wire: Wire, known: Capabilities) -> Agreed:
+        async def attempt(dialect: Dialect) -> Outcome:
+            return await self._attempt(wire, dialect)
+
+        return await negotiate(wire, known, self._settings.structured_output, attempt)
+
+    def _answer(self, agreed: Agreed, request: LLMRequest, known: Capabilities) -> LLMResponse:
+        """The response, after a look at whether the server holds to the schema; or the failure, raised."""
+        outcome, dialect = agreed.outcome, agreed.dialect
+        if outcome.response is None:
+            cause, failure = outcome.cause, outcome.failure or ProviderError("there is no answer")
+            # A server may echo the key; then the SDK's own error must not travel along in the traceback.
+            raise failure from (None if cause is None or self._endpoint.leaks(cause) else cause)
+        by_parameter_alone = dialect.form == "json_schema" and not dialect.schema_in_prompt
+        found_out = self._settings.structured_output == "auto" and by_parameter_alone
+        if found_out and not holds(outcome.response.text, request):
+            known.not_enforced(request.strict)
+        return outcome.response
+
+    async def _attempt(self, wire: Wire, dialect: Dialect) -> Outcome:
+        """One attempt in one dialect, its failures translated."""
         try:
-            return await self._send(body)
+            raw = await self._send(wire_body(wire, dialect, self._settings.extra_body))
         except Exception as error:
             failure = translate(error, self._endpoint)
             if failure is None:
                 raise
-            cause = error
-        # A server may echo the key; then the SDK's own error must not travel along in the traceback.
-        raise failure from (None if self._endpoint.leaks(cause) else cause)
+            return Outcome(failure=failure, refusal=refused_by(error), cause=error)
+        try:
+            return Outcome(response=read_answer(raw, wire.request, wire.model, self._endpoint, self._settings.name))
+        except AnswerError as failed:
+            return Outcome(failure=failed)
+        except LLMError as failed:
+            return Outcome(failure=failed, refusal=error_in(raw))
 
     async def _send(self, body: dict[str, Any]) -> bytes:
         """One attempt."""
@@ -147,7 +188,9 @@ class OpenAIAdapter:
 
     def _new_client(self) -> AsyncOpenAI:
         """A client without retries of its own: they would multiply with `Retry`'s. The slots replace its pool limit."""
-        from openai import AsyncOpenAI, DefaultAioHttpClient, Timeout
+        from openai import AsyncOpenAI, Timeout
+
+        from aeon.llm.adapters.openai_http import new_client
 
         timeout = Timeout(self._settings.timeout_seconds, pool=None)
         return AsyncOpenAI(
@@ -156,7 +199,7 @@ class OpenAIAdapter:
             default_headers=self._headers,
             timeout=timeout,
             max_retries=0,
-            http_client=DefaultAioHttpClient(timeout=timeout),
+            http_client=new_client(timeout),
         )
 
     async def _close(self) -> None:
@@ -164,25 +207,6 @@ class OpenAIAdapter:
         if connection is not None:
             atexit.unregister(self.close)
             await connection.close()
-
-
-def wire_body(request: LLMRequest, settings: OpenAIProvider) -> dict[str, Any]:
-    """The arguments of `chat.completions.create`: the request's parameters over the provider's, unset ones left out."""
-    parameters = request.parameters.over(settings.parameters)
-    optional = {
-        "temperature": parameters.temperature,
-        settings.max_tokens_parameter or "max_completion_tokens": parameters.max_tokens,
-        "reasoning_effort": parameters.effort,
-        "extra_body": settings.extra_body or None,
-    }
-    return {
-        "model": parameters.model or settings.model,
-        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": request.call, "schema": request.schema, "strict": request.strict},
-        },
-    } | {name: value for name, value in optional.items() if value is not None}
 
 
 def _secrets(key: str | None, headers: Mapping[str, str]) -> tuple[str, ...]:

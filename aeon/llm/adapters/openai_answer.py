@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WrapValidator
 from pydantic import ValidationError as ShapeError
 
-from aeon.errors import EmptyAnswer, Filtered, Refused, Truncated
-from aeon.llm.adapters.openai_errors import Endpoint, not_an_api
+from aeon.errors import ConnectionFailed, EmptyAnswer, Filtered, ProviderError, Refused, Truncated
+from aeon.llm.adapters.openai_errors import Endpoint, not_an_api, of_refusal
+from aeon.llm.adapters.refusal import error_in
+from aeon.llm.adapters.schema_check import is_valid
+from aeon.llm.extract import ExtractError, extract_json, is_bare, text_of
 from aeon.llm.interface import LLMRequest, LLMResponse, Usage
 
 
@@ -41,13 +45,18 @@ def _or_none(value: Any, read: Callable[[Any], Any]) -> Any:
 
 
 class _Message(_Part):
-    content: str | None = None
+    content: str | list[Any] | dict[str, Any] | None = None
     refusal: str | None = None
+    tool_calls: list[Any] | None = None
+    function_call: dict[str, Any] | None = None
+    reasoning_content: Any = None
+    reasoning: Any = None
 
 
 class _Choice(_Part):
     message: _Message
     finish_reason: str | None = None
+    error: Any = None
 
 
 class Completion(_Part):
@@ -57,27 +66,84 @@ class Completion(_Part):
     usage: Annotated[_Usage | None, WrapValidator(_or_none)] = None
     model: str | None = None
     id: str | None = None
+    error: Any = None
 
 
-def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint) -> LLMResponse:
-    """The answer in a response's body; `model` is who was asked, for servers that do not say who answered.
+def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint, name: str = "") -> LLMResponse:
+    """The answer in a response's body; `model` is who was asked, for servers that do not say who answered, `name` what
+    the endpoint goes by.
 
-    Raises `NotAnAPI` for anything but a chat completion, and `Truncated`, `Refused`, `Filtered` or `EmptyAnswer`, with
-    the usage that was paid, for one without a usable text.
+    Raises `NotAnAPI` for anything but a chat completion, the error that the body tells of, `ConnectionFailed` for half
+    a body, and `Truncated`, `Refused`, `Filtered` or `EmptyAnswer`, with the usage that was paid, for one without a
+    usable text.
     """
     completion = _read(body)
-    if completion is None:
-        raise not_an_api(body.decode("utf-8", "replace") or "an empty body", endpoint)
+    if completion is None or completion.error or completion.choices[0].error:
+        raise _no_completion(body, endpoint)
     usage = usage_of(completion)
     choice, model = completion.choices[0], completion.model or model
-    _check(choice, usage, model, request, endpoint)
+    text = _text(choice.message, request)
+    whole = choice.finish_reason == "length" and holds(text, request)
+    if not whole:
+        _check(choice, text, usage, model, request, endpoint)
     return LLMResponse(
-        text=choice.message.content or "",
+        text=text,
         usage=usage,
         model=model,
         response_id=completion.id,
-        finish_reason=choice.finish_reason or "stop",
+        finish_reason="stop" if whole else choice.finish_reason or "stop",
+        endpoint=name,
+        usage_reported=_is_reported(completion.usage),
     )
+
+
+def holds(text: str, request: LLMRequest) -> bool:
+    """Whether a text is JSON of the request's schema and nothing else, as constrained decoding gives it."""
+    try:
+        return is_bare(text) and is_valid(request.schema, extract_json(text))
+    except ExtractError:
+        return False
+
+
+def _text(message: _Message, request: LLMRequest) -> str:
+    """The message's text; where there is none, its reasoning, if that is the answer.
+
+    Servers that take the reasoning out of an answer take the answer for reasoning when there was no reasoning.
+    """
+    text = text_of(message.model_dump(), request.call)
+    if text.strip():
+        return text
+    thoughts = (message.reasoning_content, message.reasoning)
+    return next((t for t in thoughts if isinstance(t, str) and holds(t, request)), text)
+
+
+def _no_completion(body: bytes, endpoint: Endpoint) -> ProviderError:
+    refusal = error_in(body)
+    if refusal is not None:
+        return of_refusal(refusal, endpoint)
+    text = body.decode("utf-8", "replace")
+    if _is_half(text):
+        return ConnectionFailed(
+            f"{endpoint.address} answered half a response: {endpoint.clean(text)}",
+            hint="The server, or a proxy before it, ends answers too early: see its log.",
+        )
+    failure = not_an_api(text or "an empty body", endpoint)
+    if text.startswith(("data:", "event:")):
+        failure.hint = f"The server streams though that was not asked for; {failure.hint}"
+    return failure
+
+
+def _is_half(text: str) -> bool:
+    """Whether a text begins as a JSON object and ends before that does."""
+    if not text.lstrip().startswith("{"):
+        return False
+    try:
+        json.loads(text)
+    except json.JSONDecodeError:
+        return True
+    except RecursionError:
+        return False
+    return False
 
 
 def _read(body: bytes) -> Completion | None:
@@ -99,7 +165,11 @@ def usage_of(completion: Completion) -> Usage:
     )
 
 
-def _check(choice: _Choice, usage: Usage, model: str, request: LLMRequest, endpoint: Endpoint) -> None:
+def _is_reported(usage: _Usage | None) -> bool:
+    return usage is not None and (usage.prompt_tokens, usage.completion_tokens) != (None, None)
+
+
+def _check(choice: _Choice, text: str, usage: Usage, model: str, request: LLMRequest, endpoint: Endpoint) -> None:
     """Raise when the provider answered and there is no answer in it."""
     call, reason = request.call, choice.finish_reason
     if choice.message.refusal:
@@ -124,10 +194,18 @@ def _check(choice: _Choice, usage: Usage, model: str, request: LLMRequest, endpo
             usage=usage,
             model=model,
         )
-    if not (choice.message.content or "").strip():
+    if not text.strip():
         raise EmptyAnswer(
             f"the answer to the {call} call holds no text (finish_reason {reason})",
-            hint="Try again; if it stays so, check that this model and server support structured output.",
+            hint=_empty_hint(choice.message),
             usage=usage,
             model=model,
         )
+
+
+def _empty_hint(message: _Message) -> str:
+    if message.reasoning_content or message.reasoning:
+        return (
+            "All of it is reasoning: raise provider.max_tokens, lower the effort, or turn off the server's reasoning."
+        )
+    return "Try again; if it stays so, try provider.structured_output=prompt: not every server does structured output."

@@ -26,6 +26,7 @@ from aeon.errors import (
     ServerFailed,
     Truncated,
 )
+from aeon.llm.adapters.refusal import Refusal, refusal_of
 
 STATUS_ERRORS: Mapping[str, type[ProviderError]] = {
     "APIStatusError": RequestRefused,
@@ -61,6 +62,15 @@ BELOW_THE_SDK: Mapping[str, type[LLMError]] = {
     "DecodingError": NotAnAPI,
     "UnsupportedProtocol": NotAnAPI,
     "UnicodeEncodeError": RequestRefused,
+    "UnreadableResponse": NotAnAPI,
+}
+
+_BY_CODE: Mapping[int, type[ProviderError]] = {
+    401: AuthenticationFailed,
+    403: AuthenticationFailed,
+    408: ServerFailed,
+    409: ServerFailed,
+    429: RateLimited,
 }
 
 SHOWN = 300
@@ -106,6 +116,22 @@ def translate(error: BaseException, endpoint: Endpoint) -> LLMError | None:
     return _MESSAGES.get(kind, _other)(kind, error, endpoint) if kind is not None else None
 
 
+def refused_by(error: BaseException) -> Refusal | None:
+    """What the server said in an error of the SDK; None where it gave no status, or a page."""
+    if _find(error, STATUS_ERRORS) is None or _is_page(error):
+        return None
+    status: Any = error
+    return refusal_of(status.status_code, status.body)
+
+
+def of_refusal(refusal: Refusal, endpoint: Endpoint) -> ProviderError:
+    """The error for what a server said in a response whose own status was none of an error."""
+    code = refusal.status_code
+    kind = _BY_CODE.get(code, ServerFailed if code >= 500 else RequestRefused)
+    message = f"{endpoint.address} answered an error: {endpoint.clean(refusal.message)}"
+    return kind(message, status=code, hint=_HINTS[kind](refusal, endpoint))
+
+
 def _find(error: BaseException | None, table: Mapping[str, type[K]]) -> type[K] | None:
     """The table's entry for the error's class, or for the nearest of its bases."""
     return next((table[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in table), None)
@@ -123,6 +149,8 @@ def _refine(kind: type[ProviderError], error: Any) -> type[ProviderError]:
 def _of_status(kind: type[ProviderError], error: Any, endpoint: Endpoint) -> ProviderError:
     """An HTTP status that is an error, with what the server said about it."""
     message = f"{endpoint.address} answered {error.status_code}: {endpoint.clean(_said(error))}"
+    if redirected := error.response.headers.get("location"):
+        message += f"; it redirects to {endpoint.clean(redirected)}, which is not followed"
     asked = retry_after(error.response.headers)
     return kind(message, status=error.status_code, retry_after=asked, hint=_HINTS[kind](error, endpoint))
 
@@ -133,8 +161,7 @@ def _said(error: Any) -> str:
         return "an HTML page"
     body = error.body
     if isinstance(body, Mapping):
-        said = body.get("message") or body.get("detail") or body
-        return str(said)
+        return refusal_of(error.status_code, body).message
     return str(body or "no reason given")
 
 

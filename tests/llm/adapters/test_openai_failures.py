@@ -106,7 +106,6 @@ def test_an_error_status_is_mapped_with_the_servers_words_and_a_hint(
         Failure(200, body="just text", headers={"content-type": "text/plain"}),
         Failure(200, body=""),
         Failure(200, body="[]"),
-        Failure(200, body={"error": {"message": "no credit"}}),
         Failure(200, body={"choices": []}),
         Failure(200, body={"choices": None}),
         Failure(200, body={"choices": [{"message": {"content": 7}}]}),
@@ -124,6 +123,54 @@ def test_what_is_no_chat_completion_names_the_base_url(
         connect().complete(request())
     assert openai_server.url in raised.value.hint
     assert not raised.value.retryable
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        ({"error": {"message": "no credit"}}, RequestRefused, 200),
+        ({"error": "no credit"}, RequestRefused, 200),
+        ({"error": {"message": "no credit", "code": 402}}, RequestRefused, 402),
+        ({"error": {"message": "no credit", "code": "401"}}, AuthenticationFailed, 401),
+        ({"error": {"message": "no credit", "code": 429}}, RateLimited, 429),
+        ({"error": {"message": "no credit", "code": 502}}, ServerFailed, 502),
+        (
+            {"choices": [{"message": {"content": "half"}, "error": {"message": "no credit", "code": 503}}]},
+            ServerFailed,
+            503,
+        ),
+        ({"error": {"message": "no credit"}, "choices": [{"message": {"content": "{}"}}]}, RequestRefused, 200),
+    ],
+)
+def test_an_error_in_an_answer_that_says_all_is_well_is_that_error(
+    body: dict[str, object], kind: type[ProviderError], status: int, openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = Failure(200, body=body)
+    with pytest.raises(ProviderError, match="no credit") as raised:
+        connect().complete(request())
+    assert (type(raised.value), raised.value.status) == (kind, status)
+
+
+@pytest.mark.parametrize("body", ['{"id": "x", "choices": [{"mess', '{"id": '])
+def test_half_a_response_can_be_tried_again(body: str, openai_server: OpenAIServer, connect: Connect) -> None:
+    openai_server.script["plan"] = Failure(200, body=body)
+    with pytest.raises(ConnectionFailed, match="half a response") as raised:
+        connect().complete(request())
+    assert raised.value.retryable
+
+
+def test_a_stream_that_nobody_asked_for_is_called_one(openai_server: OpenAIServer, connect: Connect) -> None:
+    stream = 'data: {"choices": [{"delta": {"content": "{"}}]}\n\ndata: [DONE]\n\n'
+    openai_server.script["plan"] = Failure(200, body=stream, headers={"content-type": "text/event-stream"})
+    with pytest.raises(NotAnAPI) as raised:
+        connect().complete(request())
+    assert "streams" in raised.value.hint
+
+
+def test_a_redirect_is_not_followed_and_says_where_it_leads(openai_server: OpenAIServer, connect: Connect) -> None:
+    openai_server.script["plan"] = Failure(307, headers={"location": "http://127.0.0.1:9/elsewhere"})
+    with pytest.raises(NotAnAPI, match="127.0.0.1:9/elsewhere, which is not followed"):
+        connect().complete(request())
 
 
 def test_what_the_server_says_is_shortened(openai_server: OpenAIServer, connect: Connect) -> None:

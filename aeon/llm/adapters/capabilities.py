@@ -1,0 +1,195 @@
+"""What endpoints have turned out to be able to do, by address and model, for the life of the process.
+
+Nothing here depends on a run: what one run has found out holds for the next. Safe to use from many threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from aeon.llm.adapters.dialect import Dialect, Form
+from aeon.llm.adapters.refusal import Refusal
+
+PROOFS = 2
+MOST_SKIPPED = 64
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """Something found out about an endpoint that a person should know: about which of its abilities, and in words."""
+
+    endpoint: str
+    model: str
+    about: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.endpoint}, model {self.model}: {self.message}"
+
+
+@dataclass
+class Capabilities:
+    """What one model at one address can do, as far as it is known.
+
+    A refusal counts only once the same request has been answered in another dialect. One that may as well be an outage
+    needs two such proofs. `scout` is there while the first request to an endpoint is under way.
+    """
+
+    endpoint: str
+    model: str
+    scout: asyncio.Event | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _form: Form = "json_schema"
+    _settled: bool = False
+    _trying: Form | None = None
+    _form_of: dict[str, Form] = field(default_factory=dict)
+    _accepted: set[str] = field(default_factory=set)
+    _unenforced: set[bool] = field(default_factory=set)
+    _without: frozenset[str] = frozenset()
+    _renamed: bool = False
+    _proofs: int = 0
+    _in_vain: int = 0
+    _skip: int = 0
+    _findings: dict[str, Finding] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+
+    @property
+    def settled(self) -> bool:
+        """Whether a request has been accepted."""
+        with self._lock:
+            return self._settled
+
+    def dialect(self, digest: str, strict: bool) -> Dialect:
+        """How a request with the schema of this digest is said, by what is known now."""
+        with self._lock:
+            form = self._form_of.get(digest) or (None if self._settled else self._trying) or self._form
+            in_prompt = form != "json_schema" or strict in self._unenforced
+            return Dialect(form, in_prompt, self._without, self._renamed)
+
+    def may_try(self, digest: str, refusal: Refusal) -> bool:
+        """Whether a refusal is worth a try of another form.
+
+        Always one that names the format. Any other not where the same schema was accepted before, and after tries in
+        vain only the 4th, 16th, ... of them: a dead server must not be asked everything twice.
+        """
+        with self._lock:
+            if refusal.of_the_format:
+                return True
+            if digest in self._accepted:
+                return False
+            self._skip, allowed = max(0, self._skip - 1), self._skip == 0
+            return allowed
+
+    def next_form(self, form: Form, refusal: Refusal) -> Form | None:
+        """The form to try after `form`; where it may be an outage there is one try, each time of another form."""
+        with self._lock:
+            if refusal.doubtful and form == "json_schema" and self._in_vain % 2:
+                return "prompt"
+        following: dict[Form, Form] = {"json_schema": "json_object", "json_object": "prompt"}
+        return following.get(form)
+
+    def trying(self, form: Form | None) -> None:
+        """Have others use the form that is being tried, until it is known whether it helps."""
+        with self._lock:
+            self._trying = form
+
+    def tried_in_vain(self) -> None:
+        """No form helped."""
+        with self._lock:
+            self._in_vain += 1
+            self._skip = min(MOST_SKIPPED, 4**self._in_vain - 1)
+
+    def accepted(self, digest: str, start: Dialect, dialect: Dialect, refusals: Sequence[Refusal]) -> None:
+        """A request was answered in `dialect`, after `refusals` of the one it started with and others."""
+        with self._lock:
+            self._accept_form(digest, start, dialect, refusals)
+            for name in sorted(dialect.without - self._without):
+                self._find(name, f"takes no {name}: it is left out from now on")
+            if dialect.renamed and not self._renamed:
+                self._find("max_tokens", "has the other name for the limit of tokens (provider.max_tokens_parameter)")
+            self._without |= dialect.without
+            self._renamed = self._renamed or dialect.renamed
+
+    def _accept_form(self, digest: str, start: Dialect, dialect: Dialect, refusals: Sequence[Refusal]) -> None:
+        known = self._form_of.get(digest, self._form)
+        if dialect.form == known:
+            self._accepted.add(digest)
+            self._settled = True
+            return
+        decisive = [refusal for refusal in refusals if refusal.of_the_request]
+        if dialect.form == start.form or not decisive:
+            return
+        self._proofs += 1
+        if all(refusal.doubtful for refusal in decisive) and self._proofs < PROOFS:
+            return
+        self._accepted.add(digest)
+        if self._settled:
+            self._form_of[digest] = dialect.form
+        else:
+            self._form, self._settled = dialect.form, True
+        of_some = " for some schemas" if digest in self._form_of else ""
+        self._find("structured_output", f"does not take {start.form}{of_some}: {_WAYS[dialect.form]} from now on")
+
+    def not_enforced(self, strict: bool) -> None:
+        """An answer to a request with json_schema was not of its schema; one that need not be strict proves less."""
+        with self._lock:
+            self._unenforced |= {True, False} if strict else {False}
+            self._find("json_schema", "takes json_schema and does not hold to it: the schema goes into the prompt too")
+
+    def changed(self, name: str, message: str) -> None:
+        """A parameter of a request was changed for what the table of models says."""
+        with self._lock:
+            self._find(name, message)
+
+    def _find(self, about: str, message: str) -> None:
+        self._findings.setdefault(about, Finding(self.endpoint, self.model, about, message))
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What a person should know, sorted."""
+        with self._lock:
+            return tuple(sorted(self._findings.values()))
+
+    def untold(self) -> Iterator[Finding]:
+        """The findings that were not given out here before."""
+        with self._lock:
+            new = sorted(finding for about, finding in self._findings.items() if about not in self._told)
+            self._told |= self._findings.keys()
+        yield from new
+
+
+_WAYS: dict[Form, str] = {
+    "json_schema": "json_schema",
+    "json_object": "json_object, and the schema in the prompt,",
+    "prompt": "the schema in the prompt",
+}
+
+_lock = threading.Lock()
+_known: dict[tuple[str, str, str], Capabilities] = {}
+
+
+def capabilities(endpoint: str, address: str, model: str) -> Capabilities:
+    """What is known of a model at an address, under the endpoint's name; shared by the whole process."""
+    with _lock:
+        return _known.setdefault((endpoint, address, model), Capabilities(endpoint, model))
+
+
+def of_address(endpoint: str, address: str) -> tuple[Capabilities, ...]:
+    """What is known of every model at an address, by the model's name."""
+    with _lock:
+        found = [key for key in _known if key[:2] == (endpoint, address)]
+        return tuple(_known[key] for key in sorted(found))
+
+
+def forget() -> None:
+    """Find everything out again."""
+    global _known, _lock
+    _known, _lock = {}, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked child has another event loop, and perhaps a lock that is held for ever.
+    os.register_at_fork(after_in_child=forget)

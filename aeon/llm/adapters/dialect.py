@@ -1,0 +1,99 @@
+"""How one request is put on the wire: an answer's schema as a parameter or in the prompt, parameters by their names.
+
+The messages of a request are the logical request, the same for every server: what a dialect adds is added here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from aeon.llm.adapters.model_table import Fitted, TokenParameter, fitted, other, token_parameter
+from aeon.llm.interface import LLMRequest, Message
+from aeon.llm.prompts import fence, to_json
+from aeon.llm.settings import EndpointSettings
+
+Form = Literal["json_schema", "json_object", "prompt"]
+
+SCHEMA_PROMPT = """\
+Answer with one JSON value that matches this JSON Schema, named "{name}", and nothing else: no explanation, no fence.
+Every required field is there, also where its value is null; there is no field that the schema does not have.
+{schema}"""
+SCHEMA_SHOWN_PROMPT = "Answer with one JSON value that matches the JSON Schema given, and nothing else."
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a server is spoken to. `form` says how it is told an answer's schema, `schema_in_prompt` whether the prompt
+    holds it too, `without` the parameters that it does not take, `renamed` that it has the other name for the limit of
+    tokens.
+    """
+
+    form: Form = "json_schema"
+    schema_in_prompt: bool = False
+    without: frozenset[str] = frozenset()
+    renamed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A request's parts that do not depend on the dialect, worked out once: model, parameters, schema as text."""
+
+    request: LLMRequest
+    model: str
+    fit: Fitted
+    tokens: TokenParameter
+    schema_text: str
+
+    @property
+    def digest(self) -> str:
+        """What tells its schema from others."""
+        return hashlib.sha256(f"{self.request.strict} {self.schema_text}".encode("utf-8", "replace")).hexdigest()
+
+    def parameters(self, dialect: Dialect) -> dict[str, Any]:
+        """The generation parameters by the names they are sent under."""
+        given = self.fit.parameters
+        tokens = other(self.tokens) if dialect.renamed else self.tokens
+        named = {"temperature": given.temperature, tokens: given.max_tokens, "reasoning_effort": given.effort}
+        return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
+
+
+def wire_of(request: LLMRequest, settings: EndpointSettings) -> Wire:
+    """A request for an endpoint: its parameters over the provider's, as far as the table knows that the model takes
+    them."""
+    parameters = request.parameters.over(settings.parameters)
+    model = parameters.model or settings.model
+    tokens = settings.max_tokens_parameter or token_parameter(settings.name)
+    return Wire(request, model, fitted(settings.name, model, parameters), tokens, to_json(request.schema))
+
+
+def wire_body(wire: Wire, dialect: Dialect, extra_body: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `chat.completions.create`; parameters that are not set are left out."""
+    request = wire.request
+    messages = _with_schema(wire) if dialect.schema_in_prompt else request.messages
+    body: dict[str, Any] = {
+        "model": wire.model,
+        "messages": [{"role": message.role, "content": message.content} for message in messages],
+        **wire.parameters(dialect),
+    }
+    if dialect.form == "json_schema":
+        named = {"name": request.call, "schema": request.schema, "strict": request.strict}
+        body["response_format"] = {"type": "json_schema", "json_schema": named}
+    elif dialect.form == "json_object":
+        body["response_format"] = {"type": "json_object"}
+    return body | ({"extra_body": dict(extra_body)} if extra_body else {})
+
+
+def _with_schema(wire: Wire) -> Sequence[Message]:
+    """The messages with the schema at the end of the system message, which is the same for many requests: there it
+    stays in providers' prefix caches. A schema that a prompt shows already (a repair's does) is not repeated."""
+    messages = wire.request.messages
+    if any(wire.schema_text in message.content for message in messages):
+        text = SCHEMA_SHOWN_PROMPT
+    else:
+        text = SCHEMA_PROMPT.format(name=wire.request.call, schema=fence(wire.schema_text, "json_schema"))
+    if not messages or messages[0].role != "system":
+        return (Message("system", text), *messages)
+    return (replace(messages[0], content=f"{messages[0].content}\n\n{text}"), *messages[1:])

@@ -1,0 +1,164 @@
+"""Finding out how a server can be spoken to, with the requests that have to be made anyway.
+
+A request goes out in the best dialect known. What the server refuses is said in another way: without a parameter that
+it names, or with the schema told as json_object, or only in the prompt. A refusal is believed when the other way works;
+where none does, the first error is the one that is told, so that a dead key or an outage is not taken for a dialect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+
+from aeon.errors import AnswerError, LLMError
+from aeon.llm.adapters.capabilities import Capabilities
+from aeon.llm.adapters.dialect import Dialect, Form, Wire
+from aeon.llm.adapters.model_table import other
+from aeon.llm.adapters.refusal import Refusal
+from aeon.llm.interface import LLMResponse
+from aeon.llm.settings import StructuredOutput
+
+SCOUT_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one attempt: a response, or a failure with its cause and what the server said, if it refused."""
+
+    response: LLMResponse | None = None
+    failure: LLMError | None = None
+    refusal: Refusal | None = None
+    cause: BaseException | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the server took the request, whatever its answer is worth."""
+        return self.response is not None or isinstance(self.failure, AnswerError)
+
+
+Attempt = Callable[[Dialect], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreed:
+    """The outcome that counts, and the dialect that it came of."""
+
+    outcome: Outcome
+    dialect: Dialect
+
+
+async def negotiate(wire: Wire, known: Capabilities, wanted: StructuredOutput, attempt: Attempt) -> Agreed:
+    """Make a request in the dialects that may work, the best known one first; most often one attempt.
+
+    With `wanted` other than `auto` the form is that, and only parameters are found out.
+    """
+    for name, message in wire.fit.changed:
+        known.changed(name, message)
+    if wanted != "auto":
+        return await _Negotiation(wire, known, wanted, attempt).agreed()
+    async with _scouting(known):
+        return await _Negotiation(wire, known, None, attempt).agreed()
+
+
+@asynccontextmanager
+async def _scouting(known: Capabilities) -> AsyncIterator[None]:
+    """The first request to an endpoint goes ahead of others that start with it, at most for a second.
+
+    A refusal comes at once, so the others need not all meet it; an answer takes its time, and they do not wait for it.
+    """
+    if known.settled:
+        yield
+    elif known.scout is not None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(known.scout.wait(), SCOUT_SECONDS)
+        yield
+    else:
+        known.scout = asyncio.Event()
+        try:
+            yield
+        finally:
+            known.scout.set()
+            known.scout = None
+
+
+class _Negotiation:
+    """One request on its way through the dialects."""
+
+    def __init__(self, wire: Wire, known: Capabilities, form: Form | None, attempt: Attempt) -> None:
+        self._wire, self._known, self._form, self._attempt = wire, known, form, attempt
+        self._digest = wire.digest
+        self._start = self._current()
+        self._tried: list[Dialect] = []
+        self._refusals: list[Refusal] = []
+        self._first: Agreed | None = None
+        self._trying = False
+
+    async def agreed(self) -> Agreed:
+        dialect: Dialect | None = self._start
+        try:
+            while dialect is not None:
+                last = Agreed(await self._attempt(dialect), dialect)
+                refusal = last.outcome.refusal
+                if last.outcome.accepted:
+                    self._known.accepted(self._digest, self._start, dialect, self._refusals)
+                if refusal is None or not refusal.of_the_request:
+                    return last
+                self._tried.append(dialect)
+                self._refusals.append(refusal)
+                self._first = self._first or last
+                dialect = self._next(dialect, refusal)
+            if self._trying:
+                self._known.tried_in_vain()
+            return self._first or last
+        finally:
+            if self._trying:
+                self._known.trying(None)
+
+    def _current(self) -> Dialect:
+        """The best dialect by what is known now."""
+        dialect = self._known.dialect(self._digest, self._wire.request.strict)
+        if self._form is None:
+            return dialect
+        return replace(dialect, form=self._form, schema_in_prompt=self._form != "json_schema")
+
+    def _next(self, dialect: Dialect, refusal: Refusal) -> Dialect | None:
+        """What to say instead; None where nothing is left to try."""
+        for other_way in (self._as_found_meanwhile(), self._other_parameters(dialect, refusal)):
+            if other_way is not None and other_way not in self._tried:
+                # What now fails is another matter, and its error the one to tell.
+                self._first = None
+                self._refusals.pop()
+                return other_way
+        return self._other_form(dialect, refusal)
+
+    def _as_found_meanwhile(self) -> Dialect | None:
+        now = self._current()
+        if now == self._start or self._trying:
+            return None
+        self._start = now
+        return now
+
+    def _other_parameters(self, dialect: Dialect, refusal: Refusal) -> Dialect | None:
+        name = refusal.not_taken(self._wire.parameters(dialect))
+        if name is None:
+            return None
+        if name in (self._wire.tokens, other(self._wire.tokens)) and not dialect.renamed:
+            return replace(dialect, renamed=True)
+        return replace(dialect, without=dialect.without | {name})
+
+    def _other_form(self, dialect: Dialect, refusal: Refusal) -> Dialect | None:
+        of_something_else = refusal.param and not refusal.of_the_format
+        if self._form is not None or of_something_else:
+            return None
+        if not self._trying and not self._known.may_try(self._digest, refusal):
+            return None
+        if self._trying and all(seen.doubtful for seen in self._refusals):
+            return None
+        form = self._known.next_form(dialect.form, refusal)
+        if form is None:
+            return None
+        self._trying = True
+        self._known.trying(form)
+        return replace(dialect, form=form, schema_in_prompt=True)
