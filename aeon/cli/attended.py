@@ -12,6 +12,7 @@ from typing import TextIO
 from aeon.cli.ask import approve, ask, at_terminal
 from aeon.cli.interrupt import interruptible
 from aeon.cli.progress import Progress, progress_for
+from aeon.cli.replayed import recording
 from aeon.config import Settings
 from aeon.errors import ConfigError
 from aeon.kernel.control import RunControl
@@ -36,7 +37,7 @@ class Attendance:
 
 def check(settings: Settings) -> None:
     """ConfigError when a person is to be asked and there is no terminal to ask at."""
-    if settings.interaction.kind == "ask" and not at_terminal():
+    if settings.interaction.kind == "ask" and settings.store.mode != "replay" and not at_terminal():
         raise ConfigError("interaction=ask: there is no terminal to ask at", hint="Use interaction=none.")
 
 
@@ -50,7 +51,8 @@ def attended(settings: Settings, stderr: TextIO) -> Iterator[Attendance]:
     # A live picture would paint over the question.
     may_ask = asks or "ask" in settings.tools.approval.values()
     shown = "plain" if may_ask and settings.progress.kind != "none" else settings.progress.kind
-    with interruptible() as control, progress_for(shown, stderr, os.environ) as progress:
+    replayed = recording(settings.store)
+    with interruptible() as control, progress_for(shown, stderr, os.environ, replayed) as progress:
 
         def stopping() -> bool:
             return control.stop_requested
