@@ -169,7 +169,7 @@ def test_a_stream_that_nobody_asked_for_is_called_one(openai_server: OpenAIServe
 
 def test_a_redirect_is_not_followed_and_says_where_it_leads(openai_server: OpenAIServer, connect: Connect) -> None:
     openai_server.script["plan"] = Failure(307, headers={"location": "http://127.0.0.1:9/elsewhere"})
-    with pytest.raises(NotAnAPI, match="127.0.0.1:9/elsewhere, which is not followed"):
+    with pytest.raises(NotAnAPI, match=r"127\.0\.0\.1:9/elsewhere, which is not followed"):
         connect().complete(request())
 
 
