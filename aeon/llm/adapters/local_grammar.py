@@ -20,8 +20,8 @@ _ANNOTATIONS = frozenset({"description", "title", "default", "examples", "$comme
 _DEFINITIONS = frozenset({"$defs", "definitions"})
 _BOUNDS = {"minLength": LONGEST_TEXT, "maxLength": LONGEST_TEXT, "minItems": LONGEST_LIST, "maxItems": LONGEST_LIST}
 _ANY = ("object", "array", "string", "number", "boolean", "null")
-# The converter's own rule lets control characters through, which no JSON text may hold.
-_CHARACTER = r'char ::= [^"\\\x7F\x00-\x1F] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
+# The converter's own rule lets control characters through, which no JSON text may hold, and what is no character.
+_CHARACTER = r'char ::= [^"\\\x7F\x00-\x1F\uD800-\uDFFF\U00110000-\U003FFFFF] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
 _CONVERTERS_CHARACTER = re.compile(r"^char ::= .*$", re.MULTILINE)
 
 

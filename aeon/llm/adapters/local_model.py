@@ -145,6 +145,7 @@ def compiles(llama: Llama, grammar: str) -> bool:
 
 
 def _loaded(loading: Loading) -> Llama:
+    from jinja2 import TemplateError
     from llama_cpp import Llama
 
     errors = _log()
@@ -158,7 +159,7 @@ def _loaded(loading: Loading) -> Llama:
             n_threads_batch=loading.threads,
             verbose=False,
         )
-    except (ValueError, RuntimeError, MemoryError, OSError) as error:
+    except (ValueError, RuntimeError, MemoryError, OSError, TemplateError) as error:
         said = "; ".join(dict.fromkeys(errors)) or str(error)
         raise ProviderError(
             f"{loading.path}: the model could not be loaded: {said}",
@@ -204,10 +205,7 @@ def _formatter(llama: Llama) -> Callable[[Sequence[Message]], str]:
     if not template:
         return plain
     eos, bos = (_token_text(llama, token) for token in (llama.token_eos(), llama.token_bos()))
-    try:
-        of_model = Jinja2ChatFormatter(template=template, eos_token=eos, bos_token=bos)
-    except TemplateError:
-        return plain
+    of_model = Jinja2ChatFormatter(template=template, eos_token=eos, bos_token=bos)
 
     def formatted(messages: Sequence[Message]) -> str:
         # Some templates take no system message.
