@@ -17,7 +17,9 @@ from uuid import uuid4
 
 import pydantic
 
+from aeon import origin
 from aeon.errors import ArtefactError
+from aeon.origin import Origin
 from aeon.result import RunResult
 from aeon.writing import encoded, unwritable
 
@@ -35,6 +37,11 @@ def prepare(directory: Path) -> None:
         probe.parent.mkdir(parents=True, exist_ok=True)
         probe.touch(exist_ok=False)
         probe.unlink()
+
+
+def write_origin(of: Origin, directory: Path) -> None:
+    """Write `run.json`, whole or not at all, into a directory that is there. Raises ArtefactError."""
+    _replace(directory / origin.FILE, _document(of.model_dump(mode="json")))
 
 
 def write(result: RunResult, directory: Path) -> None:

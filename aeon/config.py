@@ -24,6 +24,7 @@ from pydantic import ValidationError as PydanticError
 from aeon import config_compose, config_files, config_origin, config_problems, origin
 from aeon.adaptive.models import TTLTable
 from aeon.cli.settings import InteractionSettings, ProgressSettings
+from aeon.config_endpoints import check_endpoint
 from aeon.config_literal import literal_overrides
 from aeon.convergence.models import ConvergenceSettings
 from aeon.errors import ConfigError
@@ -148,7 +149,8 @@ def resolve_provider(
 
     `auto` becomes openai when OPENAI_API_KEY, OPENAI_BASE_URL or `provider.base_url` is set, else simulated; or what it
     was in the run whose answers are used again, which `recorded` says. Raises ConfigError when `env=prod` would not
-    call a model, when openai has no key though it needs one, or when `limits.max_cost` is set and a model has no price.
+    call a model, when an endpoint lacks its model, address or key, or when `limits.max_cost` is set and a model has no
+    price.
     """
     provider = settings.provider
     if settings.env == "prod" and isinstance(provider, AutoProvider | SimulatedProvider):
@@ -160,7 +162,8 @@ def resolve_provider(
         provider = _settled(provider, environ, recorded)
         settings = settings.model_copy(update={"provider": provider})
     if isinstance(provider, OpenAIProvider):
-        _require_environment(provider, environ)
+        if settings.store.mode != "replay":  # which calls nothing
+            check_endpoint(provider, environ)
         reached = provider.model_copy(update={"base_url": provider.address(environ)})
         settings = settings.model_copy(update={"provider": reached})
     _require_prices(settings)
@@ -255,18 +258,6 @@ def _short_waits(retry: RetrySettings) -> RetrySettings:
     usual = RetrySettings()
     own = {name: getattr(retry, name) for name in type(retry).model_fields}
     return SIMULATED_RETRY.model_copy(update={name: v for name, v in own.items() if v != getattr(usual, name)})
-
-
-def _require_environment(provider: OpenAIProvider, environ: Mapping[str, str]) -> None:
-    if provider.require_key and not environ.get(provider.api_key_env):
-        raise ConfigError(
-            f"provider.api_key_env={provider.api_key_env}: the environment has no {provider.api_key_env}",
-            hint=f"Set {provider.api_key_env} in the environment or in a .env file; for a server that needs no key, "
-            "provider.require_key=false; to try Aeon without a model, provider=simulated.",
-        )
-    for header, variable in provider.extra_headers_env.items():
-        if not environ.get(variable):
-            raise ConfigError(f"provider.extra_headers_env.{header}={variable}: the environment has no {variable}")
 
 
 def _require_prices(settings: Settings) -> None:

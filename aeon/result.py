@@ -26,7 +26,7 @@ SIMULATED_LINE = "[SIMULATED: no model was called]"
 
 
 class TokenUsage(Value):
-    """Tokens and requests; `cost` in the currency of the configured prices, None when a model has no price."""
+    """Tokens and requests; `cost` in the currency of the prices (US dollars, unless configured), None if not known."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -38,13 +38,19 @@ class TokenUsage(Value):
 
 
 class UsageReport(Value):
-    """Usage of a run: in all, by call name, by role, by model and by pass. Repairs are counted under `repair`."""
+    """Usage of a run: in all, by call name, by role, by model and by pass. Repairs are counted under `repair`.
+
+    `unpriced` are the models that used tokens and have no price, `unreported` those whose server did not say what an
+    answer had used: then the cost is not known, and the tokens may be too few.
+    """
 
     total: TokenUsage = TokenUsage()
     by_call: dict[str, TokenUsage] = Field(default_factory=dict)
     by_role: dict[str, TokenUsage] = Field(default_factory=dict)
     by_model: dict[str, TokenUsage] = Field(default_factory=dict)
     by_pass: dict[int, TokenUsage] = Field(default_factory=dict)
+    unpriced: tuple[str, ...] = ()
+    unreported: tuple[str, ...] = ()
 
 
 class TTLReport(Value):
@@ -66,11 +72,15 @@ class Timings(Value):
 
 
 class ProviderReport(Value):
-    """Who answered: the provider's kind, its address if it has one, and the models that answered, by role."""
+    """Who answered: the provider's kind, its address if it has one, and the models that answered, by role.
+
+    `endpoints` says how many requests each of the provider's endpoints answered: its own, and those of its fallbacks.
+    """
 
     kind: str
     base_url: str | None = None
     models: dict[str, list[str]] = Field(default_factory=dict)
+    endpoints: dict[str, int] = Field(default_factory=dict)
 
 
 class Hashes(Value):
@@ -83,15 +93,43 @@ class Hashes(Value):
     configuration: str
 
 
+class Saved(Value):
+    """What was not asked again, since it had been answered before. `cost` as in TokenUsage, of the model's answers."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    person_answers: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+    cost: float | None = None
+
+
+class ParentRun(Value):
+    """What a run was answered from, in part or whole.
+
+    `path` is the directory of the run that was resumed, or the store or cassette, absolute; `run_id` its run's, where
+    it is known. `differing` counts the answers of a replay whose request was not the recorded one
+    (`store.match=order`).
+    """
+
+    path: str
+    run_id: str | None = None
+    saved: Saved = Saved()
+    differing: int = 0
+
+
 class RunResult(Value):
     """What a run gives back. `history` is written to `history.json`, everything else to `result.json`.
 
     `answer` is the outputs of the complete steps that no complete step depends on, in plan order; with `answer.schema`,
-    JSON of that schema. `scores` are those of the last assessment, None when there was none.
+    JSON of that schema. `parent` is None for a run that could be answered from nowhere. `scores` are those of the last
+    assessment, None when there was none.
     """
 
     format: Literal["aeon.result/1"] = "aeon.result/1"
     run_id: str
+    parent: ParentRun | None = None
     synthetic: bool
     task: str
     answer: str

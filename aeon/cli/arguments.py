@@ -12,10 +12,12 @@ from pathlib import Path
 
 from hydra._internal.utils import get_args_parser
 
+from aeon import config_origin
 from aeon.config_compose import CONFIG_NAME
 from aeon.config_files import decoded
 from aeon.config_literal import literal_override
 from aeon.errors import ConfigError
+from aeon.origin import Composition
 
 STANDARD_INPUT = "-"
 _SHOWING = ("help", "hydra_help", "cfg", "info", "shell_completion", "experimental_rerun")
@@ -46,9 +48,10 @@ class Arguments:
 
 
 def parse(arguments: Sequence[str]) -> Arguments:
-    """Parse a command line. Raises TaskTextError for text that is not valid UTF-8, ConfigError for a bare word.
+    """Parse a command line; `resume=DIR` in it brings what DIR was run with before the rest.
 
-    Leaves with status 2 and a usage line for an unknown flag.
+    Raises TaskTextError for text that is not valid UTF-8, ConfigError for a bare word or a DIR that is no run's. Leaves
+    with status 2 and a usage line for an unknown flag.
     """
     parser = get_args_parser()
     parser.prog, parser.usage = "aeon", 'aeon task="..." [key=value ...] [group=option ...]   (aeon --help explains)'
@@ -61,7 +64,19 @@ def parse(arguments: Sequence[str]) -> Arguments:
         raise ConfigError(
             f"{bare[0]}: this is no override (key=value or group=option) and no command", hint=_meant(bare[0])
         )
-    return Arguments(flags, overrides)
+    return _resumed(Arguments(flags, overrides))
+
+
+def _resumed(given: Arguments) -> Arguments:
+    """The same, after what the run was given that is resumed, if one is; Hydra's flags say so too."""
+    composed = config_origin.composition(
+        Composition(overrides=given.overrides, config_dir=given.config_dir, config_name=given.config_name)
+    )
+    flags = argparse.Namespace(**vars(given.flags))
+    flags.overrides, flags.config_name = list(composed.overrides), composed.config_name
+    if composed.config_dir is not None:
+        flags.config_dir, flags.config_path = str(composed.config_dir), None
+    return Arguments(flags, composed.overrides)
 
 
 def _meant(word: str) -> str:

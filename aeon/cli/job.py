@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig
@@ -17,7 +18,9 @@ from aeon.cli.output import answer_alone_on_stdout, ending, own_stderr, report, 
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.config import environment, read_inputs, read_task, settings_from
+from aeon.config_compose import packaged_config_dir
 from aeon.errors import ArtefactError
+from aeon.origin import Composition
 
 # Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
@@ -32,16 +35,31 @@ class Prepared:
     inputs: dict[str, str]
 
 
-def prepared(cfg: DictConfig) -> Prepared:
-    """Check a composed configuration, its texts, provider, prompts and schemas. Raises ConfigError."""
+def prepared(cfg: DictConfig, hydra: DictConfig | HydraConf | None = None) -> Prepared:
+    """Check a composed configuration, its texts, provider, prompts and schemas; `hydra` is Hydra's part of it.
+
+    Raises ConfigError.
+    """
     settings = settings_from(cfg)
     task = read_task(settings)
     inputs = read_inputs(settings)
     check(settings)
     with answer_alone_on_stdout():
-        aeon = Aeon(settings, environment())
+        aeon = Aeon(settings, environment(), composition=composition_of(hydra) if hydra else None)
     aeon.check_inputs(inputs)
     return Prepared(aeon, task, inputs)
+
+
+def composition_of(hydra: DictConfig | HydraConf) -> Composition:
+    """What a job was composed of, of which Hydra's part of its configuration is the only witness in its process."""
+    main = next((source.path for source in hydra.runtime.config_sources if source.provider == "main"), None)
+    own = Path(main) if main and Path(main) != packaged_config_dir() else None
+    search = [text for text in hydra.overrides.hydra if text.startswith("hydra.searchpath=")]
+    return Composition(
+        overrides=(*search, *hydra.overrides.task),
+        config_dir=own,
+        config_name=str(hydra.job.config_name or Composition().config_name),
+    )
 
 
 def sweep_job(cfg: DictConfig) -> int:
@@ -50,7 +68,7 @@ def sweep_job(cfg: DictConfig) -> int:
     It does not raise, so that every job gets its turn; but an interrupted one ends the multirun.
     """
     directory = Path(HydraConfig.get().runtime.output_dir)
-    status = guarded(lambda: run_job(prepared(cfg), directory))
+    status = guarded(lambda: run_job(prepared(cfg, HydraConfig.get()), directory))
     write_status(directory, status)
     if status == INTERRUPTED and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise KeyboardInterrupt

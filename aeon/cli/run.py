@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _single(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
-    job = prepared(whole)
+    job = prepared(whole, whole.hydra)
     directory = claimed_run(whole)
 
     def run(_: DictConfig) -> int:

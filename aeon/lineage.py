@@ -1,0 +1,194 @@
+"""Where a run comes from: what `run.json` says of it, the run whose answers it uses again, and what that saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from aeon.config import Settings, configuration_hash, recorded_origin
+from aeon.config_origin import key_of, recordable
+from aeon.errors import ConfigError, StoreFailed
+from aeon.llm.interface import Usage
+from aeon.origin import Composition, FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
+from aeon.plan.models import Plan
+from aeon.result import ParentRun, Saved, versions
+from aeon.store.session import SHARED_STORE, Session
+from aeon.store.source import open_source
+from aeon.wiring import Process
+
+_DECIDE_WHAT_IS_ASKED = ("plan_file", "convergence.criteria_file", "answer.schema", "provider.scenario")
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a run is to do. `plan` is a person's; `task_in_plan` says that the task stood in it."""
+
+    task: str
+    inputs: Mapping[str, str]
+    context: dict[str, Any] | None = None
+    plan: Plan | None = None
+    task_in_plan: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The run that is resumed: its directory, absolute, and where it comes from."""
+
+    path: Path
+    origin: Origin
+
+
+def parent_of(settings: Settings) -> Parent | None:
+    """The run that `resume` names, once it is sure that it can be resumed; None without one. Raises ConfigError."""
+    origin = recorded_origin(settings)
+    if settings.resume is None or origin is None:
+        return None
+    named = f"resume={settings.resume}"
+    path = settings.resume.expanduser().absolute()
+    _refuse_modes(named, path, origin.store_mode, settings.store.mode)
+    try:
+        open_source(path).close()
+    except StoreFailed as error:
+        raise ConfigError(f"{named}: its answers cannot be had: {error.message}", hint=_without_store(error)) from None
+    return Parent(path, origin)
+
+
+def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
+    if recorded == "off":
+        raise ConfigError(
+            f"{named}: this run kept no answers (store.mode=off)", hint="Start it again; store.mode=record keeps them."
+        )
+    if recorded == "replay":
+        raise ConfigError(
+            f"{named}: this run is a replay, in which nothing was called",
+            hint="Replay the recording again (store.mode=replay store.path=...), or resume the run that was recorded.",
+        )
+    if now == "off":
+        raise ConfigError(f"{named} store.mode=off: a resumed run keeps its answers", hint="Leave store.mode away.")
+    if now == "replay":
+        raise ConfigError(
+            f"{named} store.mode=replay: a resumed run calls what is not answered yet, a replay never calls",
+            hint=f"To run it from its answers alone: store.mode=replay store.path={path}",
+        )
+
+
+def _without_store(error: StoreFailed) -> str:
+    return f"{error.hint} " * bool(error.hint) + "Without them there is nothing to resume: start the run again."
+
+
+def warnings(parent: Parent | None, shared: Process) -> Iterator[str]:
+    """What has changed since the run that is resumed, so that calls may differ from it and be made again."""
+    if parent is None:
+        return
+    for key in parent.origin.changed_files():
+        before = parent.origin.files[key]
+        if _file(shared.settings, key) == Path(before.path):
+            yield f"{key}={before.path} has changed since {parent.path}: what it changes is asked again"
+    for name, digest in (("prompts", shared.prompts_digest), ("schemas", shared.schemas_digest)):
+        if parent.origin.hashes.get(name, digest) != digest:
+            yield f"the {name} have changed since {parent.path}: what they change is asked again"
+
+
+def origin_of(
+    run_id: str, shared: Process, work: Work, composition: Composition | None, parent: Parent | None, started: str
+) -> Origin:
+    """What `run.json` says of a run that is about to begin."""
+    settings = shared.settings
+    overrides = _overrides(composition, settings) if composition else None
+    provider = settings.provider
+    files = {key: path for key in _DECIDE_WHAT_IS_ASKED if (path := _file(settings, key)) is not None}
+    return Origin(
+        run_id=run_id,
+        parent=ParentOrigin(path=str(parent.path), run_id=parent.origin.run_id) if parent else None,
+        overrides=overrides,
+        config_dir=str(composition.config_dir) if composition and composition.config_dir else None,
+        config_name=composition.config_name if composition else Composition().config_name,
+        task=work.task,
+        task_in_plan=work.task_in_plan,
+        inputs=dict(work.inputs),
+        context=work.context,
+        provider=ProviderOrigin(
+            kind=provider.kind, model=provider.model, base_url=_public(getattr(provider, "base_url", None))
+        ),
+        synthetic=provider.kind == "simulated",
+        store_mode=settings.store.mode,
+        working_directory=str(Path.cwd()),
+        paths=_relative_paths(settings, overrides or ()),
+        files={
+            key: FileOrigin(path=str(path), sha256=digest) for key, path in files.items() if (digest := digest_of(path))
+        },
+        hashes={
+            "prompts": shared.prompts_digest,
+            "schemas": shared.schemas_digest,
+            "configuration": configuration_hash(settings),
+        },
+        versions=versions(),
+        started=started,
+    )
+
+
+def report(settings: Settings, parent: Parent | None, session: Session) -> ParentRun | None:
+    """What a run was answered from and what that saved; None for a run that could be answered from nowhere."""
+    if parent is not None:
+        path, run_id = parent.path, parent.origin.run_id
+    elif settings.store.mode in ("cache", "replay"):
+        path, run_id = (settings.store.path or SHARED_STORE).expanduser().absolute(), None
+    else:
+        return None
+    saved = session.saved
+    usage = sum(saved.usage.values(), Usage())
+    return ParentRun(
+        path=str(path),
+        run_id=run_id,
+        saved=Saved(
+            model_calls=saved.model_calls,
+            tool_calls=saved.tool_calls,
+            person_answers=saved.person_answers,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            total_tokens=usage.total_tokens,
+        ),
+        differing=session.differing,
+    )
+
+
+def _overrides(composition: Composition, settings: Settings) -> tuple[str, ...]:
+    """The overrides to record; a task or inputs that a configuration file gives are recorded apart, as texts."""
+    given = {key_of(text).partition(".")[0] for text in composition.overrides}
+    texts = [f"{name}=null" for name in ("task", "task_file") if getattr(settings, name) and name not in given]
+    materials = [f"~{name}" for name in ("inputs", "input_files") if getattr(settings, name) and name not in given]
+    return (*recordable(composition.overrides), *texts, *materials)
+
+
+def _relative_paths(settings: Settings, overrides: tuple[str, ...]) -> dict[str, str]:
+    given = {key_of(text) for text in overrides}
+    paths = dict(_paths(settings.model_dump(by_alias=True)))
+    return {key: str(path.absolute()) for key, path in paths.items() if key in given and not path.is_absolute()}
+
+
+def _paths(value: Any, prefix: str = "") -> Iterator[tuple[str, Path]]:
+    """Every path among the settings, by its dotted key."""
+    for name, item in value.items():
+        if isinstance(item, Path):
+            yield f"{prefix}{name}", item
+        elif isinstance(item, dict):
+            yield from _paths(item, f"{prefix}{name}.")
+
+
+def _file(settings: Settings, key: str) -> Path | None:
+    """The file that a key of the settings names, absolute."""
+    value: Any = settings
+    for name in ("answer.schema_file" if key == "answer.schema" else key).split("."):
+        value = getattr(value, name, None)
+    return value.expanduser().absolute() if isinstance(value, Path) else None
+
+
+def _public(address: str | None) -> str | None:
+    """An address without user name and password."""
+    if address is None or "@" not in address:
+        return address
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
