@@ -1,7 +1,8 @@
 """Free text as a Hydra override: quoted so that Hydra gives it back byte for byte.
 
 Hydra's grammar reads commas, quotes, brackets, `${...}` and more in a bare value. For the keys that hold plain words
-the text is taken literally instead: `task`, `inputs.NAME` and `convergence.criteria.NAME`.
+the text is taken literally instead: `task`, `inputs.NAME` and `convergence.criteria.NAME`. The patterns of
+`tools.approval.PATTERN` are no keys to that grammar either, but may be keys of a mapping that is a value.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from aeon.config_files import checked_text
 _LITERAL = re.compile(
     r"(?P<add>\+{0,2})(?P<key>task|inputs\.[^=]+|convergence\.criteria\.[^=]+)=(?P<text>.*)", re.DOTALL
 )
+_APPROVAL = re.compile(r"\+{0,2}tools\.approval\.(?P<pattern>[\w.*?-]+)=(?P<policies>[A-Za-z]+(,[A-Za-z]+)*)", re.ASCII)
 _NAMED_ENTRY = re.compile(r"\+{0,2}(input_files|tools\.functions)\.[^=]+=")
 
 
@@ -33,8 +35,12 @@ def literal_override(argument: str, read: Callable[[str, str], str] = lambda _ke
     """An override with its free text quoted; any other argument unchanged.
 
     `read` is given the key and the text and says what the text really is. A named entry is added or replaced (`++`), so
-    that nobody has to know whether a configuration file has it already.
+    that nobody has to know whether a configuration file has it already; so is a pattern of `tools.approval`, in a
+    sweep too.
     """
+    if approval := _APPROVAL.fullmatch(argument):
+        pattern, policies = approval["pattern"], approval["policies"].split(",")
+        return "++tools.approval=" + ",".join(f"{{{pattern}: {policy}}}" for policy in policies)
     match = _LITERAL.fullmatch(argument)
     if match is None:
         return f"++{argument.lstrip('+')}" if _NAMED_ENTRY.match(argument) else argument

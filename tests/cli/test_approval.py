@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -109,3 +110,35 @@ def test_a_standard_error_that_a_tool_has_closed_is_no_terminal(monkeypatch: pyt
     there = ask.at_terminal()
     monkeypatch.undo()
     assert there is False
+
+
+@pytest.mark.usefixtures("plan_file")
+@pytest.mark.parametrize(
+    "patterns", [["tools.approval.ec*=never"], ["+tools.approval.*=never"], ["tools.approval.ec?o=never"]]
+)
+def test_a_pattern_is_given_as_it_is_typed(aeon: RunAeon, pattern: str) -> None:
+    ended = aeon("tools=builtin", "provider=simulated", "mode=core", "plan_file=plan.yaml", pattern)
+    assert ended.status == 3
+    assert "Tool 'echo': tools.approval refuses it" in ended.err
+
+
+@pytest.mark.usefixtures("plan_file")
+def test_of_several_patterns_the_first_given_decides(aeon: RunAeon) -> None:
+    given = ("tools=builtin", "provider=simulated", "mode=core", "plan_file=plan.yaml")
+    assert aeon(*given, "tools.approval.echo=always", "tools.approval.e*=never").status == 0
+    assert aeon(*given, "tools.approval.e*=never", "tools.approval.echo=always").status == 3
+
+
+@pytest.mark.usefixtures("plan_file")
+def test_policies_of_a_pattern_can_be_swept(aeon: RunAeon, tmp_path: Path) -> None:
+    swept = "tools.approval.e*=always,never"
+    ended = aeon("tools=builtin", "provider=simulated", "mode=core", "plan_file=plan.yaml", swept, "--multirun")
+    assert ended.status == 3
+    results = [json.loads(path.read_text()) for path in sorted(tmp_path.rglob("result.json"))]
+    assert {result["termination_reason"] for result in results} == {"completed", "step_failed"}
+
+
+def test_a_policy_that_there_is_not_is_named(aeon: RunAeon) -> None:
+    ended = aeon("task=x", "provider=simulated", "tools.approval.shop.*=perhaps")
+    assert ended.status == 2
+    assert "tools.approval.shop.*=perhaps" in ended.err
