@@ -12,7 +12,7 @@ through (FR-092).
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -111,13 +111,20 @@ class StepWorker:
         except PlanError:
             return 0
 
+    def missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
+        """Pending steps whose tool is not there, as (step id, words for a person), in plan order (FR-058, FR-071)."""
+        for step in plan.steps:
+            if step.status == "pending" and step.tool is not None and self._registry.get(step.tool) is None:
+                why = self._registry.unavailable(step.tool)
+                yield step.step_id, f"Step {step.step_id}: {not_there(step.tool, why) if why else not_found(step.tool)}"
+
     def work(self, step: PlanStep, situation: Situation) -> Worked:
         """Carry out a step; whatever fails, fails the step.
 
         Raises what must end the run (LimitReached, StopRequested, StoreMiss, StoreFailed), and CycleNeeded for a step that is to be dispatched again, paid for.
         """
         if step.tool is not None and (reason := self._registry.unavailable(step.tool)) is not None:
-            return unsuccessful(step, f"Tool '{step.tool}': {reason}")
+            return unsuccessful(step, not_there(step.tool, reason))
         if step.tool is not None and self._registry.get(step.tool) is not None:
             return self._with_tool(step, situation)
         if step.tool is None and step.agent == "llm":
@@ -273,6 +280,11 @@ def successful(step: PlanStep, tool: ToolResult) -> Worked:
     """A step whose tool gave a result."""
     result = StepResult(step_id=step.step_id, step_output=tool.text, tool_result=tool.model_dump(mode="json"))
     return Worked(finished(step, result), result)
+
+
+def not_there(tool: str, reason: str) -> str:
+    """What is said of a tool that is configured and not there."""
+    return f"Tool '{tool}': {reason}"
 
 
 def uncalled(step: PlanStep, reason: NotSimulated) -> Worked:

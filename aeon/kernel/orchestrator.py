@@ -234,6 +234,7 @@ class Orchestrator:
                 )
                 this.plan = plan.model_copy(update={"task": task})
                 self._update(plan=this.plan)
+                self._look_for_tools(this.plan)
             if not self._core:
                 self._review_plan(this)
             this.complete = True
@@ -244,6 +245,11 @@ class Orchestrator:
         """About how many cycles a plan will take; a tool step with arguments of its own takes none."""
         by_model = sum(self.executor.worker.cost(step, {}) for step in plan.steps)
         return by_model if self._core else expected_calls(plan) - len(plan.steps) + by_model
+
+    def _look_for_tools(self, plan: Plan) -> None:
+        """Tell of missing tools as soon as a plan names them (Sprint 1, FR-071)."""
+        for step_id, message in self.executor.worker.missing_tools(plan):
+            self._advise("unknown_tool", message, step_id)
 
     def _review_plan(self, this: OpenPass) -> None:
         with self._phase("B", "EVALUATE") as phase:
@@ -393,6 +399,7 @@ class Orchestrator:
                 attempts=dict(refined.attempts.by_fragment),
                 refinements=refined.attempts.total,
             )
+            self._look_for_tools(refined.plan)
             for remark in refined.remarks:
                 self._advise(remark.kind, remark.message, remark.step_id)
             self._hand_over(refined.handed_over)
@@ -523,7 +530,10 @@ class Orchestrator:
 
     def _advise(self, kind: AdvisoryKind, message: str, step_id: str | None = None) -> None:
         advisory = Advisory(kind=kind, message=message, pass_number=self._state.pass_number, step_id=step_id)
-        if advisory not in self._state.advisories:
+        # A tool is missing from the plan on, and again when its step is carried out.
+        again = {"pass_number"} if kind == "unknown_tool" else set()
+        known = (told.model_dump(exclude=again) for told in self._state.advisories)
+        if advisory.model_dump(exclude=again) not in known:
             self._update(advisories=(*self._state.advisories, advisory))
             self._stream.emit(events.AdvisoryRaised(advisory=advisory))
 

@@ -18,12 +18,15 @@ from aeon.tools.registry import Tool, ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, run, statuses
 from tests.support.scripted_model import (
     ScriptedModel,
+    action,
     assessment,
     clear,
+    issue,
     modify,
     plan,
     planned,
     refinement,
+    report,
     unfinished,
 )
 from tests.tools.builders import a_tool
@@ -274,3 +277,32 @@ def test_whoever_reads_a_cut_output_from_memory_is_told_what_is_missing() -> Non
         step_id: json.loads(r.step_output or "") for step_id, r in outcome.state.results.items() if step_id != "t"
     }
     assert outputs == {"look": {"found": True, "value": kept}, "find": {"step/t/output": kept}}
+
+
+def test_a_missing_tool_is_told_once_and_as_soon_as_the_plan_names_it() -> None:
+    registry = ToolRegistry([echo()])
+    registry.ask_when_missing(lambda name: "its server did not start" if name == "dead.x" else None)
+    steps = [by("oracle", "ask"), by("echo", "say", "ask"), by("dead.x", "look", "say")]
+    seen: list[events.Recorded] = []
+    outcome = run(ScriptedModel(plan=plan(*steps)), registry=registry, seen=seen, mode="core")
+    assert advisories(outcome, "unknown_tool") == [
+        "Step ask: Tool 'oracle' not found in registry",
+        "Step look: Tool 'dead.x': its server did not start",
+    ]
+    kinds = [type(recorded.event) for recorded in seen]
+    raised = [i for i, kind in enumerate(kinds) if kind is events.AdvisoryRaised]
+    assert raised[1] < kinds.index(events.PlanMade)
+    assert statuses(outcome) == {"ask": "complete", "say": "complete", "look": "failed"}
+
+
+def test_a_tool_that_a_refinement_names_and_that_is_missing_is_told_before_its_step_runs() -> None:
+    model = ScriptedModel(
+        plan=plan("a"),
+        refinement=[refinement(action("MODIFY", "a", planned("a", tool="oracle"))), refinement()],
+        semantic_validation=[report(issue("i1", "a")), report(), report()],
+    )
+    seen: list[events.Recorded] = []
+    outcome = run(model, registry=ToolRegistry([echo()]), seen=seen)
+    assert advisories(outcome, "unknown_tool") == ["Step a: Tool 'oracle' not found in registry"]
+    kinds = [type(recorded.event) for recorded in seen]
+    assert kinds.index(events.AdvisoryRaised) < kinds.index(events.StepStarted)
