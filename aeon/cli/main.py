@@ -11,6 +11,7 @@ from aeon.cli.output import occupied, own_stderr, tolerant
 from aeon.cli.status import DONE, guarded
 
 COMMANDS: Mapping[str, str] = {
+    "cassette": "aeon.cli.cassette",
     "check": "aeon.cli.check",
     "doctor": "aeon.cli.doctor",
     "init": "aeon.cli.init",

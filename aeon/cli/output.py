@@ -207,7 +207,8 @@ def _in_state(state: str, names: list[str]) -> str:
 
 def _figures(result: RunResult) -> str:
     usage = result.usage.total
-    cost = f", cost {usage.cost:.4f}" if usage.cost is not None else ""
+    replayed = result.configuration.get("store", {}).get("mode") == "replay"
+    cost = f", cost {usage.cost:.4f}" if usage.cost is not None and not replayed else ""
     return (
         f"Passes: {result.passes}, TTL {result.ttl.used} of {result.ttl.allocated}, "
         f"{usage.requests} calls, {usage.total_tokens} tokens{cost}."

@@ -17,27 +17,30 @@ from aeon.cli.progress_live import ending, glyphs, is_utf, picture
 from aeon.cli.progress_view import RunView
 from aeon.events import Recorded, RunFinished, RunStarted, Subscriber
 from aeon.observability.observers import detached
+from aeon.store.cassette import Provenance
 
 _DUMB = ("", "dumb", "unknown")
 
 
 @contextmanager
-def progress_for(kind: str, stream: TextIO, environ: Mapping[str, str]) -> Iterator[Progress]:
+def progress_for(
+    kind: str, stream: TextIO, environ: Mapping[str, str], recording: Provenance | None = None
+) -> Iterator[Progress]:
     """Show a run on `stream` while the block lasts; gives the subscriber to hand its events to.
 
     `kind` is that of `progress`: `auto` is a live picture on a terminal and plain lines elsewhere or with NO_COLOR;
     `live` a picture on any terminal, without colour under NO_COLOR; `plain` lines; `none` nothing but the banner of a
-    run that calls no model, which every kind begins with. A stream that cannot be written to, or is slow, fails and
-    delays nothing.
+    run that calls no model, which every kind begins with. `recording` is what a replay replays. A stream that cannot
+    be written to, or is slow, fails and delays nothing.
     """
     safe = Forgiving(stream)
     if kind == "none":
-        yield Progress(_Banner(safe))
+        yield Progress(_Banner(safe, recording))
     elif _is_live(kind, safe, environ):
-        with closing(_Live(safe, environ)) as live:
+        with closing(_Live(safe, environ, recording)) as live:
             yield Progress(live, live.pause)
     else:
-        lines_of = _Plain(safe)
+        lines_of = _Plain(safe, recording)
         with detached(lines_of) as plain:
             yield Progress(plain, lines_of.pause)
 
@@ -103,20 +106,21 @@ class Progress:
 class _Banner:
     """Says that no model is called, and nothing else."""
 
-    def __init__(self, stream: Forgiving) -> None:
+    def __init__(self, stream: Forgiving, recording: Provenance | None) -> None:
         self._stream = stream
+        self._recording = recording
 
     def __call__(self, recorded: Recorded) -> None:
-        if isinstance(recorded.event, RunStarted) and recorded.event.synthetic:
-            _print(self._stream, banner())
+        if isinstance(recorded.event, RunStarted):
+            _print(self._stream, banner(recorded.event.synthetic, self._recording))
 
 
 class _Plain:
     """A line for each thing worth knowing, without a control code."""
 
-    def __init__(self, stream: Forgiving) -> None:
+    def __init__(self, stream: Forgiving, recording: Provenance | None) -> None:
         self._stream = stream
-        self._view = RunView()
+        self._view = RunView(recording=recording)
         self._writing = threading.Lock()
 
     def pause(self) -> AbstractContextManager[Any]:
@@ -125,7 +129,7 @@ class _Plain:
     def __call__(self, recorded: Recorded) -> None:
         self._view(recorded)
         event = recorded.event
-        head = banner() if isinstance(event, RunStarted) and event.synthetic else []
+        head = banner(event.synthetic, self._view.recording) if isinstance(event, RunStarted) else []
         tail = summary(self._view) if isinstance(event, RunFinished) else []
         with self._writing:
             _print(self._stream, [*head, *lines(event, self._view), *tail])
@@ -134,10 +138,10 @@ class _Plain:
 class _Picture:
     """The view of a run, and its picture at any moment; events and drawing come from different threads."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, recording: Provenance | None) -> None:
         self._console = console
         self._lock = threading.Lock()
-        self._view = RunView()
+        self._view = RunView(recording=recording)
         self._signs = glyphs(console.encoding)
 
     def __call__(self, recorded: Recorded) -> None:
@@ -161,10 +165,10 @@ class _Picture:
 class _Live:
     """A picture on a terminal from the first event on, and a summary in its place at the end."""
 
-    def __init__(self, stream: Forgiving, environ: Mapping[str, str]) -> None:
+    def __init__(self, stream: Forgiving, environ: Mapping[str, str], recording: Provenance | None) -> None:
         file: Any = stream
         self._console = Console(file=file, force_terminal=True, no_color=bool(environ.get("NO_COLOR")), highlight=False)
-        self._picture = _Picture(self._console)
+        self._picture = _Picture(self._console, recording)
         self._begun = False
         self._live = Live(
             get_renderable=self._picture.draw,

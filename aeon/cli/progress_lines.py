@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from textwrap import wrap
 
 from aeon import events as e
 from aeon.cli.progress_view import SCORES, RunView, clock, counted, one_line
 from aeon.convergence.models import ConvergenceScores
 from aeon.kernel.state import RefinementRecord
 from aeon.plan.models import PlanStep
+from aeon.store.cassette import Provenance
 from aeon.validation.models import SEVERITIES
 
 SIMULATED = (
     "SIMULATED: no model is called. Every plan, score and answer is made up.",
     "For a model: provider=openai, with OPENAI_API_KEY or OPENAI_BASE_URL set.",
 )
-_LISTED, _EXCERPT = 20, 800
+_LISTED, _EXCERPT, _BANNER_WIDTH = 20, 800, 78
 _WARNINGS = ("unknown_tool", "memory_failure")
 _ENDS = {
     "converged": "Converged",
@@ -29,15 +31,30 @@ _ENDS = {
 }
 
 
-def banner() -> list[str]:
-    """What is said before anything else when no model will be called."""
-    rule = "=" * max(map(len, SIMULATED))
-    return [rule, *SIMULATED, rule]
+def banner(synthetic: bool, recording: Provenance | None = None) -> list[str]:
+    """What is said before anything else when no model will be called; else nothing."""
+    said = [line for notice in notices(synthetic, recording) for line in wrap(notice, _BANNER_WIDTH)]
+    rule = "=" * max(map(len, said), default=0)
+    return [rule, *said, rule] if said else []
+
+
+def notices(synthetic: bool, recording: Provenance | None) -> list[str]:
+    """The sentences of a banner, the most important first: that it is a recording, that it is simulated."""
+    if recording is None:
+        return list(SIMULATED) if synthetic else []
+    first, last = recording.first[:10], recording.last[:10]
+    when = f"on {first}" if first == last else f"from {first} to {last}"
+    return [
+        f"RECORDING, no model is called: answered {one_line(when)} by {one_line(recording.answered_by, 400)}.",
+        *SIMULATED[: 1 if synthetic else 0],
+        "What it cost and how long it took cannot be seen in a recording, and is not shown.",
+    ]
 
 
 def lines(event: e.Event, view: RunView) -> list[str]:
     """The lines for an event, given the run it has already changed; none for what is not worth one."""
-    return [f"{clock(view.elapsed)}  {line}" for line in _told(event, view)]
+    head = "" if view.recording else f"{clock(view.elapsed)}  "
+    return [f"{head}{line}" for line in _told(event, view)]
 
 
 def summary(view: RunView) -> list[str]:
@@ -51,7 +68,7 @@ def facts(view: RunView) -> list[tuple[str, str]]:
         ("scores", _scores(view.scores[-1]) if view.scores else ""),
         ("steps", ", ".join(f"{number} {state}" for state, number in view.counts().items())),
         ("TTL", _ttl(view)),
-        ("tokens", f"{view.tokens:,} in {counted(view.requests, 'request')}" if view.requests else ""),
+        ("tokens", _tokens(view)),
         ("notes", ", ".join(notes(view))),
     ]
     shown = [("advisory", one_line(text, 200)) for text in view.advisories[:_LISTED]]
@@ -67,7 +84,8 @@ def headline(view: RunView) -> str:
     reason = view.finished.termination_reason
     end = _ENDS.get(reason, f"{{unfinished}}: limits.{reason} was reached")
     end = end.format(unfinished="Not converged" if view.evaluates else "Not completed")
-    return f"{end} after {counted(view.finished.passes, 'pass')}, {clock(view.elapsed)}"
+    duration = "" if view.recording else f", {clock(view.elapsed)}"
+    return f"{end} after {counted(view.finished.passes, 'pass')}{duration}"
 
 
 def notes(view: RunView) -> list[str]:
@@ -85,7 +103,8 @@ def notes(view: RunView) -> list[str]:
 def _told(event: e.Event, view: RunView) -> list[str]:
     match event:
         case e.RunStarted():
-            return [f"run {event.run_id}  provider {event.provider}  task: {one_line(event.task, 100)}"]
+            by = "recording" if view.recording else f"provider {event.provider}"
+            return [f"run {event.run_id}  {by}  task: {one_line(event.task, 100)}"]
         case e.PhaseStarted():
             return [f"pass {event.pass_number}  {event.phase}"]
         case e.PhaseFinished() if event.outcome != "done":
@@ -107,7 +126,7 @@ def _told(event: e.Event, view: RunView) -> list[str]:
         case e.StepStarted() | e.StepFinished():
             return [_step(event, view), *_output(event)]
         case e.ToolStarted() | e.ToolCalled():
-            return [_tool(event)]
+            return [_tool(event, view)]
         case _:
             return _noted(event)
 
@@ -159,7 +178,7 @@ def _step(event: e.StepStarted | e.StepFinished, view: RunView) -> str:
     head = f"pass {event.pass_number}  step {_numbered(step)}"
     if isinstance(event, e.StepStarted):
         return f"{head}  {_by(step)}started"
-    seconds = view.steps[step.step_id].seconds
+    seconds = None if view.recording else view.steps[step.step_id].seconds
     reason = step.errors[-1] if step.errors and step.status == "failed" else step.clarity_reason
     parts = [
         head,
@@ -195,7 +214,7 @@ def _gave(step: PlanStep) -> str:
     return one_line((said or "")[:_EXCERPT], _EXCERPT // 8)
 
 
-def _tool(event: e.ToolStarted | e.ToolCalled) -> str:
+def _tool(event: e.ToolStarted | e.ToolCalled, view: RunView) -> str:
     """A call when it begins, with its arguments, and when it is over: it may take long, or be waited for in vain."""
     if isinstance(event, e.ToolStarted):
         given = one_line(json.dumps(event.arguments, ensure_ascii=False)[:_EXCERPT], 120)
@@ -204,7 +223,7 @@ def _tool(event: e.ToolStarted | e.ToolCalled) -> str:
     came = f"failed ({result.error_kind})" if result.error_kind else "gave a result"
     cut = f", {result.cut:,} characters cut" if result.cut else ""
     head = f"pass {event.site.pass_number}  tool  {_target(one_line(result.tool), event.step_id)}"
-    return f"{head}  {came}{cut}  {result.seconds:.1f}s"
+    return f"{head}  {came}{cut}" + ("" if view.recording else f"  {result.seconds:.1f}s")
 
 
 def _issues(event: e.Validated) -> str:
@@ -238,6 +257,13 @@ def _ttl(view: RunView) -> str:
     if view.ttl_allocated is None or view.ttl_remaining is None:
         return ""
     return f"{view.ttl_allocated - view.ttl_remaining} of {view.ttl_allocated} LLM cycles used"
+
+
+def _tokens(view: RunView) -> str:
+    if not view.requests:
+        return ""
+    told = view.recording.usage if view.recording else "reported"
+    return f"{view.tokens:,} in {counted(view.requests, 'request')}{'' if told == 'reported' else f' ({told})'}"
 
 
 def _numbered(step: PlanStep) -> str:

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from aeon.cli.progress_lines import SIMULATED, facts, headline, notes, step_rows
+from aeon.cli.progress_lines import facts, headline, notes, notices, step_rows
 from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line
 
 _STYLES = {
@@ -73,7 +73,7 @@ def picture(view: RunView, now: datetime, width: int, height: int, signs: Glyphs
 
     Where there is no room for everything, the scores give way first, then the notes, then steps.
     """
-    above = [*_banner(view, width, SIMULATED[:1]), *_head(view, now, width, signs)]
+    above = [*_banner(view, width, most=1), *_head(view, now, width, signs)]
     foot = _foot(view, width, signs)
     room = height - 1 - len(above) - _AROUND_STEPS
     below = next(
@@ -93,7 +93,7 @@ def ending(view: RunView, width: int, signs: Glyphs) -> Group:
     table.add_column(overflow="fold")
     for name, text in [*step_rows(view), *facts(view)]:
         table.add_row(Text(f"  {name}"), Text(text))
-    return Group(*_banner(view, width, SIMULATED), first, table)
+    return Group(*_banner(view, width), first, table)
 
 
 def shown(steps: Iterable[StepView], rows: int) -> list[StepView]:
@@ -115,10 +115,9 @@ def shown(steps: Iterable[StepView], rows: int) -> list[StepView]:
     return [view for view in steps if view.step.step_id in chosen]
 
 
-def _banner(view: RunView, width: int, said: Iterable[str]) -> list[Text]:
-    if not view.synthetic:
-        return []
+def _banner(view: RunView, width: int, most: int | None = None) -> list[Text]:
     style = "bold black on yellow"
+    said = notices(view.synthetic, view.recording)[:most]
     return [Text(f" {part}".ljust(width), style) for line in said for part in _wrapped(line, width - 2)]
 
 
@@ -126,9 +125,9 @@ def _head(view: RunView, now: datetime, width: int, signs: Glyphs) -> list[Text]
     elapsed = now - view.started if view.started else timedelta()
     items = [
         f"pass {view.pass_number}" if view.pass_number else "preparing",
-        clock(elapsed),
+        "" if view.recording else clock(elapsed),
         _ttl(view),
-        f"{view.tokens:,} tokens" if view.tokens else "",
+        f"{view.tokens:,} tokens" if view.tokens and not view.recording else "",
         counted(len(view.in_flight), "call") + " in flight" if view.in_flight else "",
     ]
     task = _fitted(Text(f"Aeon  {one_line(view.task, 400)}", "bold"), width)
@@ -162,7 +161,12 @@ def _steps(view: RunView, now: datetime, width: int, rows: int, signs: Glyphs) -
     for step in visible:
         style = _STYLES[step.state]
         name = one_line(step.step.step_id)
-        table.add_row(Text(signs.states[step.state], style), Text(name, style), _what(step), _time(step, now))
+        table.add_row(
+            Text(signs.states[step.state], style),
+            Text(name, style),
+            _what(step),
+            _time(step, None if view.recording else now),
+        )
     return [Text(""), table, _tally(view, len(view.steps) - len(visible), width, signs)]
 
 
@@ -184,7 +188,10 @@ def _tally(view: RunView, hidden: int, width: int, signs: Glyphs) -> Text:
     return _fitted(Text(words, "dim"), width)
 
 
-def _time(view: StepView, now: datetime) -> Text:
+def _time(view: StepView, now: datetime | None) -> Text:
+    """How long a step takes or took; nothing without a `now`."""
+    if now is None:
+        return Text("")
     if view.state == "running" and view.started:
         return Text(f"{max(0.0, (now - view.started).total_seconds()):.0f}s", "cyan")
     return Text("" if view.seconds is None or view.state == "pending" else f"{view.seconds:.1f}s", "dim")

@@ -9,6 +9,7 @@ from typing import Any
 from aeon import events as e
 from aeon.convergence.models import ConvergenceScores
 from aeon.plan.models import Plan, PlanStep
+from aeon.store.cassette import Provenance
 
 SCORES = ("completeness", "coherence", "consistency")
 
@@ -50,7 +51,10 @@ class StepView:
 
 @dataclass(slots=True)
 class RunView:
-    """What is known of a run. A subscriber: each event it is given changes it."""
+    """What is known of a run. A subscriber: each event it is given changes it.
+
+    `recording` is set for a replay: who had answered, and when; of its times nothing is told.
+    """
 
     task: str = ""
     provider: str = ""
@@ -75,6 +79,7 @@ class RunView:
     advisories: list[str] = field(default_factory=list)
     note: str = ""
     finished: e.RunFinished | None = None
+    recording: Provenance | None = None
     _planned: bool = False
 
     def __call__(self, recorded: e.Recorded) -> None:

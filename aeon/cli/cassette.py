@@ -1,0 +1,156 @@
+"""`aeon cassette export RUN OUT.aeon` and `aeon cassette show FILE.aeon`: recordings of runs as portable files."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from aeon import origin as origins
+from aeon.cli.output import say
+from aeon.cli.progress_view import counted, one_line
+from aeon.cli.status import DONE
+from aeon.config import environment
+from aeon.errors import ConfigError
+from aeon.store.cassette import SUFFIX, Cassette, CassetteSource, Provenance, encoded, read, write
+from aeon.store.cassette_export import recorded
+from aeon.store.cassette_scrub import Scrubber, secret_names
+from aeon.store.interface import AnswerSource
+from aeon.store.models import Entry
+from aeon.store.source import open_source
+
+_LISTED = 200
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Export a recording, or tell what is in one; the exit status.
+
+    Raises ConfigError for bad usage, StoreFailed for what cannot be read.
+    """
+    parser = argparse.ArgumentParser(prog="aeon cassette", description="Recordings of runs as portable files.")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="export | show")
+    export = commands.add_parser("export", help="write a run's answers into one file")
+    export.add_argument("run", type=Path, metavar="RUN", help="a run's directory, a store (*.sqlite) or a cassette")
+    export.add_argument("out", type=Path, metavar="OUT.aeon", help="the file to write")
+    export.add_argument("--answered-by", metavar="TEXT", help="who answered, in your words (else: the models' names)")
+    export.add_argument("--note", metavar="TEXT", help="what whoever replays it should know")
+    export.add_argument("--force", action="store_true", help="replace a file that is there already")
+    show = commands.add_parser("show", help="who answered and when, and every call")
+    show.add_argument("file", type=Path, metavar="FILE.aeon", help="the cassette")
+    given = parser.parse_args(list(arguments))
+    if given.command == "show":
+        print("\n".join(described(given.file, read(given.file))))
+        return DONE
+    return _export(given)
+
+
+def _export(given: argparse.Namespace) -> int:
+    out: Path = given.out
+    if out.suffix != SUFFIX:
+        raise ConfigError(f"{out}: the name of a cassette ends with {SUFFIX}", hint=f"Say {out}{SUFFIX}")
+    if out.exists() and not given.force:
+        raise ConfigError(f"{out} is there already", hint="Choose another name, or say --force to replace it.")
+    with closing(open_source(given.run)) as source:
+        cassette, short = _recorded(source, given)
+    write(cassette, out, force=given.force)
+    told = cassette.provenance
+    print(f"{out}: {counted(len(cassette.answers), 'answer')}, answered by {one_line(told.answered_by)}")
+    for name, number in told.secrets_replaced.items():
+        say(f"The value of {name} stood in it {number} times and was replaced by [value of {name}].")
+    for name in short:
+        say(f"Warning: the value of {name} is too short to be looked for; see that it is not in {out}.")
+    if not cassette.origin:
+        say("Warning: how the run was started is not known; whoever replays it must say task and overrides.")
+    return DONE
+
+
+def _recorded(source: AnswerSource, given: argparse.Namespace) -> tuple[Cassette, tuple[str, ...]]:
+    """The cassette of a source, and the secrets that could not be looked for."""
+    earlier = source.cassette if isinstance(source, CassetteSource) else None
+    origin = earlier.origin if earlier else _origin(given.run)
+    environ = environment()
+    scrubber = Scrubber(secret_names([origin, *_configurations(given.run)], environ), environ)
+    told = earlier.provenance if earlier else None
+    made = recorded(
+        source.entries(),
+        origin,
+        scrubber=scrubber,
+        home=Path.home(),
+        answered_by=given.answered_by or (told.answered_by if told else None),
+        note=(told.note if told else "") if given.note is None else given.note,
+        aeon=version("aeon-engine"),
+    )
+    return made, scrubber.too_short
+
+
+def _origin(run: Path) -> Mapping[str, Any]:
+    """What a run was started with, as JSON values; empty when that is not known."""
+    directory = run if run.is_dir() else run.parent
+    if not (directory / origins.FILE).is_file():
+        return {}
+    return origins.read(directory, "RUN").model_dump(mode="json")
+
+
+def _configurations(run: Path) -> list[Any]:
+    """The configurations that lie beside a store: of a run that is finished, and of one that Hydra has begun."""
+    directory = run if run.is_dir() else run.parent
+    found: list[Any] = []
+    with suppress(OSError, ValueError):
+        found.append(json.loads((directory / "result.json").read_bytes()).get("configuration"))
+    with suppress(OSError, yaml.YAMLError):
+        found.append(yaml.safe_load((directory / ".hydra" / "config.yaml").read_bytes()))
+    return found
+
+
+def described(path: Path, cassette: Cassette) -> list[str]:
+    """What is in a cassette, for a person: who answered, what was run, a line for every call."""
+    calls = Counter(entry.asked.path.call for entry in cassette.answers)
+    passes = max((entry.asked.path.pass_number for entry in cassette.answers), default=0)
+    rows = [
+        *told(cassette.provenance),
+        ("task", one_line(str(cassette.origin.get("task", "")), 300)),
+        ("overrides", one_line(" ".join(map(str, cassette.origin.get("overrides") or ())), 300)),
+        ("answers", f"{len(cassette.answers)}: {', '.join(f'{number} {call}' for call, number in calls.items())}"),
+        ("passes", str(passes)),
+        ("size", f"{len(encoded(cassette).encode()):,} bytes"),
+    ]
+    listed = [_line(entry) for entry in cassette.answers[:_LISTED]]
+    more = len(cassette.answers) - len(listed)
+    return [
+        str(path),
+        *(f"  {name:<12} {text}" for name, text in rows if text),
+        "",
+        *listed,
+        *([f"  and {more} more"] if more else []),
+    ]
+
+
+def told(of: Provenance) -> list[tuple[str, str]]:
+    """Provenance as names and texts."""
+    replaced = ", ".join(f"{name} ({number})" for name, number in of.secrets_replaced.items())
+    return [
+        ("answered by", one_line(of.answered_by)),
+        ("models", ", ".join(map(one_line, of.models))),
+        ("from, to", f"{of.first}, {of.last}"),
+        ("usage", of.usage),
+        ("note", one_line(of.note)),
+        ("replaced", replaced),
+    ]
+
+
+def _line(entry: Entry) -> str:
+    path, answer = entry.asked.path, entry.answer
+    where = f"  pass {path.pass_number}  {path.phase:<12} {one_line(path.call):<20} {one_line(path.step_id or ''):<24}"
+    if entry.asked.kind != "model":
+        return f"{where} {entry.asked.kind}"
+    usage = answer.get("usage") or {}
+    text = answer.get("text")
+    size = f"{len(text):,} characters" if isinstance(text, str) else f"{answer.get('error', 'no text')}"
+    return f"{where} {size}, {usage.get('input_tokens', 0):,} + {usage.get('output_tokens', 0):,} tokens".rstrip()
