@@ -9,41 +9,28 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import ValidationError as PydanticError
-from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random
-
-from aeon.errors import StoreFailed
 from aeon.store.models import Asked, CallPath, Entry
+from aeon.store.sqlite_file import failing, failure, for_reading, for_writing
 from aeon.store.texts import condensed, json_text, restored
 
-T = TypeVar("T")
-
-APPLICATION_ID = 0x41454F4E
-"""`AEON`, in the file's header: the file is a store."""
-SCHEMA_VERSION = 1
-BUSY_SECONDS = 10.0
-_BUSY_AGAIN_SECONDS = 0.25
+_BUSY_AGAIN_MILLISECONDS = 250
 _COLUMNS = "key, content, kind, pass_number, phase, call, step_id, attempt, occurrence, request, places, answer, time"
-_SCHEMA = f"""
-BEGIN IMMEDIATE;
-CREATE TABLE IF NOT EXISTS texts (digest TEXT PRIMARY KEY, text TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS answers (
-    id INTEGER PRIMARY KEY,
-    key TEXT NOT NULL UNIQUE, content TEXT NOT NULL, kind TEXT NOT NULL,
-    pass_number INTEGER NOT NULL, phase TEXT NOT NULL, call TEXT NOT NULL, step_id TEXT,
-    attempt INTEGER NOT NULL, occurrence INTEGER NOT NULL,
-    request TEXT NOT NULL, places TEXT NOT NULL, answer TEXT NOT NULL, time TEXT NOT NULL
-);
-CREATE INDEX IF NOT EXISTS answers_by_content ON answers (content);
-PRAGMA application_id = {APPLICATION_ID};
-PRAGMA user_version = {SCHEMA_VERSION};
-COMMIT;
-"""
+
+
+@dataclass(eq=False, slots=True)
+class _Put:
+    """An answer on its way to the disk."""
+
+    texts: dict[str, str]
+    row: tuple[Any, ...]
+    done: bool = False
+    error: Exception | None = None
 
 
 class SqliteStore:
@@ -55,18 +42,11 @@ class SqliteStore:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        self._reading, self._writing, self._queueing = threading.Lock(), threading.Lock(), threading.Lock()
+        self._waiting: list[_Put] = []
         self._closed = False
-        with self._failing("opened"):
-            if not read_only:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = _connected(path, read_only)
-        try:
-            with self._failing("opened"):
-                _prepared(self._connection, path, read_only)
-        except BaseException:
-            self._connection.close()
-            raise
+        self._writer = None if read_only else for_writing(path)
+        self._reader = for_reading(path) if read_only else None
 
     def get(self, key: str) -> Entry | None:
         """The answer to exactly this request from exactly this place (`Asked.key`)."""
@@ -77,9 +57,9 @@ class SqliteStore:
         return self._one("content = ? ORDER BY id LIMIT 1", content)
 
     def entries(self) -> Iterator[Entry]:
-        """Every answer there is when this is asked for, by pass and then as they came."""
-        with self._failing("read"), self._lock:
-            ids = [row[0] for row in self._connection.execute("SELECT id FROM answers ORDER BY pass_number, id")]
+        """Every answer there is when the first is taken, by pass and then as they came."""
+        with failing(self.path, "read"), self._reading:
+            ids = [row[0] for row in self._read("SELECT id FROM answers ORDER BY pass_number, id").fetchall()]
         for number in ids:
             entry = self._one("id = ?", number)
             if entry is not None:
@@ -88,145 +68,82 @@ class SqliteStore:
     def put(self, entry: Entry) -> None:
         """Keep an answer; on the disk when this returns. The first answer under a key stays.
 
-        Of a store that is closed nothing is kept, which is no error: the run that asked is over.
+        Whoever comes first writes for all that wait, so that many threads wait for the disk once. Of a store that is
+        closed nothing is kept, which is no error: the run that asked is over.
         """
-        request, places, texts = condensed(entry.asked.request)
-        path = entry.asked.path
-        row = (
-            entry.asked.key,
-            entry.asked.content,
-            entry.asked.kind,
-            path.pass_number,
-            path.phase,
-            path.call,
-            path.step_id,
-            path.attempt,
-            path.occurrence,
-            *map(json_text, (request, places, entry.answer)),
-            entry.time,
-        )
-        with self._failing("written"), self._lock:
-            if self._closed:
-                return
-            try:
-                _insert(self._connection, texts, row)
-            except sqlite3.Error:
-                # Whoever comes next must not wait as long again for a file that somebody keeps locked.
-                self._connection.execute(f"PRAGMA busy_timeout = {int(_BUSY_AGAIN_SECONDS * 1000)}")
-                raise
+        with failing(self.path, "written"):
+            put = _put(entry)
+        with self._queueing:
+            self._waiting.append(put)
+        with self._writing:
+            if not put.done:
+                self._write_waiting()
+        if put.error is not None:
+            raise failure(self.path, "written", put.error) from put.error
 
     def close(self) -> None:
         """Close the file. May be called twice."""
-        with self._lock, suppress(sqlite3.Error):
+        with self._writing, self._reading:
             self._closed = True
-            self._connection.close()
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    with suppress(sqlite3.Error):
+                        connection.close()
+
+    def _write_waiting(self) -> None:
+        with self._queueing:
+            puts, self._waiting = self._waiting, []
+        error = None if self._closed else self._written(puts)
+        for put in puts:
+            put.done, put.error = True, error
+
+    def _written(self, puts: Sequence[_Put]) -> Exception | None:
+        """None when all are on the disk, else why none is."""
+        if self._writer is None:
+            return sqlite3.OperationalError("it is open for reading")
+        try:
+            _insert(self._writer, puts)
+        except (sqlite3.Error, ValueError, TypeError) as error:
+            # Whoever comes next must not wait as long again for a file that somebody keeps locked.
+            self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_AGAIN_MILLISECONDS}")
+            return error
+        return None
 
     def _one(self, condition: str, value: str | int) -> Entry | None:
-        with self._failing("read"), self._lock:
-            row = self._connection.execute(f"SELECT {_COLUMNS} FROM answers WHERE {condition}", (value,)).fetchone()
+        with failing(self.path, "read"), self._reading:
+            row = self._read(f"SELECT {_COLUMNS} FROM answers WHERE {condition}", value).fetchone()
             return None if row is None else _entry(row, self._text)
 
     def _text(self, digest: str) -> str:
-        row = self._connection.execute("SELECT text FROM texts WHERE digest = ?", (digest,)).fetchone()
+        row = self._read("SELECT text FROM texts WHERE digest = ?", digest).fetchone()
         if row is None:
             raise ValueError(f"the text {digest} is missing")
         return str(row[0])
 
-    @contextmanager
-    def _failing(self, done: str) -> Iterator[None]:
-        """Whatever goes wrong with the file as a StoreFailed."""
-        try:
-            yield
-        except (sqlite3.Error, OSError, ValueError, KeyError, TypeError, PydanticError) as error:
-            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise StoreFailed(
-                f"the store {self.path} cannot be {done}: {said}", hint=_hint(error, self.path)
-            ) from error
+    def _read(self, query: str, *values: str | int) -> sqlite3.Cursor:
+        """On a connection of its own, so that nobody who reads waits for the disk of one who writes."""
+        if self._reader is None and not self._closed:
+            self._reader = for_reading(self.path)
+        if self._reader is None:
+            raise ValueError("it is closed")
+        return self._reader.execute(query, values)
 
 
-def _hint(error: Exception, path: Path) -> str:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM) or isinstance(error, OSError):
-        return "Make the file and its folder writable, or name another with store.path; store.mode=off keeps nothing."
-    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return "The disk is full or failing: make room, or name a file on another disk."
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return "Another program keeps the file locked: wait for it, or give each its own with store.path."
-    return f"The file is damaged or is not a store of Aeon: move {path} away, or name another with store.path."
+def _put(entry: Entry) -> _Put:
+    request, places, texts = condensed(entry.asked.request)
+    asked, path = entry.asked, entry.asked.path
+    place = (path.pass_number, path.phase, path.call, path.step_id, path.attempt, path.occurrence)
+    values = map(json_text, (request, places, entry.answer))
+    return _Put(texts, (asked.key, asked.content, asked.kind, *place, *values, entry.time))
 
 
-def _connected(path: Path, read_only: bool) -> sqlite3.Connection:
-    if not read_only:
-        return _connect(path, "rwc")
-    connection = _connect(path, "ro")
-    try:
-        _identity(connection)
-    except sqlite3.OperationalError:
-        connection.close()
-        # In a folder that cannot be written SQLite cannot share a file, but read it, if nothing waits in its journal.
-        journal = path.with_name(f"{path.name}-wal")
-        if journal.exists() and journal.stat().st_size:
-            raise
-        return _connect(path, "ro", "&immutable=1")
-    return connection
-
-
-def _connect(path: Path, mode: str, more: str = "") -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?mode={mode}{more}"
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
-
-
-def _identity(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """Whose file it is, of which version, and how many tables it has."""
-    found = (
-        connection.execute(question).fetchone()[0]
-        for question in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-    )
-    application, version, tables = found
-    return application, version, tables
-
-
-def _prepared(connection: sqlite3.Connection, path: Path, read_only: bool) -> None:
-    """Check whose file it is before anything in it changes; make the tables of a new one. Raises StoreFailed."""
-    application, version, tables = _retried(lambda: _identity(connection))
-    if application != APPLICATION_ID and (tables or read_only):
-        raise StoreFailed(
-            f"the store {path} cannot be opened: it is an SQLite file of something else",
-            hint="Name another file with store.path.",
-        )
-    if version > SCHEMA_VERSION:
-        raise StoreFailed(
-            f"the store {path} cannot be opened: a newer Aeon has written it (version {version}, this one knows "
-            f"{SCHEMA_VERSION})",
-            hint="Use that Aeon, or name another file with store.path.",
-        )
-    if read_only:
-        return
-    # Readers and the one writer do not wait for each other; FULL: what was paid for outlasts a power cut.
-    _retried(lambda: connection.execute("PRAGMA journal_mode = WAL"))
-    connection.execute("PRAGMA synchronous = FULL")
-    if not tables:
-        _retried(lambda: connection.executescript(_SCHEMA))
-
-
-def _retried(work: Callable[[], T]) -> T:
-    """Try while the file is busy: SQLite's own waiting does not cover processes that make a new file at once."""
-    retrying = Retrying(
-        retry=retry_if_exception(_is_busy), stop=stop_after_delay(BUSY_SECONDS), wait=wait_random(0, 0.05), reraise=True
-    )
-    return retrying(work)
-
-
-def _is_busy(error: BaseException) -> bool:
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
-
-
-def _insert(connection: sqlite3.Connection, texts: dict[str, str], row: tuple[Any, ...]) -> None:
+def _insert(connection: sqlite3.Connection, puts: Sequence[_Put]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
-        marks = ", ".join("?" * len(row))
-        connection.execute(f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({marks})", row)
+        for put in puts:
+            connection.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", put.texts.items())
+            marks = ", ".join("?" * len(put.row))
+            connection.execute(f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({marks})", put.row)
         connection.execute("COMMIT")
     except BaseException:
         # A full disk has rolled back already.
@@ -240,8 +157,7 @@ def _entry(row: tuple[Any, ...], text: Callable[[str], str]) -> Entry:
     path = CallPath(
         pass_number=pass_number, phase=phase, call=call, step_id=step_id, attempt=attempt, occurrence=occurrence
     )
-    whole = restored(json.loads(request), json.loads(places), text)
-    asked = Asked(kind=kind, path=path, request=whole)
-    # Digests are taken as they were kept: computing them again costs more than reading the answer.
+    asked = Asked(kind=kind, path=path, request=restored(json.loads(request), json.loads(places), text))
+    # The digests as they were kept: to compute them again would take longer than to read the answer.
     asked.__dict__.update(key=key, content=content)
     return Entry(asked=asked, answer=json.loads(answer), time=time)

@@ -11,6 +11,7 @@ from aeon.errors import StopRequested, StoreFailed
 from aeon.llm.interface import current_site
 from aeon.store.models import Asked, CallPath
 from aeon.store.session import Session
+from aeon.store.texts import json_text
 from aeon.tools.approval import Approve
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.models import ToolResult
@@ -44,7 +45,12 @@ class StoredInvoker(ToolInvoker):
         if tool is not None and tool.pure:
             return super().invoke(name, arguments)
         call = super().invoke
-        answer = self._session.answer(_asked(name, arguments), lambda: self._kept(call(name, arguments)))
+        try:
+            asked = _asked(name, arguments)
+            json_text(asked.request)
+        except (TypeError, ValueError, RecursionError):  # no JSON: refused below, without a call
+            return call(name, arguments)
+        answer = self._session.answer(asked, lambda: self._kept(call(name, arguments)))
         try:
             return ToolResult.model_validate(answer)
         except PydanticError as error:
