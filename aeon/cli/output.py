@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 from unicodedata import category
 
-from aeon.cli.progress_view import StepView, one_line
+from aeon.cli.progress_view import StepView, counted, one_line
 from aeon.errors import AeonError, ArtefactError
 from aeon.result import RunResult
 
@@ -169,7 +169,7 @@ def ending(result: RunResult, directory: Path) -> str:
     """How a run ended, in one line, and where its artefacts are; why, where that takes a line of its own."""
     failure = f"Error: {result.error.message}\n" if result.error else ""
     hint = f"{result.error.hint}\n" if result.error and result.error.hint else ""
-    return f"{failure}{hint}{_verdict(result)} {_figures(result)} Artefacts: {directory}"
+    return f"{failure}{hint}{_verdict(result)} {_figures(result)}{_saved(result)} Artefacts: {directory}"
 
 
 def _verdict(result: RunResult) -> str:
@@ -203,6 +203,17 @@ def _in_state(state: str, names: list[str]) -> str:
         return f"step {names[0]} {verb}"
     more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
     return f"{len(names)} steps {verb} ({', '.join(names[:_MOST_NAMED])}{more})"
+
+
+def _saved(result: RunResult) -> str:
+    """What an earlier run's answers saved; of a replay, where nothing is called, nothing is said."""
+    if result.parent is None or result.configuration.get("store", {}).get("mode") == "replay":
+        return ""
+    saved = result.parent.saved
+    calls = f"{counted(saved.model_calls, 'call')} to the model"
+    tools = f", {counted(saved.tool_calls, 'tool call')}" if saved.tool_calls else ""
+    cost = f", cost {saved.cost:.4f}" if saved.cost else ""
+    return f" Saved: {calls}, {saved.total_tokens} tokens{cost}{tools}."
 
 
 def _figures(result: RunResult) -> str:
