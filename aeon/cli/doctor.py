@@ -68,7 +68,7 @@ def _provider(settings: Settings) -> Iterator[str]:
         yield "Provider: simulated. No model is called, whatever stands below: this checks the program itself."
         return
     address = getattr(provider, "base_url", None)
-    yield f"Provider: {provider.kind}" + (f" at {address}" if address else "")
+    yield f"Provider: {getattr(provider, 'name', provider.kind)}" + (f" at {address}" if address else "")
     if isinstance(provider, EndpointSettings):
         key = f"in {provider.api_key_env}" if provider.require_key else "none needed"
         yield f"Key: {key}"
