@@ -30,7 +30,7 @@ from aeon.plan.workflow_references import resolve_arguments
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
 from aeon.tools.approval import on_behalf_of
-from aeon.tools.invoke import ToolInvoker, not_found
+from aeon.tools.invoke import ToolInvoker, not_found, not_there
 from aeon.tools.models import ToolResult
 from aeon.tools.registry import ToolRegistry
 
@@ -121,7 +121,8 @@ class StepWorker:
     def work(self, step: PlanStep, situation: Situation) -> Worked:
         """Carry out a step; whatever fails, fails the step.
 
-        Raises what must end the run (LimitReached, StopRequested, StoreMiss, StoreFailed), and CycleNeeded for a step that is to be dispatched again, paid for.
+        Raises what must end the run (LimitReached, StopRequested, StoreMiss, StoreFailed), and CycleNeeded for a step
+        that is to be dispatched again, paid for.
         """
         if step.tool is not None and (reason := self._registry.unavailable(step.tool)) is not None:
             return unsuccessful(step, not_there(step.tool, reason))
@@ -280,11 +281,6 @@ def successful(step: PlanStep, tool: ToolResult) -> Worked:
     """A step whose tool gave a result."""
     result = StepResult(step_id=step.step_id, step_output=tool.text, tool_result=tool.model_dump(mode="json"))
     return Worked(finished(step, result), result)
-
-
-def not_there(tool: str, reason: str) -> str:
-    """What is said of a tool that is configured and not there."""
-    return f"Tool '{tool}': {reason}"
 
 
 def uncalled(step: PlanStep, reason: NotSimulated) -> Worked:

@@ -119,6 +119,11 @@ def not_found(name: str) -> str:
     return f"Tool '{name}' not found in registry"
 
 
+def not_there(name: str, reason: str) -> str:
+    """What is said of a tool that is configured and could not be had."""
+    return f"Tool '{name}': {reason}"
+
+
 def _checked(entry: RegisteredTool, arguments: Any) -> tuple[dict[str, Any], tuple[SchemaViolation, ...]]:
     """The arguments as JSON has them, and what is wrong with them."""
     if not isinstance(arguments, Mapping):

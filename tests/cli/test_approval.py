@@ -114,7 +114,7 @@ def test_a_standard_error_that_a_tool_has_closed_is_no_terminal(monkeypatch: pyt
 
 @pytest.mark.usefixtures("plan_file")
 @pytest.mark.parametrize(
-    "patterns", [["tools.approval.ec*=never"], ["+tools.approval.*=never"], ["tools.approval.ec?o=never"]]
+    "pattern", ["tools.approval.ec*=never", "+tools.approval.*=never", "tools.approval.ec?o=never"]
 )
 def test_a_pattern_is_given_as_it_is_typed(aeon: RunAeon, pattern: str) -> None:
     ended = aeon("tools=builtin", "provider=simulated", "mode=core", "plan_file=plan.yaml", pattern)
