@@ -32,6 +32,7 @@ from aeon.kernel.settings import AnswerSettings, ExecutionSettings, LimitSetting
 from aeon.llm.settings import (
     SIMULATED_RETRY,
     AutoProvider,
+    LocalProvider,
     OpenAIProvider,
     PromptSettings,
     ProviderSettings,
@@ -166,6 +167,8 @@ def resolve_provider(
             check_endpoint(provider, environ)
         reached = provider.model_copy(update={"base_url": provider.address(environ)})
         settings = settings.model_copy(update={"provider": reached})
+    if isinstance(provider, LocalProvider):
+        _require_one_model(settings, provider.model)
     _require_prices(settings)
     return settings
 
@@ -264,15 +267,34 @@ def _require_prices(settings: Settings) -> None:
     if settings.limits.max_cost is None:
         return
     provider = settings.provider
-    groups = (settings.roles, settings.reasoning)
-    overriding = {getattr(group, name).model for group in groups for name in type(group).model_fields}
-    models = ({provider.model} | overriding) - {None}
+    models = {provider.model, *_overriding(settings).values()}
     unpriced = sorted(model for model in models if not model.startswith(tuple(provider.prices)))
     if unpriced:
         raise ConfigError(
             f"limits.max_cost={settings.limits.max_cost}: no price is configured for {', '.join(unpriced)}",
             hint="Name what a million tokens cost under provider.prices, by model: {input: 0.25, output: 2.0}.",
         )
+
+
+def _require_one_model(settings: Settings, model: str) -> None:
+    """ConfigError when a role or a reasoning mode names another model than the one that is in memory."""
+    for key, named in _overriding(settings).items():
+        if named != model:
+            raise ConfigError(
+                f"{key}={named}: provider=local has one model, {model}",
+                hint=f"Set {key} to null, or use a server that has both models.",
+            )
+
+
+def _overriding(settings: Settings) -> dict[str, str]:
+    """The models that roles and reasoning modes name in place of the provider's own, by configuration key."""
+    groups = {"roles": settings.roles, "reasoning": settings.reasoning}
+    named = {
+        f"{g}.{name}.model": getattr(group, name).model
+        for g, group in groups.items()
+        for name in type(group).model_fields
+    }
+    return {key: model for key, model in named.items() if model is not None}
 
 
 def _without_paths(value: Any) -> Any:
