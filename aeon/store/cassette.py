@@ -171,7 +171,7 @@ def _written(entry: Entry) -> dict[str, Any]:
         **({} if entry.asked.kind == "model" else {"kind": entry.asked.kind}),
         "path": entry.asked.path.model_dump(mode="json", exclude_defaults=True),
         "time": entry.time,
-        "request": entry.asked.request,
+        "request": _ordered(entry.asked.request),
         "answer": _without(entry.answer, "text"),
     }
     text = entry.answer.get("text")
@@ -179,6 +179,20 @@ def _written(entry: Entry) -> dict[str, Any]:
         form, value = _readable(text)
         return {**written, form: value}
     return written if "text" not in entry.answer else {**written, "answer": entry.answer}
+
+
+def _ordered(request: Mapping[str, Any]) -> dict[str, Any]:
+    """A request with what is read last: schema, then messages, each of them beginning with whose it is."""
+    ordered = dict(request)
+    for name in ("schema", "messages"):
+        if name in ordered:
+            ordered[name] = ordered.pop(name)
+    if isinstance(ordered.get("messages"), list):
+        ordered["messages"] = [
+            {"role": item["role"], **item} if isinstance(item, dict) and "role" in item else item
+            for item in ordered["messages"]
+        ]
+    return ordered
 
 
 def _read_entry(number: int, value: Any) -> Entry:
