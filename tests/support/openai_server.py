@@ -72,6 +72,7 @@ class Completion:
     )
     model: str = MODEL
     delay: float = 0.0
+    id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ def wire_completion(answer: Completion, index: int, model: str) -> dict[str, Any
     content = json.dumps(answer.content) if isinstance(answer.content, Mapping) else answer.content
     message = {"role": "assistant", "content": content, "refusal": answer.refusal}
     body = {
-        "id": f"chatcmpl-{index}",
+        "id": answer.id or f"chatcmpl-{index}",
         "object": "chat.completion",
         "created": 0,
         "model": answer.model or model,
