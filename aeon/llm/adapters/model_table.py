@@ -109,8 +109,8 @@ def _takes_temperature(row: Row, effort: str | None) -> bool:
 
 
 def _nearest(effort: str | None, allowed: tuple[str, ...] | None) -> str | None:
-    """The allowed effort that is nearest, the lower of two; None where none is."""
+    """The allowed effort that is nearest, the higher of two: some reasoning is not none; None where none is."""
     if effort is None or allowed is None:
         return effort
     at = EFFORTS.index(effort) if effort in EFFORTS else 0
-    return min(allowed, key=lambda value: abs(EFFORTS.index(value) - at), default=None)
+    return min(allowed, key=lambda value: (abs(EFFORTS.index(value) - at), -EFFORTS.index(value)), default=None)

@@ -1,0 +1,112 @@
+"""Whole runs against servers of many makes: all end well, and what that costs is known to the request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.integration.wire import run, script
+from tests.support import able_server as servers
+from tests.support.able_server import AbleServer
+from tests.support.openai_server import Failure, error
+from tests.support.scripted_model import plan, planned
+
+USUAL = ["task_profile", "plan", "semantic_validation", "refinement", "step", "step", "step", "step"]
+USUAL += ["semantic_validation", "convergence", "step", "semantic_validation", "convergence"]
+NOT_TAKEN = "Unsupported parameter: '{}' is not supported with this model."
+
+
+def not_taken(name: str) -> Failure:
+    body = {"error": {"message": NOT_TAKEN.format(name), "param": name, "code": "unsupported_parameter"}}
+    return Failure(400, body=body)
+
+
+@pytest.fixture
+def serve() -> Iterator[Any]:
+    with ExitStack() as running:
+
+        def start(**abilities: Any) -> AbleServer:
+            answers = script(plan=plan("a", "b", "c", "d", planned("e", "a", "b", "c", "d")))
+            answers["convergence"] = [{**answers["convergence"], "completeness_score": 0.3}, answers["convergence"]]
+            answers["repair"] = answers["task_profile"]
+            return running.enter_context(AbleServer(answers, **abilities))
+
+        yield start
+
+
+SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
+    "good": ({}, 0, 0),
+    "400": ({"forms": {"json_object", "text"}}, 1, 0),
+    "422": ({"forms": {"json_object", "text"}, "says": error(422, "json_schema is not supported")}, 1, 0),
+    "404": ({"forms": {"json_object", "text"}, "says": error(404, "no endpoint")}, 1, 0),
+    "405": ({"forms": {"json_object", "text"}, "says": Failure(405, body="")}, 1, 0),
+    "415": ({"forms": {"json_object", "text"}, "says": Failure(415, body="")}, 1, 0),
+    "501": ({"forms": {"json_object", "text"}, "says": Failure(501, body="")}, 1, 0),
+    "200 with an error": (
+        {"forms": {"json_object", "text"}, "says": Failure(200, body={"error": "unsupported"})},
+        1,
+        0,
+    ),
+    "500 with a reason": ({"forms": {"json_object", "text"}, "says": error(500, "response_format: not built")}, 1, 0),
+    "500 without a reason": ({"forms": {"json_object", "text"}, "says": Failure(500, body="")}, 2, 0),
+    "no format at all": ({"forms": {"text"}}, 2, 0),
+    "json_schema or nothing": ({"forms": {"json_schema", "text"}}, 0, 0),
+    "ignoring": ({"shape": servers.ignoring}, 0, 1),
+    "half enforcing": ({"shape": servers.half_enforcing}, 0, 1),
+    "tool calls": ({"shape": servers.calling_a_tool}, 0, 0),
+    "think tags": ({"shape": servers.thinking}, 0, 0),
+    "channels": ({"shape": servers.in_channels}, 0, 0),
+    "parts": ({"shape": servers.in_parts}, 0, 0),
+    "answer as reasoning": ({"shape": servers.as_reasoning}, 0, 0),
+    "no temperature": ({"refuses": {"temperature": not_taken("temperature")}}, 1, 0),
+    "no effort": ({"refuses": {"reasoning_effort": not_taken("reasoning_effort")}}, 1, 0),
+    "max_tokens": ({"refuses": {"max_completion_tokens": not_taken("max_completion_tokens")}}, 1, 0),
+    "nothing but text": (
+        {
+            "forms": {"text"},
+            "refuses": {name: not_taken(name) for name in ("temperature", "reasoning_effort", "max_completion_tokens")},
+        },
+        5,
+        0,
+    ),
+    "no usage": ({"shape": servers.unmetered}, 0, 0),
+}
+
+
+@pytest.mark.parametrize("make", SERVERS)
+def test_a_run_ends_well_on_any_server_and_takes_no_more_requests_than_told(make: str, serve: Any) -> None:
+    abilities, refused, repairs = SERVERS[make]
+    server = serve(**abilities)
+    result = run(server, "provider.temperature=0.5", "provider.max_tokens=9000", "execution.max_parallel=4")
+    assert result.converged, result.error
+    assert sorted(server.names) == sorted([*USUAL, *["repair"] * repairs])
+    assert len(server.bodies) == len(USUAL) + refused + repairs
+    assert len(result.repairs) == repairs
+
+
+def test_two_runs_of_one_process_find_out_once(serve: Any) -> None:
+    server = serve(forms={"text"})
+    assert run(server).converged
+    assert server.forms_asked[:3] == ["json_schema", "json_object+", "text+"]
+    before = len(server.bodies)
+    assert run(server).converged
+    assert set(server.forms_asked[before:]) == {"text+"}
+
+
+@pytest.mark.parametrize("form", ["json_schema", "json_object", "prompt"])
+def test_a_form_that_is_set_is_used_and_nothing_is_found_out(form: str, serve: Any) -> None:
+    server = serve()
+    assert run(server, f"provider.structured_output={form}").converged
+    assert {servers.form_of(body) for body in server.bodies} == {"text" if form == "prompt" else form}
+    assert all(servers.shows_schema(body) == (form != "json_schema") for body in server.bodies)
+
+
+def test_a_form_that_is_set_and_refused_is_an_error_and_no_other_is_tried(serve: Any) -> None:
+    server = serve(forms={"text"})
+    result = run(server, "provider.structured_output=json_schema")
+    assert result.error is not None
+    assert result.error.type == "RequestRefused"
+    assert set(server.forms_asked) == {"json_schema"}
