@@ -100,6 +100,15 @@ class LocalModel:
             text = bytes(self._llama.detokenize(made, prev_tokens=prompt)).decode("utf-8", "replace")
         return Generated(text, len(made), reused, complete)
 
+    def takes(self, grammar: str) -> bool:
+        """Whether llama.cpp takes a grammar (GBNF with a rule `root`); generating with one it does not take crashes."""
+        import llama_cpp
+
+        sampler = llama_cpp.llama_sampler_init_grammar(_vocabulary(self._llama), grammar.encode(), b"root")
+        if sampler:
+            llama_cpp.llama_sampler_free(sampler)
+        return bool(sampler)
+
     def close(self) -> None:
         """Give the memory back."""
         self._llama.close()
@@ -121,27 +130,16 @@ class LocalModel:
         return known
 
     def _grammar(self, schema: Mapping[str, Any]) -> LlamaGrammar:
-        """The first of the schema's grammars that llama.cpp takes: one that it does not take would crash it."""
+        """The first of the schema's grammars that llama.cpp takes."""
         from llama_cpp import LlamaGrammar
 
         key = json.dumps(schema)
         if key not in self._grammars:
-            taken = next((text for text in grammars(schema) if compiles(self._llama, text)), None)
+            taken = next(filter(self.takes, grammars(schema)), None)
             if taken is None:
                 raise ProviderError("llama.cpp takes no JSON grammar", hint="Another version of llama-cpp-python may.")
             self._grammars[key] = LlamaGrammar.from_string(taken, verbose=False)
         return self._grammars[key]
-
-
-def compiles(llama: Llama, grammar: str) -> bool:
-    """Whether llama.cpp takes a grammar (GBNF with a rule `root`)."""
-    import llama_cpp
-
-    sampler = llama_cpp.llama_sampler_init_grammar(_vocabulary(llama), grammar.encode(), b"root")
-    if not sampler:
-        return False
-    llama_cpp.llama_sampler_free(sampler)
-    return True
 
 
 def _loaded(loading: Loading) -> Llama:

@@ -127,9 +127,7 @@ def test_equal_requests_get_equal_answers_and_samples_differ(local: MakeAdapter)
 def test_temperature_zero_takes_the_likeliest_whatever_the_seed(local: MakeAdapter) -> None:
     adapter = local()
     coldest = Parameters(temperature=0.0)
-    texts = {
-        adapter.complete(request(schema=BOUNDED, sample=sample, parameters=coldest)).text for sample in (0, 1, 2)
-    }
+    texts = {adapter.complete(request(schema=BOUNDED, sample=sample, parameters=coldest)).text for sample in (0, 1, 2)}
     assert len(texts) == 1
 
 
@@ -150,9 +148,7 @@ def test_another_model_is_refused_and_its_own_name_is_not(local: MakeAdapter) ->
 def test_many_threads_take_turns_at_one_model(local: MakeAdapter, loads: list[Path]) -> None:
     adapters = [local(), local()]
     with ThreadPoolExecutor(8) as pool:
-        done = list(
-            pool.map(lambda n: adapters[n % 2].complete(request(schema=BOUNDED, sample=n)).text, range(16))
-        )
+        done = list(pool.map(lambda n: adapters[n % 2].complete(request(schema=BOUNDED, sample=n)).text, range(16)))
     assert all(Draft202012Validator(BOUNDED).is_valid(json.loads(text)) for text in done)
     assert len(loads) == 1
 
@@ -250,7 +246,9 @@ def test_an_interrupt_between_two_tokens_leaves_the_model_usable(
 
 
 @pytest.mark.parametrize("size", [4, 40, 4000, -1000])
-def test_a_broken_file_is_named_with_the_reason(local: MakeAdapter, tiny_model: Path, tmp_path: Path, size: int) -> None:
+def test_a_broken_file_is_named_with_the_reason(
+    local: MakeAdapter, tiny_model: Path, tmp_path: Path, size: int
+) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(tiny_model.read_bytes()[:size])
     adapter = local(model_path=broken)
