@@ -19,13 +19,13 @@ class Keeper:
     """
 
     def __init__(self, store: AnswerStore, warn: Callable[[str], None], *, shared: bool = False) -> None:
-        self._store, self._warn, self._shared = store, warn, shared
+        self._store, self._warn, self.shared = store, warn, shared
         self._lock = threading.Lock()
         self._warned = False
 
     def keep(self, entry: Entry, reusable: Reusable) -> None:
         """Keep an answer. Never raises."""
-        if self._shared and not (entry.asked.kind == "model" and reusable(entry.answer)):
+        if self.shared and not (entry.asked.kind == "model" and reusable(entry.answer)):
             return
         try:
             self._store.put(entry)

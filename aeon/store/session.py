@@ -16,10 +16,10 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aeon.errors import StoreFailed
 from aeon.llm.interface import Usage
@@ -36,6 +36,7 @@ SHARED_STORE = Path(".aeon") / STORE_NAME
 """The store of `store.mode=cache` when no `store.path` is given, in the working directory."""
 
 Answer = dict[str, Any]
+_USAGE = frozenset(f.name for f in fields(Usage))
 _log = logging.getLogger("aeon")
 
 
@@ -59,9 +60,17 @@ class Saved:
             return replace(self, tool_calls=self.tool_calls + 1)
         if kind == "person":
             return replace(self, person_answers=self.person_answers + 1)
-        model, paid = str(answer.get("model") or ""), Usage(**answer.get("usage") or {})
+        model, counts = str(answer.get("model") or ""), dict(answer.get("usage") or {})
+        paid = Usage(**{name: counts[name] for name in _USAGE & counts.keys()})
         usage = {**self.usage, model: self.usage.get(model, Usage()) + paid}
         return replace(self, model_calls=self.model_calls + 1, usage=usage)
+
+
+class _Found(NamedTuple):
+    """A kept answer, as the answer to what is asked now, and where it was found."""
+
+    entry: Entry
+    of: Lookup
 
 
 class Session:
@@ -113,10 +122,10 @@ class Session:
         asked = self._numbered(asked)
         found = self._found(asked, reusable)
         if found is not None:
-            self._keep(found, reusable)
+            self._keep(found.entry, reusable, of=found.of)
             with self._lock:
-                self._saved = self._saved.with_answer(asked.kind, found.answer)
-            return found.answer
+                self._saved = self._saved.with_answer(asked.kind, found.entry.answer)
+            return found.entry.answer
         if self._recording is not None:
             raise miss(asked, self._recording)
         answer = ask()
@@ -138,16 +147,18 @@ class Session:
         path = asked.path.model_copy(update={"occurrence": occurrence})
         return Asked(kind=asked.kind, path=path, request=asked.request)
 
-    def _found(self, asked: Asked, reusable: Reusable) -> Entry | None:
+    def _found(self, asked: Asked, reusable: Reusable) -> _Found | None:
         for lookup in self._lookups:
             entry = lookup.find(asked, reusable)
             if entry is not None:
-                return Entry(asked=asked, answer=entry.answer, time=entry.time)
+                return _Found(Entry(asked=asked, answer=entry.answer, time=entry.time), lookup)
         return None
 
-    def _keep(self, entry: Entry, reusable: Reusable) -> None:
+    def _keep(self, entry: Entry, reusable: Reusable, of: Lookup | None = None) -> None:
         for keeper in self._keepers:
-            keeper.keep(entry, reusable)
+            # What the shared store has answered is in it.
+            if not (keeper.shared and isinstance(of, Shared)):
+                keeper.keep(entry, reusable)
 
 
 def open_session(
