@@ -70,8 +70,8 @@ def examine(shared: Process) -> Iterator[RoleCheck]:
     When the provider cannot be used at all, the roles after that are not tried.
     """
     settings = shared.settings
-    once = settings.provider.retry.model_copy(update={"attempts": 1})
-    llm = stack.run_stack(shared.adapter, limits=settings.limits, retry=once, prices=settings.provider.prices)
+    once = settings.provider.retry.model_copy(update={"attempts": 1, "rate_limit_attempts": 1})
+    llm = stack.run_stack(shared.adapter, limits=settings.limits, retry=once)
     down = False
     for role, call, schema in ROLE_CALLS:
         if down:

@@ -1,31 +1,24 @@
-"""What happened in a run, as frozen values. Values only: they do not know who listens.
-
-An event is numbered when what it tells of is dispatched, not when it arrives: `sequence` counts the kernel's own
-events and dispatches, `part` the events that follow a dispatch (a step's call, its repairs, its end). So the numbers
-of a run depend on its answers alone, whatever order parallel steps finish in.
-"""
+"""What happened in a run, as frozen values. Values only: they do not know who listens (`aeon.event_stream`)."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
 from aeon.convergence.models import ConvergenceAssessment
+from aeon.event_stream import Emit as Emit
+from aeon.event_stream import Event as Event
+from aeon.event_stream import EventStream as EventStream
+from aeon.event_stream import Recorded as Recorded
+from aeon.event_stream import Subscriber as Subscriber
+from aeon.event_stream import ignore as ignore
 from aeon.kernel.state import Advisory, ProfileTransition, RefinementRecord
 from aeon.llm.interface import CallSite, LLMRequest, Usage
 from aeon.plan.models import Plan, PlanStep
 from aeon.supervisor.models import RepairRecord
 from aeon.tools.models import ToolResult
 from aeon.validation.models import SemanticValidationReport
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Base of all events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +108,10 @@ class CycleStarted(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswered(Event):
-    """The provider answered one request (a call, or a repair of it)."""
+    """The provider answered one request (a call, or a repair of it); `endpoint` is which of its endpoints.
+
+    `usage_reported` is False when the server did not say what the answer had cost.
+    """
 
     request: LLMRequest = field(repr=False)
     site: CallSite
@@ -127,11 +123,16 @@ class CallAnswered(Event):
     seconds: float
     synthetic: bool
     response_id: str | None = None
+    endpoint: str = ""
+    usage_reported: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallFailed(Event):
-    """A request failed for good, or its answer was no answer; `model` is who gave that answer, if one came."""
+    """A request failed for good, or its answer was no answer; `model` is who gave that answer, if one came.
+
+    `asked` is the model that the request named, if it named one, and `endpoint` who failed.
+    """
 
     site: CallSite
     call: str
@@ -141,6 +142,8 @@ class CallFailed(Event):
     usage: Usage
     seconds: float
     model: str = ""
+    asked: str = ""
+    endpoint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +247,20 @@ class RetryScheduled(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FallbackUsed(Event):
+    """A request that the endpoint `failed` could not answer, because of `error`, was answered by another, `endpoint`.
+
+    Told once in a run for each pair of them; every CallAnswered names its endpoint.
+    """
+
+    site: CallSite
+    call: str
+    failed: str
+    endpoint: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
     """A run ended."""
 
@@ -252,56 +269,3 @@ class RunFinished(Event):
     passes: int
     ttl_used: int
     ttl_allocated: int
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """An event with its number and the time it happened (ISO 8601, UTC)."""
-
-    sequence: int
-    part: int
-    time: str
-    event: Event
-
-
-Subscriber = Callable[[Recorded], None]
-Emit = Callable[[Event, CallSite | None], None]
-
-
-class EventStream:
-    """Numbers a run's events and hands each to its subscribers, one at a time, in the caller's thread.
-
-    Subscribers are journals and in-memory views that must see everything: they are quick and their errors are the
-    run's. Slow or unreliable observers belong behind `aeon.observability.observers.detached`.
-    """
-
-    def __init__(self, subscribers: Sequence[Subscriber] = ()) -> None:
-        self._subscribers = tuple(subscribers)
-        self._lock = threading.RLock()
-        self._sequence = 0
-        self._parts: dict[int, int] = {}
-
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Have a subscriber told of everything from now on."""
-        with self._lock:
-            self._subscribers = (*self._subscribers, subscriber)
-
-    def reserve(self) -> int:
-        """The next sequence number, for a dispatch whose events will follow."""
-        with self._lock:
-            self._sequence += 1
-            return self._sequence
-
-    def emit(self, event: Event, site: CallSite | None = None) -> None:
-        """Tell what happened; with a `site`, as the next part of that dispatch."""
-        with self._lock:
-            sequence = site.sequence if site is not None and site.sequence else self.reserve()
-            part = self._parts.get(sequence, -1) + 1
-            self._parts[sequence] = part
-            recorded = Recorded(sequence, part, datetime.now(UTC).isoformat(), event)
-            for subscriber in self._subscribers:
-                subscriber(recorded)
-
-
-def ignore(event: Event, site: CallSite | None = None) -> Any:
-    """An `Emit` for components used on their own."""

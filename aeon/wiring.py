@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.config import Settings, resolve_provider
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.events import EventStream
+from aeon.events import EventStream, RunFinished
 from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
 from aeon.kernel.executor import StepExecutor
@@ -220,16 +221,18 @@ def orchestrator(
     """
     settings = shared.settings
 
+    over = Event()
+    stream.subscribe(lambda told: over.set() if isinstance(told.event, RunFinished) else None)
+
     def stop() -> bool:
-        return control.stop_requested
+        # A call that still waits when the run is over must not go out.
+        return control.stop_requested or over.is_set()
 
     if ask is not None and session is not None:
         ask = stored_ask(ask, session, stop)
     llm = stack.run_stack(
         shared.adapter,
         limits=settings.limits,
-        retry=settings.provider.retry,
-        prices=settings.provider.prices,
         emit=stream.emit,
         stop=stop,
         session=session,

@@ -14,7 +14,7 @@ from jsonschema.exceptions import ValidationError as SchemaViolation
 from jsonschema.protocols import Validator
 
 from aeon import events
-from aeon.errors import AeonError, AnswerError, EmptyAnswer, Filtered, Truncated
+from aeon.errors import AeonError, AnswerError, EmptyAnswer, Filtered, LLMError, Truncated
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.json_schema import pointer
@@ -118,6 +118,8 @@ def _completed(llm: LLMAdapter, request: LLMRequest, emit: events.Emit) -> LLMRe
             usage=error.usage,
             seconds=perf_counter() - start,
             model=error.model if isinstance(error, AnswerError) else "",
+            asked=request.parameters.model or "",
+            endpoint=error.endpoint if isinstance(error, LLMError) else "",
         )
         emit(failed, request.site)
         raise
@@ -132,6 +134,8 @@ def _completed(llm: LLMAdapter, request: LLMRequest, emit: events.Emit) -> LLMRe
         seconds=perf_counter() - start,
         synthetic=response.synthetic,
         response_id=response.response_id,
+        endpoint=response.endpoint,
+        usage_reported=response.usage_reported,
     )
     emit(answered, request.site)
     return response

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_exponential_jitter
+from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
 from tenacity.stop import stop_base
 
-from aeon.errors import AeonError, StopRequested
+from aeon.errors import AeonError, LLMError, RateLimited, StopRequested
 from aeon.events import Emit, RetryScheduled, ignore
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.llm.settings import RetrySettings
@@ -22,6 +22,9 @@ STOP_POLL_SECONDS = 0.1
 
 class Retry:
     """Repeats a request whose failure may pass (`error.retryable`): at most `settings.attempts` attempts in all.
+
+    429 is counted apart: a server that is busy is not one that fails. At most `settings.rate_limit_attempts` attempts
+    may be answered so, or no more than `attempts` where another endpoint `has_next`.
 
     The wait after attempt n is `initial_seconds * factor ** (n - 1)` plus up to `jitter_seconds`, and at most
     `max_seconds`. It is longer if the server asks for it (`retry_after`), and no further attempt is made if it asks for
@@ -37,6 +40,7 @@ class Retry:
         emit: Emit = ignore,
         stop: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], None] | None = None,
+        has_next: bool = False,
     ) -> None:
         self._inner = inner
         self._settings = settings
@@ -44,7 +48,9 @@ class Retry:
         self._stop = stop
         self._sleep = sleep or self._sleep_until_stopped
         self._wait = _Wait(settings)
-        self._end = stop_after_attempt(settings.attempts) | _AskedTooLong(settings)
+        self._rate_limited = settings.rate_limit_attempts
+        if has_next:
+            self._rate_limited = min(self._rate_limited, settings.attempts)
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last failure, with the number of attempts and the usage of them all."""
@@ -66,13 +72,18 @@ class Retry:
         retrying = Retrying(
             retry=retry_if_exception(_is_retryable),
             wait=self._wait,
-            stop=self._end,
+            stop=_Enough(self._settings, self._rate_limited),
             before=before_attempt,
             before_sleep=before_wait,
             sleep=self._sleep_unless_stopped,
             retry_error_callback=give_up,
         )
-        response: LLMResponse = retrying(self._inner.complete, request)
+        try:
+            response: LLMResponse = retrying(self._inner.complete, request)
+        except LLMError as error:
+            if spent and not error.retryable:
+                error.usage = total(spent) + error.usage
+            raise
         return replace(response, usage=total(spent) + response.usage)
 
     def _announce(self, request: LLMRequest, state: RetryCallState) -> None:
@@ -128,14 +139,24 @@ class _Wait:
         return max(self._backoff(state), asked + random.uniform(0, self._jitter) if asked else 0.0)
 
 
-class _AskedTooLong(stop_base):
-    """Stop when the server asks for a wait that is longer than the longest allowed."""
+class _Enough(stop_base):
+    """Stop when the attempts of one request are used up, or when the server asks for a longer wait than allowed."""
 
-    def __init__(self, settings: RetrySettings) -> None:
-        self._most = settings.max_seconds
+    def __init__(self, settings: RetrySettings, rate_limited: int) -> None:
+        self._most_seconds = settings.max_seconds
+        self._left = {True: rate_limited, False: settings.attempts}
 
     def __call__(self, retry_state: RetryCallState) -> bool:
-        return _asked(_failure(retry_state)) > self._most
+        error = _failure(retry_state)
+        limited = isinstance(error, RateLimited)
+        self._left[limited] -= 1
+        return self._left[limited] <= 0 or _asked(error) > self._most_seconds
+
+
+def patience(settings: RetrySettings) -> float:
+    """The seconds that a request takes to use up its attempts at a server that fails at once."""
+    backoffs = (settings.initial_seconds * settings.factor**n for n in range(settings.attempts - 1))
+    return sum(min(backoff + settings.jitter_seconds, settings.max_seconds) for backoff in backoffs)
 
 
 def total(usages: list[Usage]) -> Usage:

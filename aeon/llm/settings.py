@@ -164,7 +164,7 @@ class EndpointSettings(Value):
     """
 
     name: str = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
-    model: str = Field(default="gpt-5-mini", min_length=1)
+    model: str = "gpt-5-mini"
     base_url: str | None = None
     base_url_env: str | None = "OPENAI_BASE_URL"
     structured_output: StructuredOutput = "auto"

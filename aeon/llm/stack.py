@@ -4,28 +4,34 @@ Outermost first:
 
     RunLimits     the run's caps, on what it asks for: a stored answer counts too
     Store         a kept answer for a request that was paid before
-    (Spend)       real money and tokens: what the store answers never arrives here
-    (Fallback)    over endpoints, each of them:
+    Spend         real money and tokens: what the store answers never arrives here
+    Fallback      over endpoints, each of them:
       Retry         a backoff holds no slot of the limiter inside it
-      (Breaker)     open: the fallback's turn, never a retry
-      (RateLimit)   requests and tokens a minute
+      Breaker       open: the fallback's turn, never a retry
+      RateLimit     requests at once, requests and tokens a minute
       vendor        the only place that knows an SDK
 
-Those in parentheses have their place and are not built yet. The vendor's adapter lives as long as the process, the
-wrappers of `run_stack` as long as a run.
+An `Endpoint` lives as long as the process: the vendor's adapter, and what is known of the server by all runs that share
+it. The wrappers of `run_stack` live as long as a run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from aeon.errors import ConfigError
 from aeon.events import Emit, ignore
 from aeon.kernel.settings import LimitSettings
-from aeon.llm.interface import LLMAdapter
+from aeon.llm.breaker import Breaker, Circuit
+from aeon.llm.fallback import Fallback
+from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.limits import RunLimits
-from aeon.llm.retry import Retry
+from aeon.llm.prices import AnyEndpoint, PriceBook, PriceList, named_endpoints, price_list
+from aeon.llm.rate_limit import RateLimit, RateLimiter
+from aeon.llm.retry import Retry, patience
 from aeon.llm.settings import (
+    EndpointSettings,
     LocalProvider,
     OpenAIProvider,
     Price,
@@ -33,6 +39,7 @@ from aeon.llm.settings import (
     RetrySettings,
     SimulatedProvider,
 )
+from aeon.llm.spend import Meter, Spend
 from aeon.llm.stored import stored
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
@@ -40,44 +47,139 @@ from aeon.store.settings import StoreSettings
 Environ = Mapping[str, str]
 
 
-def process_stack(settings: ProviderSettings, environ: Environ) -> LLMAdapter:
-    """The provider's adapter, for the life of the process; it connects with its first call.
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One server or model, for the life of the process. `has_next` says that another is asked when it cannot answer.
+
+    Without `limiter` and `circuit` (a model in this process, the simulated provider) nothing is held back.
+    """
+
+    name: str
+    adapter: LLMAdapter
+    retry: RetrySettings
+    prices: PriceList
+    limiter: RateLimiter | None = None
+    circuit: Circuit | None = None
+    has_next: bool = False
+
+
+class Endpoints:
+    """A provider and its fallbacks, in the order they are asked; at least one. As an adapter, it is the first one's."""
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self._endpoints = tuple(endpoints)
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return iter(self._endpoints)
+
+    def __repr__(self) -> str:
+        return f"Endpoints({', '.join(repr(endpoint.adapter) for endpoint in self)})"
+
+    @property
+    def model(self) -> str:
+        """The model of calls that do not name their own."""
+        return self._endpoints[0].prices.model
+
+    @property
+    def prices(self) -> PriceBook:
+        """What each endpoint charges."""
+        return PriceBook({endpoint.name: endpoint.prices for endpoint in self})
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request, at the first endpoint, once."""
+        return self._endpoints[0].adapter.complete(request)
+
+    def close(self) -> None:
+        """Close what the adapters hold open."""
+        for endpoint in self:
+            close(endpoint.adapter)
+
+
+def process_stack(settings: ProviderSettings, environ: Environ) -> Endpoints:
+    """The provider's endpoints, for the life of the process; each connects with its first call.
 
     `settings` are definite: `auto` is resolved with the configuration. `environ` holds the key and the secret headers
     that they name. Raises `ConfigError` for a variable that is missing or cannot be sent, a base URL that is none, or a
     scenario that cannot be read.
     """
+    named = named_endpoints(settings)
+    made: list[Endpoint] = []
+    try:
+        for name, endpoint in named:
+            made.append(_endpoint(name, endpoint, environ, has_next=len(made) < len(named) - 1))
+    except BaseException:
+        Endpoints(made).close()
+        raise
+    return Endpoints(made)
+
+
+def _endpoint(name: str, settings: AnyEndpoint, environ: Environ, *, has_next: bool) -> Endpoint:
     factory = FACTORIES.get(settings.kind)
     if factory is None:
         raise ConfigError(
             f"provider={settings.kind} names no adapter: there are {', '.join(sorted(FACTORIES))}",
             hint="provider=auto becomes one of them in aeon.config.resolve_provider.",
         )
-    return factory(settings, environ)
+    if not isinstance(settings, EndpointSettings):
+        return Endpoint(name, factory(settings, environ), settings.retry, price_list(settings), has_next=has_next)
+    settings = settings.model_copy(update={"base_url": settings.address(environ)})
+    limiter = RateLimiter(
+        settings.max_concurrency,
+        settings.requests_per_minute,
+        settings.tokens_per_minute,
+        longest_pause=settings.retry.max_seconds,
+    )
+    # An endpoint with nothing behind it is given as long as a call would try it.
+    patient = 0.0 if has_next else patience(settings.retry)
+    circuit = Circuit(name, settings.breaker, patience_seconds=patient)
+    adapter = factory(settings, environ)
+    return Endpoint(name, adapter, settings.retry, price_list(settings), limiter, circuit, has_next)
 
 
 def run_stack(
     adapter: LLMAdapter,
     *,
     limits: LimitSettings,
-    retry: RetrySettings,
-    prices: Mapping[str, Price] | None = None,
+    retry: RetrySettings | None = None,
+    prices: PriceBook | Mapping[str, Price] | None = None,
     emit: Emit = ignore,
     stop: Callable[[], bool] = lambda: False,
     session: Session | None = None,
     store: StoreSettings | None = None,
     provider: ProviderSettings | None = None,
+    meter: Meter | None = None,
 ) -> RunLimits:
-    """One run's wrappers around a process's adapter: RunLimits > Store > Retry > adapter.
+    """One run's wrappers around a process's endpoints, or around any adapter, in the order of the module.
 
-    `stop` says whether the run was asked to stop; `emit` is told of retries. Calls that name no model are priced as the
-    adapter's own `model`. `session` is the run's use of the store, as `store` says; what is asked is resolved over
-    `provider`, the settings of the adapter.
+    `retry` and `prices` are the endpoints' own unless given. `stop` says whether the run was asked to stop; `emit` is
+    told of retries and fallbacks. Calls that name no model are priced as the adapter's own `model`. `session` is the
+    run's use of the store, as `store` says; what is asked is resolved over `provider`, the settings of the adapter.
+    `meter` is what real spending is booked on.
     """
-    inner: LLMAdapter = Retry(adapter, retry, emit=emit, stop=stop)
+    if not isinstance(adapter, Endpoints):
+        of_model = PriceList(model=getattr(adapter, "model", ""))
+        adapter = Endpoints([Endpoint("", adapter, retry or RetrySettings(), of_model)])
+    if prices is None:
+        prices = adapter.prices
+    elif not isinstance(prices, PriceBook):
+        prices = PriceBook({"": PriceList(prices, model=adapter.model)})
+    chain = [(endpoint.name, _of_run(endpoint, retry or endpoint.retry, emit, stop)) for endpoint in adapter]
+    inner: LLMAdapter = Fallback(chain, emit=emit)
+    inner = Spend(inner, prices, meter or Meter())
     if session is not None:
         inner = stored(inner, session, store or StoreSettings(), provider, stop)
-    return RunLimits(inner, limits, prices, model=getattr(adapter, "model", ""))
+    return RunLimits(inner, limits, prices)
+
+
+def _of_run(endpoint: Endpoint, retry: RetrySettings, emit: Emit, stop: Callable[[], bool]) -> LLMAdapter:
+    """One endpoint as one run sees it: Retry > Breaker > RateLimit > vendor."""
+    inner = endpoint.adapter
+    if endpoint.limiter is not None:
+        check = endpoint.circuit.check if endpoint.circuit is not None else None
+        inner = RateLimit(inner, endpoint.limiter, stop=stop, check=check)
+    if endpoint.circuit is not None:
+        inner = Breaker(inner, endpoint.circuit)
+    return Retry(inner, retry, emit=emit, stop=stop, has_next=endpoint.has_next)
 
 
 def close(adapter: LLMAdapter) -> None:

@@ -54,7 +54,7 @@ class CycleRecord(Value):
     above (`plan_at` rebuilds it). `llm_output` is the raw text of the call's own answer, null when none came. A tool
     that had not answered when its step was left has the error `Abandoned` in `tool_calls`. `ttl_remaining` is in LLM
     cycles, this one paid; null for the profile call, which the budget comes from. `usage` is that of all its requests,
-    repairs and failed ones included; `models` those that answered.
+    repairs and failed ones included; `models` those that answered, `endpoints` those of the provider that did.
 
     A line whose `call` is `batch` is no cycle: it holds the plan of the steps that are dispatched together, and is
     written before any of them can end. `sequence` and `ttl_remaining` are those of the first of them; it has no
@@ -81,6 +81,7 @@ class CycleRecord(Value):
     errors: tuple[CycleError, ...]
     usage: Usage
     models: tuple[str, ...]
+    endpoints: tuple[str, ...] = ()
     response_ids: tuple[str, ...]
     synthetic: bool
 
@@ -194,6 +195,7 @@ class OpenCycle:
             errors=self._all_errors(),
             usage=self.usage,
             models=tuple(dict.fromkeys(a.model for a in self.answers)),
+            endpoints=tuple(dict.fromkeys(a.endpoint for a in self.answers if a.endpoint)),
             response_ids=tuple(a.response_id for a in self.answers if a.response_id),
             synthetic=any(a.synthetic for a in self.answers),
         )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
 from aeon.events import CallAnswered, CallFailed, PhaseFinished, PhaseStarted, Recorded, RepairFinished
 from aeon.llm.interface import Usage
+from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
 from aeon.result import TokenUsage, UsageReport
 from aeon.supervisor.models import RepairRecord
@@ -28,32 +31,41 @@ class Account(NamedTuple):
     pass_number: int
 
 
+@dataclass
+class Booked:
+    """Usage of one account, and what each of its requests cost; None where that is not known."""
+
+    usage: Usage = field(default_factory=Usage)
+    costs: list[float | None] = field(default_factory=list)
+
+
 class Ledger:
     """A subscriber that keeps a run's books; may be asked at any time, from any thread.
 
-    `prices` maps a model's name, or the start of it, to its price: the exact name wins, then the longest start. Sums do
-    not depend on the order in which parallel calls end.
+    `prices` are a book, or prices by model. Sums do not depend on the order in which parallel calls end.
     """
 
-    def __init__(self, prices: Mapping[str, Price] | None = None) -> None:
-        self._prices = dict(prices or {})
+    def __init__(self, prices: PriceBook | Mapping[str, Price] | None = None) -> None:
+        self._prices = prices if isinstance(prices, PriceBook) else PriceBook({"": PriceList(prices)})
         self._lock = threading.Lock()
-        self._booked: defaultdict[Account, Usage] = defaultdict(Usage)
+        self._booked: defaultdict[Account, Booked] = defaultdict(Booked)
         self._seconds_by_call: defaultdict[str, float] = defaultdict(float)
         self._seconds_by_phase: defaultdict[str, float] = defaultdict(float)
         self._phases: dict[tuple[str, str, int], datetime] = {}
         self._repairs: list[RepairRecord] = []
         self._models: defaultdict[str, set[str]] = defaultdict(set)
+        self._endpoints: Counter[str] = Counter()
+        self._unpriced: set[str] = set()
+        self._unreported: set[str] = set()
 
     def __call__(self, recorded: Recorded) -> None:
         """Book one event; those that cost nothing are ignored."""
         with self._lock:
             match recorded.event:
                 case CallAnswered() as event:
-                    self._models[event.role].add(event.model)
-                    self._book(event, event.model)
+                    self._answered(event)
                 case CallFailed() as event:
-                    self._book(event, event.model or UNKNOWN_MODEL)
+                    self._failed(event)
                 case RepairFinished(record=record):
                     self._repairs.append(record)
                 case PhaseStarted() as event:
@@ -62,15 +74,19 @@ class Ledger:
                     self._finish_phase(event, recorded.time)
 
     def usage(self) -> UsageReport:
-        """Tokens, requests and cost so far. A cost is None, never zero, where a model that used tokens has no price."""
+        """Tokens, requests and cost so far. A cost is None, never zero, where a model that used tokens has no price, or
+        its usage was not told."""
         with self._lock:
-            booked = dict(sorted(self._booked.items()))
+            booked = {account: Booked(b.usage, list(b.costs)) for account, b in sorted(self._booked.items())}
+            unpriced, unreported = tuple(sorted(self._unpriced)), tuple(sorted(self._unreported))
         return UsageReport(
-            total=self._sum(booked.items()),
-            by_call=self._grouped(booked, attrgetter("call")),
-            by_role=self._grouped(booked, attrgetter("role")),
-            by_model=self._grouped(booked, attrgetter("model")),
-            by_pass=dict(sorted(self._grouped(booked, attrgetter("pass_number")).items())),
+            total=_sum(booked.values()),
+            by_call=_grouped(booked, attrgetter("call")),
+            by_role=_grouped(booked, attrgetter("role")),
+            by_model=_grouped(booked, attrgetter("model")),
+            by_pass=dict(sorted(_grouped(booked, attrgetter("pass_number")).items())),
+            unpriced=unpriced,
+            unreported=unreported,
         )
 
     def repairs(self) -> tuple[RepairRecord, ...]:
@@ -93,13 +109,38 @@ class Ledger:
         with self._lock:
             return {role: sorted(names) for role, names in sorted(self._models.items())}
 
-    def price(self, model: str) -> Price | None:
-        """The price of a model: by its exact name, else by the longest start of it that has one."""
-        starts = [name for name in self._prices if model.startswith(name)]
-        return self._prices[max(starts, key=len)] if starts else None
+    def endpoints(self) -> dict[str, int]:
+        """How many requests each endpoint of the provider answered."""
+        with self._lock:
+            return dict(sorted(self._endpoints.items()))
 
-    def _book(self, event: CallAnswered | CallFailed, model: str) -> None:
-        self._booked[Account(event.call, event.role, model, event.site.pass_number)] += event.usage
+    def totals(self, by_model: Mapping[str, Usage]) -> TokenUsage:
+        """Usage by model as one sum, with its cost at the provider's own endpoint."""
+        return _sum(Booked(usage, [self._prices.cost(usage, answered=model)]) for model, usage in by_model.items())
+
+    def _answered(self, event: CallAnswered) -> None:
+        self._models[event.role].add(event.model)
+        if event.endpoint:
+            self._endpoints[event.endpoint] += 1
+        asked = event.request.parameters.model or ""
+        cost = self._prices.cost(event.usage, endpoint=event.endpoint, answered=event.model, asked=asked)
+        if not event.usage_reported:
+            self._unreported.add(event.model)
+            cost = None
+        elif cost is None and not event.synthetic:
+            self._unpriced.add(event.model)
+        self._book(event, event.model, cost)
+
+    def _failed(self, event: CallFailed) -> None:
+        cost = self._prices.cost(event.usage, endpoint=event.endpoint, answered=event.model, asked=event.asked)
+        if cost is None:
+            self._unpriced.add(event.model or event.asked or UNKNOWN_MODEL)
+        self._book(event, event.model or UNKNOWN_MODEL, cost)
+
+    def _book(self, event: CallAnswered | CallFailed, model: str, cost: float | None) -> None:
+        booked = self._booked[Account(event.call, event.role, model, event.site.pass_number)]
+        booked.usage += event.usage
+        booked.costs.append(cost)
         self._seconds_by_call[event.call] += event.seconds
 
     def _finish_phase(self, event: PhaseFinished, time: str) -> None:
@@ -107,36 +148,28 @@ class Ledger:
         if started is not None:
             self._seconds_by_phase[event.phase] += (datetime.fromisoformat(time) - started).total_seconds()
 
-    def _grouped(self, booked: Mapping[Account, Usage], key: Callable[[Account], Key]) -> dict[Key, TokenUsage]:
-        groups: dict[Key, list[tuple[Account, Usage]]] = {}
-        for account, usage in booked.items():
-            groups.setdefault(key(account), []).append((account, usage))
-        return {name: self._sum(items) for name, items in groups.items()}
 
-    def _sum(self, items: Iterable[tuple[Account, Usage]]) -> TokenUsage:
-        by_model: defaultdict[str, Usage] = defaultdict(Usage)
-        for account, usage in items:
-            by_model[account.model] += usage
-        total = sum(by_model.values(), Usage())
-        costs = [cost(usage, self.price(model)) for model, usage in sorted(by_model.items())]
-        return TokenUsage(
-            requests=total.requests,
-            input_tokens=total.input_tokens,
-            output_tokens=total.output_tokens,
-            cached_tokens=total.cached_tokens,
-            reasoning_tokens=total.reasoning_tokens,
-            total_tokens=total.total_tokens,
-            cost=None if not self._prices or None in costs else sum(c for c in costs if c is not None),
-        )
+def _grouped(booked: Mapping[Account, Booked], key: Callable[[Account], Key]) -> dict[Key, TokenUsage]:
+    groups: dict[Key, list[Booked]] = {}
+    for account, of_account in booked.items():
+        groups.setdefault(key(account), []).append(of_account)
+    return {name: _sum(items) for name, items in groups.items()}
 
 
-def cost(usage: Usage, price: Price | None) -> float | None:
-    """What tokens cost at a price, in its currency; None without a price, unless there are no tokens to pay for."""
-    if price is None:
-        return None if usage.total_tokens else 0.0
-    cached = price.input if price.cached is None else price.cached
-    fresh = usage.input_tokens - usage.cached_tokens
-    return (fresh * price.input + usage.cached_tokens * cached + usage.output_tokens * price.output) / 1_000_000
+def _sum(items: Iterable[Booked]) -> TokenUsage:
+    items = list(items)
+    total = sum((booked.usage for booked in items), Usage())
+    costs = [cost for booked in items for cost in booked.costs]
+    known = [cost for cost in costs if cost is not None]
+    return TokenUsage(
+        requests=total.requests,
+        input_tokens=total.input_tokens,
+        output_tokens=total.output_tokens,
+        cached_tokens=total.cached_tokens,
+        reasoning_tokens=total.reasoning_tokens,
+        total_tokens=total.total_tokens,
+        cost=math.fsum(known) if len(known) == len(costs) else None,
+    )
 
 
 def _phase(event: PhaseStarted | PhaseFinished) -> tuple[str, str, int]:

@@ -9,7 +9,8 @@ import pytest
 from aeon.errors import ConfigError, LimitReached, ServerFailed, Truncated
 from aeon.kernel.settings import LimitSettings
 from aeon.llm.interface import LLMRequest, LLMResponse, Parameters, Usage
-from aeon.llm.limits import RunLimits, Spent, check_prices, cost, price_of
+from aeon.llm.limits import RunLimits, Spent
+from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
 from tests.support.requests import request
 
@@ -19,8 +20,17 @@ PRICE = Price(input=1.0, output=10.0)
 class Model:
     """Answers with the same usage every time, or fails having paid it."""
 
-    def __init__(self, usage: Usage, fails: bool = False, barrier: threading.Barrier | None = None) -> None:
+    def __init__(
+        self,
+        usage: Usage,
+        fails: bool = False,
+        barrier: threading.Barrier | None = None,
+        reported: bool = True,
+        endpoint: str = "",
+        name: str = "m",
+    ) -> None:
         self.usage, self.fails, self.barrier = usage, fails, barrier
+        self.reported, self.endpoint, self.name = reported, endpoint, name
         self.calls = 0
         self.lock = threading.Lock()
 
@@ -31,7 +41,7 @@ class Model:
             self.barrier.wait()
         if self.fails:
             raise Truncated("cut off", usage=self.usage)
-        return LLMResponse("{}", self.usage, "m")
+        return LLMResponse("{}", self.usage, self.name, endpoint=self.endpoint, usage_reported=self.reported)
 
 
 def limited(model: Model, prices: dict[str, Price] | None = None, **caps: Any) -> RunLimits:
@@ -50,7 +60,7 @@ def test_without_caps_nothing_is_refused_and_everything_is_counted() -> None:
     limits = limited(Model(Usage(100, 20, requests=1)))
     for _ in range(3):
         assert outcome(limits) == "answered"
-    assert limits.spent == Spent(3, Usage(300, 60, requests=3), 0.0)
+    assert limits.spent == Spent(3, Usage(300, 60, requests=3), None)
 
 
 def test_exactly_as_many_calls_go_out_as_allowed_however_many_threads_ask() -> None:
@@ -87,7 +97,7 @@ def test_the_cost_cap_counts_money() -> None:
 
 
 def test_the_model_of_the_request_is_the_one_that_is_paid() -> None:
-    limits = limited(Model(Usage(1_000_000)), {"m": PRICE, "dear": Price(input=50, output=50)})
+    limits = limited(Model(Usage(1_000_000), name="dear"), {"m": PRICE, "dear": Price(input=50, output=50)})
     limits.complete(request(parameters=Parameters(model="dear")))
     assert limits.spent.cost == pytest.approx(50.0)
 
@@ -96,7 +106,7 @@ def test_what_a_failed_call_paid_is_recorded_and_its_call_counted() -> None:
     limits = limited(Model(Usage(600, 400), fails=True), max_tokens=1000)
     with pytest.raises(Truncated):
         limits.complete(request())
-    assert limits.spent == Spent(1, Usage(600, 400), 0.0)
+    assert limits.spent == Spent(1, Usage(600, 400), None)
     assert outcome(limits) == "max_tokens"
 
 
@@ -134,36 +144,6 @@ def test_another_error_than_aeons_passes_through() -> None:
         RunLimits(Broken(), LimitSettings()).complete(request())
 
 
-@pytest.mark.parametrize(
-    ("price", "money"),
-    [
-        (Price(input=2, output=8), 2 * 1.0 + 8 * 0.5),
-        (Price(input=2, output=8, cached=0.5), 2 * 0.6 + 0.5 * 0.4 + 8 * 0.5),
-        (Price(input=2, output=8, cached=0), 2 * 0.6 + 8 * 0.5),
-        (Price(input=0, output=0), 0.0),
-    ],
-)
-def test_cost_is_per_million_tokens_and_cached_input_has_its_own_price(price: Price, money: float) -> None:
-    usage = Usage(input_tokens=1_000_000, output_tokens=500_000, cached_tokens=400_000, reasoning_tokens=100_000)
-    assert cost(usage, price) == pytest.approx(money)
-
-
-def test_a_dated_version_has_the_price_of_the_longest_name_it_begins_with() -> None:
-    small, large = Price(input=1, output=1), Price(input=9, output=9)
-    prices = {"gpt-5": large, "gpt-5-mini": small}
-    assert price_of("gpt-5-mini-2025-08-07", prices) is small
-    assert price_of("gpt-5", prices) is large
-    assert price_of("o5", prices) is None
-
-
-def test_prices_are_only_needed_for_a_cost_cap() -> None:
-    check_prices(LimitSettings(), {}, ["a", "b"])
-    check_prices(LimitSettings(max_cost=1), {"a": PRICE}, ["a"])
-    with pytest.raises(ConfigError, match=r"no price is configured for b, c$") as raised:
-        check_prices(LimitSettings(max_cost=1), {"a": PRICE}, ["c", "a", "b"])
-    assert "provider.prices" in raised.value.hint
-
-
 def test_a_provider_that_fails_without_usage_leaves_only_the_call_counted() -> None:
     class Down:
         def complete(self, request: LLMRequest) -> LLMResponse:
@@ -173,3 +153,33 @@ def test_a_provider_that_fails_without_usage_leaves_only_the_call_counted() -> N
     with pytest.raises(ServerFailed):
         limits.complete(request())
     assert limits.spent == Spent(1, Usage(), 0.0)
+
+
+@pytest.mark.parametrize("cap", ["max_cost", "max_tokens"])
+def test_an_answer_that_tells_no_usage_ends_a_run_with_a_cap_on_it(cap: str) -> None:
+    model = Model(Usage(requests=1), reported=False)
+    limits = limited(model, {"m": PRICE}, **{cap: 1000})
+    assert [outcome(limits) for _ in range(3)] == ["answered", cap, cap]
+    assert model.calls == 1
+    with pytest.raises(LimitReached, match="cannot be known, as an answer came without its usage"):
+        limits.complete(request())
+
+
+def test_an_estimated_usage_is_counted_by_its_estimate() -> None:
+    limits = limited(Model(Usage(60, 40), reported=False), max_tokens=150)
+    assert [outcome(limits) for _ in range(3)] == ["answered", "answered", "max_tokens"]
+
+
+def test_an_answer_of_an_unnamed_model_is_priced_as_the_one_that_was_asked() -> None:
+    book = PriceBook({"a": PriceList({"m": PRICE}, model="m"), "b": PriceList({"n": PRICE}, model="n")})
+    limits = RunLimits(Model(Usage(1), endpoint="b", name="other"), LimitSettings(max_cost=1), book)
+    assert [outcome(limits) for _ in range(2)] == ["answered", "answered"]
+    assert limits.spent.cost == pytest.approx(2e-6)
+
+
+def test_a_fallback_without_a_price_is_refused_under_a_cap_on_cost() -> None:
+    book = PriceBook({"a": PriceList({"m": PRICE}, model="m"), "b": PriceList(model="n")})
+    model = Model(Usage(1))
+    with pytest.raises(ConfigError, match="configured for n,"):
+        RunLimits(model, LimitSettings(max_cost=1), book).complete(request())
+    assert model.calls == 0

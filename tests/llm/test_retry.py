@@ -212,7 +212,7 @@ def test_the_wait_is_real() -> None:
         (Failure(500), ServerFailed, 3),
         (Failure(409), ServerFailed, 3),
         (Failure(408), ServerFailed, 3),
-        (Failure(429), RateLimited, 3),
+        (Failure(429), RateLimited, 8),
         (Failure(reset=True), ConnectionFailed, 3),
         (Failure(400), RequestRefused, 1),
         (Failure(401), AuthenticationFailed, 1),

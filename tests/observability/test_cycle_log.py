@@ -46,6 +46,7 @@ def test_every_cycle_is_one_line_with_what_the_specification_names(tmp_path: Pat
             "requests": 1,
         },
         "models": ["model-1"],
+        "endpoints": [],
         "response_ids": ["response-4"],
         "synthetic": False,
     }

@@ -6,7 +6,7 @@ import pytest
 from aeon import events as e
 from aeon.llm.interface import CallSite, Usage
 from aeon.llm.settings import Price
-from aeon.observability.ledger import Ledger, cost
+from aeon.observability.ledger import Ledger
 from aeon.result import TokenUsage
 from tests.observability.support import MODEL, Story, feed, realistic_run
 
@@ -62,21 +62,6 @@ def test_a_run_without_prices_has_no_cost() -> None:
     usage = ledger.usage()
     assert usage.total.cost is None
     assert all(part.cost is None for part in usage.by_model.values())
-
-
-def test_cost_is_by_million_tokens_with_cached_ones_at_their_own_price() -> None:
-    usage = Usage(input_tokens=1_000_000, output_tokens=500_000, cached_tokens=400_000)
-    assert cost(usage, Price(input=10, output=20, cached=1)) == pytest.approx(6 + 0.4 + 10)
-    assert cost(usage, Price(input=10, output=20)) == pytest.approx(20)
-
-
-def test_a_model_is_priced_by_its_name_else_by_the_longest_start_of_it() -> None:
-    small, big, exact = Price(input=1, output=1), Price(input=2, output=2), Price(input=3, output=3)
-    ledger = Ledger({"model": small, "model-big": big, "model-big-2026": exact})
-    assert ledger.price("model-big-2026") == exact
-    assert ledger.price("model-big-2025") == big
-    assert ledger.price("model-small") == small
-    assert ledger.price("another") is None
 
 
 def test_one_model_without_a_price_leaves_the_total_unknown_and_never_zero() -> None:

@@ -21,6 +21,7 @@ from aeon.errors import (
     LLMError,
     NotAnAPI,
     ProviderError,
+    QuotaExhausted,
     RateLimited,
     RequestRefused,
     ServerFailed,
@@ -67,11 +68,20 @@ BELOW_THE_SDK: Mapping[str, type[LLMError]] = {
 
 _BY_CODE: Mapping[int, type[ProviderError]] = {
     401: AuthenticationFailed,
+    402: QuotaExhausted,
     403: AuthenticationFailed,
     408: ServerFailed,
     409: ServerFailed,
     429: RateLimited,
 }
+
+NO_CREDIT = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_credits"}
+)
+"""The codes with which servers tell an account without credit from one that asks too fast: both are answered 429."""
+
+ELSEWHERE = frozenset({"model_not_found", "context_length_exceeded"})
+"""The codes of a refusal that another endpoint, with its own model, may not share; nor 404."""
 
 SHOWN = 300
 K = TypeVar("K")
@@ -141,6 +151,8 @@ def _refine(kind: type[ProviderError], error: Any) -> type[ProviderError]:
     """The SDK has no class for 408 and for redirects; and a page where an API would refuse says that it is none."""
     if error.status_code == 408:
         return ServerFailed
+    if error.status_code == 402 or (kind is RateLimited and not NO_CREDIT.isdisjoint((error.code, error.type))):
+        return QuotaExhausted
     if error.status_code < 400 or (kind is RequestRefused and _is_page(error)):
         return NotAnAPI
     return kind
@@ -152,7 +164,9 @@ def _of_status(kind: type[ProviderError], error: Any, endpoint: Endpoint) -> Pro
     if redirected := error.response.headers.get("location"):
         message += f"; it redirects to {endpoint.clean(redirected)}, which is not followed"
     asked = retry_after(error.response.headers)
-    return kind(message, status=error.status_code, retry_after=asked, hint=_HINTS[kind](error, endpoint))
+    failure = kind(message, status=error.status_code, retry_after=asked, hint=_HINTS[kind](error, endpoint))
+    failure.falls_back = failure.falls_back or error.status_code == 404 or error.code in ELSEWHERE
+    return failure
 
 
 def _said(error: Any) -> str:
@@ -186,7 +200,14 @@ def _refused_hint(error: Any, endpoint: Endpoint) -> str:
 
 
 def _rate_hint(_error: Any, _endpoint: Endpoint) -> str:
-    return "Lower execution.max_parallel or wait; a used-up quota needs credit at the provider."
+    return "Lower provider.max_concurrency, set provider.requests_per_minute or tokens_per_minute, or name a fallback."
+
+
+def _credit_hint(_error: Any, endpoint: Endpoint) -> str:
+    return (
+        f"The account of the key in {endpoint.key_env} has no credit left: add some at the provider, or name another "
+        "provider in provider.fallbacks. Waiting does not help."
+    )
 
 
 def _server_hint(_error: Any, endpoint: Endpoint) -> str:
@@ -198,6 +219,7 @@ _HINTS: Mapping[type[ProviderError], Callable[[Any, Endpoint], str]] = {
     RequestRefused: _refused_hint,
     NotAnAPI: _not_an_api_hint,
     RateLimited: _rate_hint,
+    QuotaExhausted: _credit_hint,
     ServerFailed: _server_hint,
 }
 

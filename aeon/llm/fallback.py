@@ -1,0 +1,77 @@
+"""Asking the next endpoint when one cannot answer."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from aeon.errors import LLMError
+from aeon.events import Emit, FallbackUsed, ignore
+from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Usage
+
+
+class Fallback:
+    """Asks endpoints in order until one answers; each is a name and what answers under it.
+
+    The next is asked after an error that says that the endpoint is of no use (`falls_back`), never after an answer
+    that is no answer, nor for a request that would be refused anywhere. It is asked for its own model, whatever model
+    the call names: that name is the first endpoint's. An endpoint that is first used in place of another is told as
+    `FallbackUsed`.
+    """
+
+    def __init__(self, endpoints: Sequence[tuple[str, LLMAdapter]], *, emit: Emit = ignore) -> None:
+        self._endpoints = tuple(endpoints)
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._told: set[tuple[str, str]] = set()
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request. Raises the last endpoint's error, which names what those before it said."""
+        failed: list[LLMError] = []
+        for index, (name, adapter) in enumerate(self._endpoints):
+            spent = sum((error.usage for error in failed), Usage())
+            try:
+                response = adapter.complete(_own_model(request) if index else request)
+            except LLMError as error:
+                error.endpoint = name
+                failed.append(error)
+                if error.falls_back and index < len(self._endpoints) - 1:
+                    continue
+                if len(failed) == 1:
+                    raise
+                raise _with_history(failed, spent) from error
+            if failed:
+                self._tell(request, failed[-1], name)
+            return replace(response, endpoint=name, usage=spent + response.usage)
+        raise AssertionError("there is always an endpoint")
+
+    def _tell(self, request: LLMRequest, error: LLMError, name: str) -> None:
+        with self._lock:
+            if (error.endpoint, name) in self._told:
+                return
+            self._told.add((error.endpoint, name))
+        event = FallbackUsed(
+            site=request.site,
+            call=request.call,
+            failed=error.endpoint,
+            endpoint=name,
+            error=f"{type(error).__name__}: {error.message}",
+        )
+        self._emit(event, request.site)
+
+
+def _own_model(request: LLMRequest) -> LLMRequest:
+    """The request without the model that it names."""
+    return replace(request, parameters=replace(request.parameters, model=None))
+
+
+def _with_history(failed: Sequence[LLMError], spent: Usage) -> LLMError:
+    """The last error, which says what those before it were; a copy, as it may belong to its endpoint."""
+    last = copy.copy(failed[-1])
+    before = "; ".join(f"{error.endpoint}: {type(error).__name__}: {error.message}" for error in failed[:-1])
+    last.message = f"{last.endpoint}: {last.message} (asked before it: {before})"
+    last.args = (last.message,)
+    last.usage = spent + last.usage
+    return last

@@ -1,0 +1,171 @@
+"""What tokens cost: the one place that turns usage into money.
+
+`provider.prices` wins. For a model that it does not name, an endpoint whose address is known to genai-prices (whose
+price list comes with it, in US dollars; nothing is fetched) has the prices published for it. Whatever has neither is
+unpriced: its cost is None, which is not zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+from aeon.errors import ConfigError
+from aeon.llm.interface import Usage
+from aeon.llm.settings import ChainSettings, EndpointSettings, FallbackSettings, Price, ProviderSettings
+
+PER = 1_000_000
+OPENAI = "https://api.openai.com/v1"
+AnyEndpoint = ProviderSettings | FallbackSettings
+
+
+class PriceList:
+    """The prices at one endpoint.
+
+    `configured` maps a model's name, or the start of it, to its price: the exact name wins, then the longest start.
+    `address` is the base URL that published prices are looked up for; None looks none up. `model` is the one of calls
+    that name none.
+    """
+
+    def __init__(
+        self, configured: Mapping[str, Price] | None = None, address: str | None = None, model: str = ""
+    ) -> None:
+        self.model = model
+        self._configured = dict(configured or {})
+        self._address = address
+
+    def knows(self, model: str) -> bool:
+        """Whether a model has a price."""
+        return self._of(Usage(input_tokens=1), model) is not None
+
+    def cost(self, usage: Usage, *models: str) -> float | None:
+        """What usage costs, at the price of the first of `models` that has one: who answered, then who was asked.
+
+        None without a price, unless there are no tokens to pay for.
+        """
+        if not usage.total_tokens:
+            return 0.0
+        return next((cost for cost in (self._of(usage, model) for model in models if model) if cost is not None), None)
+
+    def _of(self, usage: Usage, model: str) -> float | None:
+        price = price_of(model, self._configured)
+        if price is not None:
+            return cost(usage, price)
+        return published(usage, model, self._address) if self._address and model else None
+
+
+class PriceBook:
+    """The prices of a provider's endpoints by name, in the order they are asked; at least one."""
+
+    def __init__(self, lists: Mapping[str, PriceList]) -> None:
+        self._lists = dict(lists)
+        self.first = next(iter(self._lists.values()))
+
+    def cost(self, usage: Usage, *, endpoint: str = "", answered: str = "", asked: str = "") -> float | None:
+        """What the usage of one request costs; None if neither the model that answered nor the one asked has a price.
+
+        `asked` is what the call names, which counts at the first endpoint only: another is asked for its own model.
+        """
+        prices = self._lists.get(endpoint, self.first)
+        asked = asked or prices.model if prices is self.first else prices.model
+        return prices.cost(usage, answered, asked)
+
+    def missing(self, models: Iterable[str]) -> list[str]:
+        """Which of the models that may be called have no price: those named, and each endpoint's own."""
+        named = [model for model in models if not self.first.knows(model)]
+        own = [prices.model for prices in self._lists.values() if not prices.knows(prices.model)]
+        return sorted({*named, *own})
+
+
+def price_list(settings: AnyEndpoint) -> PriceList:
+    """The prices of one endpoint; only an endpoint with an address has published ones."""
+    address = (settings.base_url or OPENAI) if isinstance(settings, EndpointSettings) else None
+    return PriceList(settings.prices, address, settings.model)
+
+
+def price_book(settings: ProviderSettings) -> PriceBook:
+    """The prices of a provider and its fallbacks."""
+    return PriceBook({name: price_list(endpoint) for name, endpoint in named_endpoints(settings)})
+
+
+def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]:
+    """A provider and its fallbacks, in the order they are asked, each with a name of its own.
+
+    The name is the configured one; a second endpoint of the same name is `NAME-2`.
+    """
+    fallbacks = settings.fallbacks if isinstance(settings, ChainSettings) else ()
+    found: dict[str, AnyEndpoint] = {}
+    for endpoint in (settings, *fallbacks):
+        base = name = str(getattr(endpoint, "name", endpoint.kind))
+        number = 2
+        while name in found:
+            name, number = f"{base}-{number}", number + 1
+        found[name] = endpoint
+    return list(found.items())
+
+
+def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """The configured price of a model: its own, else that of the longest name it begins with (a dated version)."""
+    names = [name for name in prices if model.startswith(name)]
+    return prices[max(names, key=len)] if names else None
+
+
+def cost(usage: Usage, price: Price) -> float:
+    """What usage costs at a configured price; cached input at its own price, if it has one.
+
+    Reasoning tokens are a part of the output, and cost what output costs.
+    """
+    cached = price.input if price.cached is None else price.cached
+    fresh = usage.input_tokens - usage.cached_tokens
+    return (fresh * price.input + usage.cached_tokens * cached + usage.output_tokens * price.output) / PER
+
+
+@lru_cache(maxsize=1024)
+def published(usage: Usage, model: str, address: str) -> float | None:
+    """What the usage of one request costs by the published prices of an address, in US dollars; None if it has none.
+
+    Kept, for several ask what the same answer cost.
+    """
+    if not _is_published(model, address):
+        return None
+    from genai_prices import Usage as Counted
+    from genai_prices import calc_price
+
+    counted = Counted(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
+        output_tokens=usage.output_tokens,
+    )
+    return float(calc_price(counted, model, provider_api_url=address).total_price)
+
+
+@lru_cache(maxsize=256)
+def _is_published(model: str, address: str) -> bool:
+    """Kept, for a model without a price is asked for with every call."""
+    from genai_prices import Usage as Counted
+    from genai_prices import calc_price
+
+    try:
+        calc_price(Counted(input_tokens=1, output_tokens=1), model, provider_api_url=address)
+    except LookupError:
+        return False
+    return True
+
+
+def check_prices(prices: PriceBook, max_cost: float | None, models: Iterable[str] = ()) -> None:
+    """Raise `ConfigError` if a cap on cost is set and a model that may be called has no price: the cap could be
+    exceeded unseen. `models` are those that calls name, beside the endpoints' own."""
+    missing = prices.missing(models) if max_cost is not None else []
+    if max_cost is not None and missing:
+        raise unpriced(missing, max_cost)
+
+
+def unpriced(missing: Iterable[str], max_cost: float) -> ConfigError:
+    """The error for `limits.max_cost` with models that have no price."""
+    names = sorted(set(missing))
+    return ConfigError(
+        f"limits.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",
+        hint="Set provider.prices, in money per million tokens, for example "
+        f'{{{names[0]}: {{input: 0.25, output: 2.0}}}}, or {{"": {{input: 0, output: 0}}}} for a server of your own; '
+        "or set limits.max_cost to null.",
+    )
