@@ -1,4 +1,4 @@
-"""A model in this process. Its weights are random: what is shown is transport, form and termination, never reasoning."""
+"""A model in this process. Its weights are random: form and termination are shown, never reasoning."""
 
 import json
 import threading

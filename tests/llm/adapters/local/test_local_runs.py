@@ -65,7 +65,7 @@ def test_production_takes_it_for_a_model(tiny_model: Path) -> None:
 
 
 def test_other_models_for_roles_are_refused_at_the_start(tiny_model: Path) -> None:
-    with pytest.raises(ConfigError, match="roles.grader.model=gpt-5") as raised:
+    with pytest.raises(ConfigError, match=r"roles\.grader\.model=gpt-5") as raised:
         resolve_provider(compose(overrides(tiny_model, "roles.grader.model=gpt-5")), {})
     assert "one model" in raised.value.message
 
