@@ -207,7 +207,7 @@ def _in_state(state: str, names: list[str]) -> str:
 
 def _saved(result: RunResult) -> str:
     """What an earlier run's answers saved; of a replay, where nothing is called, nothing is said."""
-    if result.parent is None or result.configuration.get("store", {}).get("mode") == "replay":
+    if result.parent is None or _is_replay(result):
         return ""
     saved = result.parent.saved
     calls = f"{counted(saved.model_calls, 'call')} to the model"
@@ -218,9 +218,21 @@ def _saved(result: RunResult) -> str:
 
 def _figures(result: RunResult) -> str:
     usage = result.usage.total
-    replayed = result.configuration.get("store", {}).get("mode") == "replay"
-    cost = f", cost {usage.cost:.4f}" if usage.cost is not None and not replayed else ""
-    return (
-        f"Passes: {result.passes}, TTL {result.ttl.used} of {result.ttl.allocated}, "
-        f"{usage.requests} calls, {usage.total_tokens} tokens{cost}."
-    )
+    head = f"Passes: {result.passes}, TTL {result.ttl.used} of {result.ttl.allocated}"
+    if _is_replay(result):
+        return f"{head}, {counted(usage.requests, 'answer')} from a recording.{_differing(result)}"
+    cost = f", cost {usage.cost:.4f}" if usage.cost is not None else ""
+    return f"{head}, {usage.requests} calls, {usage.total_tokens} tokens{cost}."
+
+
+def _is_replay(result: RunResult) -> bool:
+    return bool(result.configuration.get("store", {}).get("mode") == "replay")
+
+
+def _differing(result: RunResult) -> str:
+    """That what was asked is not what had been recorded, where answers were matched by call and order."""
+    number = result.parent.differing if result.parent else 0
+    if not number:
+        return ""
+    which = "1 request is not the one" if number == 1 else f"{number} requests are not those"
+    return f" {which} that had been recorded: prompts, schemas or settings have changed since."

@@ -7,7 +7,7 @@ from collections import Counter
 from textwrap import wrap
 
 from aeon import events as e
-from aeon.cli.progress_view import SCORES, RunView, clock, counted, one_line
+from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line
 from aeon.convergence.models import ConvergenceScores
 from aeon.kernel.state import RefinementRecord
 from aeon.plan.models import PlanStep
@@ -47,7 +47,7 @@ def notices(synthetic: bool, recording: Provenance | None) -> list[str]:
     return [
         f"RECORDING, no model is called: answered {one_line(when)} by {one_line(recording.answered_by, 400)}.",
         *SIMULATED[: 1 if synthetic else 0],
-        "What it cost and how long it took cannot be seen in a recording, and is not shown.",
+        "A recording has no cost and no latency to show.",
     ]
 
 
@@ -86,6 +86,15 @@ def headline(view: RunView) -> str:
     end = end.format(unfinished="Not converged" if view.evaluates else "Not completed")
     duration = "" if view.recording else f", {clock(view.elapsed)}"
     return f"{end} after {counted(view.finished.passes, 'pass')}{duration}"
+
+
+def decisions(view: RunView) -> list[str]:
+    """What the latest assessment came to, and what the latest refinement changed; nothing before there are such."""
+    assessed, refined = view.assessed, view.refined
+    return [
+        *([f"pass {assessed.pass_number}  {_verdict(assessed)}"] if assessed else []),
+        *([f"pass {refined.pass_number}  refinement: {_refinement(refined.refinement)}"] if refined else []),
+    ]
 
 
 def notes(view: RunView) -> list[str]:
@@ -205,8 +214,15 @@ def _output(event: e.StepStarted | e.StepFinished) -> list[str]:
 def step_rows(view: RunView) -> list[tuple[str, str]]:
     """Every step with how it was carried out and what it gave, in short, as names and texts."""
     views = list(view.steps.values())
-    rows = [(one_line(v.step.step_id, 24), f"{v.state}  ({v.way})  {_gave(v.step)}".rstrip()) for v in views[:_LISTED]]
+    rows = [
+        (one_line(v.step.step_id, 24), f"{v.state}{_way(v, view)}  {_gave(v.step)}".rstrip()) for v in views[:_LISTED]
+    ]
     return [*rows, *([("...", f"and {len(views) - _LISTED} more, in history.json")] if len(views) > _LISTED else [])]
+
+
+def _way(step: StepView, view: RunView) -> str:
+    """How a step was carried out; in a recording perhaps by no model, as its banner says."""
+    return "" if view.recording and step.way == "model" else f"  ({step.way})"
 
 
 def _gave(step: PlanStep) -> str:
@@ -238,8 +254,12 @@ def _assessment(event: e.Assessed) -> str:
     assessment = event.assessment
     if not assessment.evaluated:
         return f"unavailable: {', '.join(assessment.reason_codes)}"
-    end = "converged" if assessment.converged else f"not converged: {', '.join(assessment.reason_codes)}"
-    return f"{_scores(assessment.scores)}  {end}"
+    return f"{_scores(assessment.scores)}  {_verdict(event)}"
+
+
+def _verdict(event: e.Assessed) -> str:
+    assessment = event.assessment
+    return "converged" if assessment.converged else f"not converged: {', '.join(assessment.reason_codes)}"
 
 
 def _refinement(record: RefinementRecord) -> str:

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from aeon.cli.progress_lines import facts, headline, notes, notices, step_rows
+from aeon.cli.progress_lines import decisions, facts, headline, notes, notices, step_rows
 from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line
 
 _STYLES = {
@@ -71,14 +71,14 @@ def glyphs(encoding: str) -> Glyphs:
 def picture(view: RunView, now: datetime, width: int, height: int, signs: Glyphs) -> Group:
     """A run as it stands, in at most `height - 1` lines of `width` cells, from 12 lines of 40 cells up.
 
-    Where there is no room for everything, the scores give way first, then the notes, then steps.
+    Where there is no room for everything, the decisions give way first, then the scores, the notes, and steps.
     """
     above = [*_banner(view, width, most=1), *_head(view, now, width, signs)]
     foot = _foot(view, width, signs)
     room = height - 1 - len(above) - _AROUND_STEPS
-    below = next(
-        (part for part in ([*_scores(view, width, signs), *foot], foot) if room - len(part) >= _LEAST_STEPS), []
-    )
+    scores, decided = _scores(view, width, signs), _decided(view, width)
+    parts = ([*scores, *decided, *foot], [*scores, *foot], foot)
+    below = next((part for part in parts if room - len(part) >= _LEAST_STEPS), [])
     rows = max(1, min(room - len(below), _MOST_STEPS))
     return Group(*above, *_steps(view, now, width, rows, signs), *below)
 
@@ -128,7 +128,7 @@ def _head(view: RunView, now: datetime, width: int, signs: Glyphs) -> list[Text]
         "" if view.recording else clock(elapsed),
         _ttl(view),
         f"{view.tokens:,} tokens" if view.tokens and not view.recording else "",
-        counted(len(view.in_flight), "call") + " in flight" if view.in_flight else "",
+        counted(len(view.in_flight), "call") + " in flight" if view.in_flight and not view.recording else "",
     ]
     task = _fitted(Text(f"Aeon  {one_line(view.task, 400)}", "bold"), width)
     spinner = signs.spinner[int(elapsed.total_seconds() * 8) % len(signs.spinner)]
@@ -213,6 +213,11 @@ def _scores(view: RunView, width: int, signs: Glyphs) -> list[Text]:
         before = Text(f"  from {history}" if history else "", "dim")
         rows.append(row.append_text(before) if row.cell_len + before.cell_len <= width else _fitted(row, width))
     return rows
+
+
+def _decided(view: RunView, width: int) -> list[Text]:
+    """What became of the latest assessment and refinement, each on a line."""
+    return [_fitted(Text(line, "dim"), width) for line in decisions(view)]
 
 
 def _foot(view: RunView, width: int, signs: Glyphs) -> list[Text]:

@@ -78,6 +78,8 @@ class RunView:
     questions: int = 0
     advisories: list[str] = field(default_factory=list)
     note: str = ""
+    assessed: e.Assessed | None = None
+    refined: e.Refined | None = None
     finished: e.RunFinished | None = None
     recording: Provenance | None = None
     _planned: bool = False
@@ -104,8 +106,9 @@ class RunView:
                 self.ttl_allocated = self.ttl_remaining = depth.allocated_ttl
             case e.ProfileUpdated(transition=transition):
                 self.ttl_allocated = transition.ttl_after
-            case e.Assessed(assessment=assessment) if assessment.evaluated:
-                self.scores.append(assessment.scores)
+            case e.Assessed() as event:
+                self.assessed = event
+                self.scores += [event.assessment.scores] if event.assessment.evaluated else []
             case _:
                 self._noticed(recorded.event)
 
@@ -154,6 +157,7 @@ class RunView:
                 self._replan(event.plan)
             case e.Refined():
                 self.questions += len(event.refinement.questions)
+                self.refined = event
                 self._replan(event.plan)
             case e.StepStarted():
                 self.steps[event.step.step_id] = StepView(event.step, self.now)
