@@ -36,12 +36,18 @@ class Started(NamedTuple):
 
 
 class Connection:
-    """A server's life, from construction until `lost`. `after` is the one before, ended first."""
+    """A server's life, from construction until `lost`. `after` is the one before, ended first.
+
+    Those who make calls over it count them in `in_flight`, and set `forgotten` when the server does not know its
+    session any more: then no new call is made over it, and it ends with the last one.
+    """
 
     def __init__(self, server: McpServer, environ: Mapping[str, str], after: Connection | None = None) -> None:
         self._server = server
         self._environ = environ
         self._last_words = LastWords()
+        self.in_flight = 0
+        self.forgotten = False
         self._end = asyncio.Event()
         self._dropped = False
         self._scope: CancelScope | None = None

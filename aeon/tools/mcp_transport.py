@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,9 +12,17 @@ from aeon.tools.mcp_settings import McpServer
 from aeon.tools.mcp_stderr import LastWords
 
 if TYPE_CHECKING:
+    import httpx2
     from mcp.client import Transport
 
 _CONNECT_SECONDS = 30.0
+
+
+_SESSION_HEADER = "mcp-session-id"
+# What is said to a session that the server does not know: 404 by the specification, 400 by many servers. Either way
+# the message was turned away before anybody looked at what it asks for.
+_UNKNOWN_SESSION = (404, 400)
+_refusals: ContextVar[list[int] | None] = ContextVar("mcp_session_refusals", default=None)
 
 
 class MissingVariable(Exception):
@@ -53,10 +62,30 @@ async def _http(server: McpServer, environ: Mapping[str, str]) -> AsyncIterator[
     # Reading may take as long as a call may: who waits for an answer knows how long.
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
     async with (
-        httpx2.AsyncClient(headers=_headers(server, environ), timeout=timeout) as client,
+        httpx2.AsyncClient(
+            headers=_headers(server, environ), timeout=timeout, event_hooks={"response": [_note_refusal]}
+        ) as client,
         streamable_http_client(server.url or "", http_client=client) as streams,
     ):
         yield streams
+
+
+@contextmanager
+def refusals() -> Iterator[list[int]]:
+    """The status of each message, sent in this block, that was turned away because its session is not known."""
+    found: list[int] = []
+    token = _refusals.set(found)
+    try:
+        yield found
+    finally:
+        _refusals.reset(token)
+
+
+async def _note_refusal(response: httpx2.Response) -> None:
+    """The SDK sends in the context of who asks, so what is noted is that one's message and nobody else's."""
+    found = _refusals.get()
+    if found is not None and response.status_code in _UNKNOWN_SESSION and _SESSION_HEADER in response.request.headers:
+        found.append(response.status_code)
 
 
 def _headers(server: McpServer, environ: Mapping[str, str]) -> dict[str, str]:
