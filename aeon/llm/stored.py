@@ -20,6 +20,7 @@ STOP_POLL_SECONDS = 0.05
 ANSWER_ERRORS: dict[str, type[AnswerError]] = {
     error.__name__: error for error in (errors.Truncated, errors.Refused, errors.Filtered, errors.EmptyAnswer)
 }
+_SHAPING = ("seed", "extra_body", "repo_id", "filename", "revision")
 _RESPONSE = frozenset(f.name for f in fields(LLMResponse))
 
 
@@ -129,7 +130,7 @@ def shaping(provider: Any) -> dict[str, Any]:
 
     Raises StoreFailed for a scenario that cannot be read.
     """
-    found = {name: getattr(provider, name, None) for name in ("seed", "extra_body")}
+    found = {name: getattr(provider, name, None) for name in _SHAPING}
     scenario: Path | None = getattr(provider, "scenario", None)
     if scenario is not None:
         try:
@@ -140,8 +141,9 @@ def shaping(provider: Any) -> dict[str, Any]:
 
 
 def reusable(answer: dict[str, Any]) -> bool:
-    """Whether an answer may serve other runs: one that came to its end, with text in it."""
-    return "error" not in answer and answer.get("finish_reason") == "stop" and bool(str(answer.get("text", "")).strip())
+    """Whether an answer may serve other runs: one with text in it, neither cut off nor filtered."""
+    whole = "error" not in answer and answer.get("finish_reason", "stop") not in ("length", "content_filter")
+    return whole and bool(str(answer.get("text", "")).strip())
 
 
 def response(answer: dict[str, Any]) -> LLMResponse:

@@ -1,0 +1,182 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aeon.errors import StopRequested, StoreFailed, StoreMiss
+from aeon.llm.interface import CallSite, at_site
+from aeon.plan.models import FollowUpQuestion
+from aeon.store.models import Asked, CallPath, Entry
+from aeon.store.person import stored_ask
+from aeon.store.session import Session, open_session
+from aeon.store.settings import StoreSettings
+from aeon.store.source import open_source
+from aeon.store.sqlite import SqliteStore
+from aeon.tools.models import ToolResult
+from aeon.tools.registry import ToolRegistry
+from aeon.tools.settings import ToolSettings
+from aeon.tools.stored import StoredInvoker
+from tests.tools.builders import a_tool
+
+Opened = Callable[..., Session]
+
+
+class Counter:
+    """A tool's function that counts its calls."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, given: Any) -> Any:
+        self.calls += 1
+        return {"call": self.calls, "given": dict(given)}
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opened]:
+    made: list[Session] = []
+
+    def session(mode: str = "record", name: str = "a", **more: Any) -> Session:
+        settings = StoreSettings(mode=mode, path=tmp_path / ("a" if mode == "replay" else "shared.sqlite"))
+        made.append(open_session(settings, directory=tmp_path / name, **more))
+        return made[-1]
+
+    yield session
+    for one in made:
+        one.close()
+
+
+def invoked(session: Session, *tools: Any, name: str = "probe", given: Any = None, **more: Any) -> ToolResult:
+    approval = more.pop("approval", {})
+    invoker = StoredInvoker(ToolRegistry(tools), ToolSettings(approval=approval), session=session, **more)
+    with at_site(CallSite(pass_number=1, phase="EXECUTE", step_id="s1")):
+        return invoker.invoke(name, {} if given is None else given)
+
+
+def test_a_result_is_kept_whole_and_the_tool_not_called_again(opened: Opened) -> None:
+    count = Counter()
+    first = invoked(opened(), a_tool(count), given={"a": 1})
+    assert invoked(opened("replay"), a_tool(count), given={"a": 1}) == first
+    assert count.calls == 1
+    assert first.output == {"call": 1, "given": {"a": 1}}
+
+
+def test_a_resumed_run_does_not_call_again_and_counts_it(opened: Opened, tmp_path: Path) -> None:
+    count = Counter()
+    invoked(opened(), a_tool(count))
+    parent = open_source(tmp_path / "a")
+    session = opened(name="b", parent=parent)
+    invoked(session, a_tool(count))
+    assert (count.calls, session.saved.tool_calls, session.saved.model_calls) == (1, 1, 0)
+    parent.close()
+
+
+def test_a_cache_calls_tools_again(opened: Opened) -> None:
+    count = Counter()
+    for name in "ab":
+        invoked(opened("cache", name), a_tool(count))
+    assert count.calls == 2
+
+
+def test_a_pure_tool_is_called_whenever_it_is_needed_and_never_kept(opened: Opened, tmp_path: Path) -> None:
+    count = Counter()
+    invoked(opened(), a_tool(count, pure=True))
+    invoked(opened("replay"), a_tool(count, pure=True))
+    assert count.calls == 2
+    parent = open_source(tmp_path / "a")
+    assert list(parent.entries()) == []
+    parent.close()
+
+
+def test_a_replay_never_calls_a_tool_that_was_not_recorded(opened: Opened) -> None:
+    count = Counter()
+    opened()
+    with pytest.raises(StoreMiss, match="the call of tool 'probe' \\(pass 1, EXECUTE, step s1\\)"):
+        invoked(opened("replay"), a_tool(count))
+    assert count.calls == 0
+
+
+def test_equal_calls_of_one_step_keep_their_order(opened: Opened) -> None:
+    count = Counter()
+
+    def twice(session: Session) -> list[Any]:
+        return [invoked(session, a_tool(count)).output["call"] for _ in range(2)]
+
+    assert twice(opened()) == [1, 2]
+    assert twice(opened("replay")) == [1, 2]
+
+
+def test_errors_and_refusals_are_kept_too(opened: Opened) -> None:
+    def broken(_: Any) -> Any:
+        raise RuntimeError("no such place")
+
+    recording = opened()
+    failed = invoked(recording, a_tool(broken), given={"a": 1})
+    refused = invoked(recording, a_tool(), name="probe", approval={"probe": "ask"}, approve=lambda _: False)
+    unknown = invoked(recording, name="nothing")
+    assert (failed.error_kind, refused.error_kind, unknown.error_kind) == ("raised", "refused", "unknown")
+    replay = opened("replay")
+    assert invoked(replay, a_tool(), given={"a": 1}) == failed
+    assert invoked(replay, a_tool()) == refused
+    assert invoked(replay, a_tool(), name="nothing") == unknown
+
+
+def test_approval_is_not_asked_for_again(opened: Opened) -> None:
+    asked: list[Any] = []
+
+    def approve(request: Any) -> bool:
+        asked.append(request)
+        return True
+
+    for mode in ("record", "replay"):
+        result = invoked(opened(mode), a_tool(), approval={"*": "ask"}, approve=approve)
+        assert result.error is None
+    assert len(asked) == 1
+
+
+def test_a_question_cut_short_by_a_stop_is_no_refusal(opened: Opened, tmp_path: Path) -> None:
+    with pytest.raises(StopRequested, match="before tool 'probe' was approved"):
+        invoked(opened(), a_tool(), approval={"*": "ask"}, approve=lambda _: False, stop=lambda: True)
+    parent = open_source(tmp_path / "a")
+    assert list(parent.entries()) == []
+    parent.close()
+
+
+@pytest.mark.parametrize("given", [{"a": object()}, {1: {2}}, "no object", [1]])
+def test_arguments_that_json_does_not_have_are_refused_as_ever(opened: Opened, given: Any) -> None:
+    assert invoked(opened(), a_tool(), given=given).error_kind == "invalid_arguments"
+
+
+def test_a_kept_result_that_cannot_be_read_is_told(opened: Opened, tmp_path: Path) -> None:
+    path = CallPath(pass_number=1, phase="EXECUTE", call="probe", step_id="s1")
+    asked = Asked(kind="tool", path=path, request={"name": "probe", "arguments": {}})
+    store = SqliteStore(tmp_path / "a" / "store.sqlite")
+    store.put(Entry(asked=asked, answer={"nonsense": 1}, time="now"))
+    store.close()
+    with pytest.raises(StoreFailed, match="a tool's result in the store cannot be read"):
+        invoked(opened("replay"), a_tool())
+
+
+def question(text: str = "How many?") -> FollowUpQuestion:
+    return FollowUpQuestion(question=text, assumption="three")
+
+
+@pytest.mark.parametrize("said", ["four", None])
+def test_what_a_person_answered_or_left_open_is_not_asked_again(opened: Opened, said: str | None) -> None:
+    asked: list[FollowUpQuestion] = []
+
+    def ask(put: FollowUpQuestion) -> str | None:
+        asked.append(put)
+        return said
+
+    assert [stored_ask(ask, opened(mode))(question()) for mode in ("record", "replay")] == [said, said]
+    assert asked == [question()]
+    with pytest.raises(StoreMiss):
+        stored_ask(ask, opened("replay"))(question("How few?"))
+
+
+def test_a_person_who_is_interrupted_has_not_answered(opened: Opened) -> None:
+    assert stored_ask(lambda _: None, opened(), lambda: True)(question()) is None
+    with pytest.raises(StoreMiss):
+        stored_ask(lambda _: "four", opened("replay"))(question())
