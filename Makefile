@@ -1,3 +1,4 @@
+# make demo             a recorded run of four passes, at readable speed; no key, no model
 # make run task="..."   the main job: environment, installation and run (args="key=value ..." for overrides)
 # make test             the same for the tests (args="-k name" for pytest)
 # make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
@@ -7,7 +8,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test test-local lint clean
+.PHONY: help demo run test test-local lint clean
 # Else make expands the task's text once more, when it hands its variables to the shell.
 unexport task
 
@@ -18,6 +19,12 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 
 help:
 	@sed -n 's/^# \{0,1\}//p;/^$$/q' Makefile
+
+# By call and order, so that a prompt that was edited since the recording does not end it.
+demo: $(VENV)/installed
+	@$(BIN)/python -m aeon store.mode=replay store.path=examples/cassettes/web-architecture.aeon \
+		store.match=order store.pace_seconds=2 $(args)
+	@echo 'This was a recording. A run of your own: make run task="..."' >&2
 
 # The text travels through the environment and standard input, so that no shell and no make reads anything into it. Only blanks
 # at its very beginning are lost: make strips them from what its command line sets. `task="  x" make run` and

@@ -223,7 +223,7 @@ def _shared(answers: Iterable[Entry]) -> dict[str, tuple[str, Any]]:
     found: dict[str, tuple[str, Any]] = {}
     times: Counter[str] = Counter()
     for entry in answers:
-        for place, value in _parts(entry.asked.request):
+        for place, value in _parts(_ordered(entry.asked.request)):
             text = json.dumps(value)
             if len(text) >= _SHARED_FROM:
                 times[text] += 1

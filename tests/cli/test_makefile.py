@@ -67,6 +67,17 @@ def test_without_a_target_make_says_what_there_is(workshop: Path) -> None:
     assert "make test" in ended.stdout
 
 
+def test_the_demo_is_a_replay_of_a_recording_that_is_shipped(workshop: Path) -> None:
+    ended = make(workshop, "demo", "args=progress=plain")
+    assert ended.returncode == 0
+    words = (workshop / "arguments").read_text(encoding="utf-8").split()
+    assert words[:3] == ["-m", "aeon", "store.mode=replay"]
+    assert "progress=plain" in words
+    (path,) = (word.partition("=")[2] for word in words if word.startswith("store.path="))
+    assert (ROOT / path).is_file()
+    assert "make run" in ended.stderr
+
+
 def test_a_run_without_a_task_says_how_to_give_one(workshop: Path) -> None:
     ended = make(workshop, "run")
     assert ended.returncode != 0

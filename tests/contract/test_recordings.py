@@ -1,26 +1,79 @@
-"""What was really answered to the prompts is still accepted by the schemas."""
+"""What was really answered to the prompts is still accepted by the schemas, and still makes the same runs."""
 
 from __future__ import annotations
 
-import json
+import time
 from pathlib import Path
 
 import pytest
 
+from aeon.errors import AnswerError
 from aeon.llm.extract import extract_json
 from aeon.llm.schemas import packaged_schemas
+from aeon.llm.stored import response
+from aeon.origin import parse
+from aeon.store.cassette import decoded, encoded, open_cassette, read
 
-RECORDINGS = sorted((Path(__file__).parents[2] / "examples" / "recordings").glob("*.jsonl"))
+CASSETTES = sorted((Path(__file__).parents[2] / "examples" / "cassettes").glob("*.aeon"))
 
-
-@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: path.stem)
-def test_every_recorded_answer_is_valid_by_todays_schema(recording: Path):
-    lines = [json.loads(line) for line in recording.read_text(encoding="utf-8").splitlines()]
-    assert lines[0]["call"] == "task_profile"
-    for number, line in enumerate(lines, start=1):
-        errors = list(packaged_schemas().local(line["call"]).iter_errors(extract_json(line["answer"])))
-        assert errors == [], f"answer {number} ({line['call']}): {errors[0].message}"
+recordings = pytest.mark.parametrize("recording", CASSETTES, ids=lambda path: path.stem)
 
 
-def test_there_are_recordings():
-    assert {path.stem for path in RECORDINGS} == {"rest-api", "sum", "web-architecture"}
+def test_there_are_recordings() -> None:
+    assert {path.stem for path in CASSETTES} == {"rest-api", "sum", "web-architecture"}
+
+
+@recordings
+def test_every_recorded_answer_is_valid_by_todays_schema(recording: Path) -> None:
+    answers = read(recording).answers
+    assert answers[0].asked.path.call == "task_profile"
+    for number, entry in enumerate(answers, start=1):
+        call = entry.asked.path.call
+        errors = list(packaged_schemas().local(call).iter_errors(extract_json(entry.answer["text"])))
+        assert errors == [], f"answer {number} ({call}): {errors[0].message}"
+
+
+@recordings
+def test_a_recording_says_by_what_it_was_answered_and_what_is_not_known(recording: Path) -> None:
+    told = read(recording).provenance
+    assert (told.answered_by, told.usage, told.synthetic) == (
+        "hand, by a careful reader of each prompt (no model)",
+        "estimated",
+        False,
+    )
+    assert (told.first, told.last) == ("2026-11-21", "2026-11-21")
+    assert "estimated" in told.note
+
+
+@recordings
+def test_a_recording_holds_all_that_a_replay_starts_with_and_nothing_of_the_machine(recording: Path) -> None:
+    cassette = read(recording)
+    origin = parse(cassette.origin, str(recording))
+    assert origin.task
+    assert origin.overrides is not None
+    assert (origin.working_directory, origin.provider.base_url) == (".", None)
+    head = recording.read_text(encoding="utf-8").partition("\nshared:\n")[0]
+    assert [place for place in ("127.0.0.1", "localhost", "/home", "/root", "/tmp") if place in head] == []
+
+
+@recordings
+def test_a_recording_is_as_it_would_be_written_today(recording: Path) -> None:
+    text = recording.read_text(encoding="utf-8")
+    assert encoded(decoded(text)) == text
+
+
+@recordings
+def test_every_answer_of_a_recording_is_a_models_response(recording: Path) -> None:
+    for entry in read(recording).answers:
+        try:
+            assert response(entry.answer).text
+        except AnswerError:
+            pytest.fail("an error was recorded")
+
+
+def test_the_largest_recording_is_opened_in_no_time() -> None:
+    largest = max(CASSETTES, key=lambda path: path.stat().st_size)
+    open_cassette(largest).close()
+    began = time.process_time()
+    open_cassette(largest).close()
+    assert time.process_time() - began < 0.5
