@@ -75,12 +75,14 @@ class ProviderReport(Value):
     """Who answered: the provider's kind, its address if it has one, and the models that answered, by role.
 
     `endpoints` says how many requests each of the provider's endpoints answered: its own, and those of its fallbacks.
+    `findings` is what the process had found out, by the end of the run, of what its servers do not do as they should.
     """
 
     kind: str
     base_url: str | None = None
     models: dict[str, list[str]] = Field(default_factory=dict)
     endpoints: dict[str, int] = Field(default_factory=dict)
+    findings: tuple[str, ...] = ()
 
 
 class Hashes(Value):

@@ -17,6 +17,7 @@ from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.state import Outcome, RunState
 from aeon.lineage import Parent, Work
+from aeon.llm import findings
 from aeon.llm.prices import price_book
 from aeon.memory.build import build as build_memory
 from aeon.memory.build import close as close_memory
@@ -89,6 +90,8 @@ class Run:
             kind = self._shared.settings.provider.kind
             stream.emit(RunStarted(run_id=self._run_id, task=self._work.task, provider=kind, synthetic=synthetic))
             outcome = kernel.run(self._work.task, self._work.context, self._run_id)
+        for finding in findings.untold(self._shared.adapter):
+            self._warn(finding)
         result = self._result(outcome, session, synthetic, started, perf_counter() - began)
         if self._directory is not None:
             artefacts.write(result, self._directory)
@@ -166,6 +169,7 @@ class Run:
                 base_url=getattr(settings.provider, "base_url", None),
                 models=self._ledger.models(),
                 endpoints=self._ledger.endpoints(),
+                findings=findings.findings(self._shared.adapter),
             ),
             hashes=self._hashes(),
             configuration=settings.model_dump(mode="json", exclude=_NOT_SHOWN),

@@ -110,3 +110,29 @@ def test_a_form_that_is_set_and_refused_is_an_error_and_no_other_is_tried(serve:
     assert result.error is not None
     assert result.error.type == "RequestRefused"
     assert set(server.forms_asked) == {"json_schema"}
+
+
+def test_what_was_found_out_is_in_every_result_and_said_in_the_first_run(serve: Any) -> None:
+    server = serve(forms={"json_object"}, refuses={"reasoning_effort": not_taken("reasoning_effort")})
+    said: list[list[str]] = [[], []]
+    results = [run(server, warn=said[number].append) for number in (0, 1)]
+    expected = (
+        "openai, model scripted: does not take json_schema: json_object, and the schema in the prompt, from now on",
+        "openai, model scripted: takes no reasoning_effort: it is left out from now on",
+    )
+    assert [result.provider.findings for result in results] == [expected, expected]
+    assert said == [list(expected), []]
+
+
+def test_a_run_without_usage_says_so_and_counts_nothing(serve: Any) -> None:
+    result = run(serve(shape=servers.unmetered))
+    assert result.usage.total.total_tokens == 0
+    assert result.usage.unreported == ("scripted-1",)
+
+
+def test_servers_for_roles_are_found_out_model_by_model_even_side_by_side(serve: Any) -> None:
+    server = serve(forms={"text"})
+    result = run(server, "roles.worker.model=another", "execution.max_parallel=4")
+    assert result.converged
+    assert sorted(server.names) == sorted(USUAL)
+    assert len(server.bodies) == len(USUAL) + 2 + 2
