@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from aeon import errors
-from aeon.errors import AnswerError, ProviderError, StopRequested, StoreFailed
+from aeon.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Parameters, Usage
 from aeon.store.models import Asked, CallPath
+from aeon.store.lookup import Reach
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
 
 STOP_POLL_SECONDS = 0.05
-ANSWER_ERRORS: dict[str, type[AnswerError]] = {
-    error.__name__: error for error in (errors.Truncated, errors.Refused, errors.Filtered, errors.EmptyAnswer)
+_ERRORS: dict[str, type[LLMError]] = {
+    name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LLMError)
 }
-_SHAPING = ("seed", "extra_body", "repo_id", "filename", "revision")
+_SHAPING = ("seed", "extra_body", "repo_id", "filename", "revision", "schema_in_prompt")
 _RESPONSE = frozenset(f.name for f in fields(LLMResponse))
 
 
@@ -28,7 +29,8 @@ class Stored:
     """Answers from a run's session what it has, and keeps there what the inner adapter answers.
 
     `provider` are the settings that requests are resolved over: what shapes an answer is part of what was asked.
-    Answers that are none (cut off, refused, filtered, empty) were paid for and are kept too. `sample` tells apart
+    Answers that are none (cut off, refused, filtered, empty) were paid for and are kept too; failures of the provider,
+    for a replay alone. `sample` tells apart
     several answers to equal requests. A replayed answer takes `pace_seconds`, unless `stop` says that the run is asked
     to stop. Raises what the inner adapter raises, StoreMiss, StoreFailed, and StopRequested during a pace.
     """
@@ -49,16 +51,16 @@ class Stored:
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
-        raised: list[AnswerError] = []
+        raised: list[LLMError] = []
 
         def ask() -> dict[str, Any]:
             try:
                 return asdict(self._inner.complete(request))
-            except AnswerError as error:
+            except LLMError as error:
                 raised.append(error)
                 return _of_error(error)
 
-        answer = self._session.answer(self._asked(request), ask, reusable=reusable)
+        answer = self._session.answer(self._asked(request), ask, reach=reach)
         if raised:
             raise raised[0]
         if self._session.replays:
@@ -140,14 +142,19 @@ def shaping(provider: Any) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, {})}
 
 
-def reusable(answer: dict[str, Any]) -> bool:
-    """Whether an answer may serve other runs: one with text in it, neither cut off nor filtered."""
-    whole = "error" not in answer and answer.get("finish_reason", "stop") not in ("length", "content_filter")
-    return whole and bool(str(answer.get("text", "")).strip())
+def reach(answer: dict[str, Any]) -> Reach:
+    """Whom an answer may be given to: one with text, neither cut off nor filtered, to whoever asks the same.
+
+    An answer that is none, to its own run; that nobody answered, to a replay.
+    """
+    if "error" in answer:
+        return "here" if issubclass(_ERRORS.get(answer["error"], LLMError), AnswerError) else "replay"
+    whole = answer.get("finish_reason", "stop") not in ("length", "content_filter")
+    return "anywhere" if whole and str(answer.get("text", "")).strip() else "here"
 
 
 def response(answer: dict[str, Any]) -> LLMResponse:
-    """A kept answer as the adapter gave it. Raises the AnswerError that was kept; StoreFailed for what is neither."""
+    """A kept answer as the adapter gave it. Raises the LLMError that was kept; StoreFailed for what is neither."""
     try:
         if "error" in answer:
             raise _error(answer)
@@ -157,16 +164,19 @@ def response(answer: dict[str, Any]) -> LLMResponse:
         raise StoreFailed(f"an answer in the store cannot be read: {error}") from error
 
 
-def _of_error(error: AnswerError) -> dict[str, Any]:
-    return {
+def _of_error(error: LLMError) -> dict[str, Any]:
+    kept = {
         "error": type(error).__name__,
         "message": error.message,
         "hint": error.hint,
         "usage": asdict(error.usage),
-        "model": error.model,
     }
+    if isinstance(error, ProviderError):
+        return {**kept, "status": error.status, "retry_after": error.retry_after}
+    return {**kept, "model": getattr(error, "model", "")}
 
 
-def _error(answer: dict[str, Any]) -> AnswerError:
-    made = ANSWER_ERRORS.get(answer["error"], AnswerError)
-    return made(answer["message"], hint=answer["hint"], usage=Usage(**answer["usage"]), model=answer["model"])
+def _error(answer: dict[str, Any]) -> LLMError:
+    made = _ERRORS[answer["error"]]
+    more = {name: answer[name] for name in ("status", "retry_after", "model") if name in answer}
+    return made(answer["message"], hint=answer["hint"], usage=Usage(**answer["usage"]), **more)

@@ -1,7 +1,7 @@
 """JSON Schemas as grammars (GBNF) that the local model's decoding is held to.
 
 llama-cpp-python has the converter. What it reads wrongly is put into a form that it reads rightly, and what a grammar
-cannot hold (ranges, patterns, long bounds) is left out: every answer is validated afterwards all the same.
+cannot hold (most ranges, patterns, long bounds) is left out: every answer is validated afterwards all the same.
 """
 
 from __future__ import annotations
@@ -19,6 +19,13 @@ LONGEST_TEXT, LONGEST_LIST = 256, 64
 _ANNOTATIONS = frozenset({"description", "title", "default", "examples", "$comment", "$schema", "$id", "pattern"})
 _DEFINITIONS = frozenset({"$defs", "definitions"})
 _BOUNDS = {"minLength": LONGEST_TEXT, "maxLength": LONGEST_TEXT, "minItems": LONGEST_LIST, "maxItems": LONGEST_LIST}
+# Ranges by type, minimum and maximum: the ones that Aeon's own schemas have. Scores out of range are a small model's
+# commonest mistake.
+_NUMBERS: dict[tuple[Any, Any, Any], str] = {
+    ("number", 0, 1): '"0" ("." [0-9]{1,6})? | "1" ("." "0"{1,6})?',
+    ("integer", 0, None): '"0" | [1-9] [0-9]{0,8}',
+    ("integer", 1, None): "[1-9] [0-9]{0,8}",
+}
 _ANY = ("object", "array", "string", "number", "boolean", "null")
 # The converter's own rule lets control characters through, which no JSON text may hold, and what is no character.
 _CHARACTER = r'char ::= [^"\\\x7F\x00-\x1F\uD800-\uDFFF\U00110000-\U003FFFFF] | "\\" (["\\/bfnrt] | "u" [0-9a-fA-F]{4})'
@@ -48,11 +55,17 @@ def expressible(schema: Mapping[str, Any]) -> dict[str, Any]:
     return _part(document, document, ())
 
 
-def _converted(schema: Mapping[str, Any]) -> str:
-    from llama_cpp.llama_grammar import SchemaConverter
+def _converted(schema: dict[str, Any]) -> str:
+    from llama_cpp.llama_grammar import RESERVED_NAMES, SchemaConverter
 
     class Converter(SchemaConverter):  # type: ignore[misc] # untyped where the extra is not installed
-        """With literals escaped whole, and values as JSON writes them."""
+        """With literals escaped whole, values as JSON writes them, and the ranges of `_NUMBERS`."""
+
+        def visit(self, schema: dict[str, Any], name: str) -> str:
+            rule = _NUMBERS.get((schema.get("type"), schema.get("minimum"), schema.get("maximum")))
+            if rule is None:
+                return str(super().visit(schema, name))
+            return str(self._add_rule(f"{name}-" if name in RESERVED_NAMES else name or "root", f"({rule}) space"))
 
         def _format_literal(self, literal: str) -> str:
             return '"' + literal.replace("\\", "\\\\").replace('"', '\\"') + '"'

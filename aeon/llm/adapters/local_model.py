@@ -142,7 +142,19 @@ class LocalModel:
         return self._grammars[key]
 
 
+def _import() -> None:
+    """Import llama-cpp-python, which loads what was compiled. Raises ProviderError."""
+    try:
+        import llama_cpp  # noqa: F401
+    except (ImportError, OSError, RuntimeError) as error:
+        raise ProviderError(
+            f"llama-cpp-python cannot be imported: {error}",
+            hint="Install it anew: pip install --force-reinstall --no-cache-dir llama-cpp-python",
+        ) from error
+
+
 def _loaded(loading: Loading) -> Llama:
+    _import()
     from jinja2 import TemplateError
     from llama_cpp import Llama
 

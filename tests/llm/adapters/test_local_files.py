@@ -1,15 +1,17 @@
 """What is wrong with a local provider's settings is said before a model is loaded, with the extra or without it."""
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aeon.errors import ConfigError
+from aeon.errors import ConfigError, ProviderError
 from aeon.llm import stack
 from aeon.llm.adapters import local_files
 from aeon.llm.settings import LocalProvider, Price
+from tests.support.requests import request
 
 
 def settings(**given: Any) -> LocalProvider:
@@ -98,3 +100,14 @@ def test_the_name_is_the_files_unless_it_is_given() -> None:
 def test_it_costs_nothing_unless_a_price_is_given() -> None:
     assert settings(model_path="m.gguf", prices={}).prices == {"m": Price(input=0, output=0)}
     assert settings(model_path="m.gguf", prices={"m": {"input": 1, "output": 2}}).prices["m"].output == 2
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_library_that_is_there_and_broken_is_said_with_the_first_call(
+    model_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "llama_cpp", None)
+    adapter = stack.process_stack(settings(model_path=model_file), {})
+    with pytest.raises(ProviderError, match="llama-cpp-python cannot be imported") as raised:
+        adapter.complete(request())
+    assert "pip install" in raised.value.hint

@@ -118,6 +118,24 @@ def test_no_grammar_lets_a_control_character_into_a_string() -> None:
         assert r'[^"\\] |' not in grammar
 
 
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"type": "number", "minimum": 0, "maximum": 1},
+        {"type": "integer", "minimum": 0},
+        {"type": "integer", "minimum": 1},
+    ],
+)
+def test_the_ranges_of_aeons_own_schemas_are_held(local: MakeAdapter, numbers: dict[str, Any]) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"numbers": {"type": "array", "items": numbers, "minItems": 20, "maxItems": 20}},
+        "required": ["numbers"],
+        "additionalProperties": False,
+    }
+    Draft202012Validator(schema).validate(json.loads(local().complete(request(schema=schema)).text))
+
+
 def test_long_bounds_and_patterns_are_left_to_validation() -> None:
     schema = {
         "type": "object",
