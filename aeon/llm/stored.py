@@ -12,8 +12,8 @@ from typing import Any
 from aeon import errors
 from aeon.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Parameters, Usage
-from aeon.store.models import Asked, CallPath
 from aeon.store.lookup import Reach
+from aeon.store.models import Asked, CallPath
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
 

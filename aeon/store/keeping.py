@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from aeon.errors import StoreFailed
 from aeon.store.interface import AnswerStore
-from aeon.store.lookup import Reusable
+from aeon.store.lookup import Judge
 from aeon.store.models import Entry
 
 
@@ -23,9 +23,9 @@ class Keeper:
         self._lock = threading.Lock()
         self._warned = False
 
-    def keep(self, entry: Entry, reusable: Reusable) -> None:
+    def keep(self, entry: Entry, reach: Judge) -> None:
         """Keep an answer. Never raises."""
-        if self.shared and not (entry.asked.kind == "model" and reusable(entry.answer)):
+        if self.shared and not (entry.asked.kind == "model" and reach(entry.answer) == "anywhere"):
             return
         try:
             self._store.put(entry)

@@ -5,37 +5,42 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from aeon.errors import StoreFailed
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Asked, CallPath, Entry
 
-Reusable = Callable[[dict[str, Any]], bool]
+Reach = Literal["anywhere", "here", "replay"]
+"""Whom an answer may be given to: whoever asks the same; its own place, when the run is resumed or replayed; or only a
+replay, since what failed then may succeed now."""
+Judge = Callable[[dict[str, Any]], Reach]
 Place = tuple[object, ...]
 
 
 class Lookup(Protocol):
     """A way to find the answer to a request; thread-safe."""
 
-    def find(self, asked: Asked, reusable: Reusable) -> Entry | None:
+    def find(self, asked: Asked, reach: Judge) -> Entry | None:
         """The kept answer; None when there is none. Raises StoreFailed."""
         ...
 
 
 class ByKey:
-    """The answer to exactly this request from exactly this place."""
+    """The answer to exactly this request from exactly this place; in a `replay` whatever it was."""
 
-    def __init__(self, source: AnswerSource) -> None:
-        self._source = source
+    def __init__(self, source: AnswerSource, *, replay: bool = False) -> None:
+        self._source, self._replay = source, replay
 
-    def find(self, asked: Asked, reusable: Reusable) -> Entry | None:  # noqa: ARG002
+    def find(self, asked: Asked, reach: Judge) -> Entry | None:
         """The kept answer; None when there is none. Raises StoreFailed."""
-        return self._source.get(asked.key)
+        entry = self._source.get(asked.key)
+        passed_over = entry is not None and not self._replay and reach(entry.answer) == "replay"
+        return None if passed_over else entry
 
 
 class Shared:
-    """A model's reusable answer to the same request, from the same place if there is one, else from any.
+    """A model's answer to the same request, if anybody may have it: from the same place where there is one, else any.
 
     A store that cannot be read has no answer: `warn` is told so, once, and the model is called.
     """
@@ -45,12 +50,12 @@ class Shared:
         self._lock = threading.Lock()
         self._failed = False
 
-    def find(self, asked: Asked, reusable: Reusable) -> Entry | None:
+    def find(self, asked: Asked, reach: Judge) -> Entry | None:
         """The kept answer; None when there is none."""
         if asked.kind != "model" or self._failed:
             return None
         try:
-            return self._usable(asked, reusable)
+            return self._usable(asked, reach)
         except StoreFailed as error:
             with self._lock:
                 first, self._failed = not self._failed, True
@@ -58,10 +63,10 @@ class Shared:
                 self._warn(f"{error.message}; nothing more is answered from this store, the run goes on")
             return None
 
-    def _usable(self, asked: Asked, reusable: Reusable) -> Entry | None:
+    def _usable(self, asked: Asked, reach: Judge) -> Entry | None:
         for find, name in ((self._source.get, asked.key), (self._source.by_content, asked.content)):
             entry = find(name)
-            if entry is not None and reusable(entry.answer):
+            if entry is not None and reach(entry.answer) == "anywhere":
                 return entry
         return None
 
@@ -91,7 +96,7 @@ class InOrder:
         with self._lock:
             return self._differing
 
-    def find(self, asked: Asked, reusable: Reusable) -> Entry | None:  # noqa: ARG002
+    def find(self, asked: Asked, reach: Judge) -> Entry | None:  # noqa: ARG002
         """The kept answer; None when there are no more."""
         with self._lock:
             same = [self._by_key[asked.key]] if asked.key in self._by_key else []

@@ -25,7 +25,7 @@ from aeon.errors import StoreFailed
 from aeon.llm.interface import Usage
 from aeon.store.interface import AnswerSource
 from aeon.store.keeping import Keeper
-from aeon.store.lookup import ByKey, InOrder, Lookup, Reusable, Shared
+from aeon.store.lookup import ByKey, InOrder, Judge, Lookup, Shared
 from aeon.store.miss import miss
 from aeon.store.models import Asked, Entry
 from aeon.store.settings import StoreSettings
@@ -109,20 +109,20 @@ class Session:
         """How many requests of a replay by order were not those that had been recorded (`store.match=order`)."""
         return sum(lookup.differing for lookup in self._lookups if isinstance(lookup, InOrder))
 
-    def answer(self, asked: Asked, ask: Callable[[], Answer], *, reusable: Reusable = lambda _: True) -> Answer:
+    def answer(self, asked: Asked, ask: Callable[[], Answer], *, reach: Judge = lambda _: "anywhere") -> Answer:
         """The kept answer to a request, or the one that `ask` gives, kept before this returns.
 
-        Equal requests from one place are told apart by their number (`occurrence`), which is given here. `reusable`
-        says of a model's answer whether it may be given in another place and to other runs. Raises StoreMiss in a
+        Equal requests from one place are told apart by their number (`occurrence`), which is given here. `reach`
+        says whom an answer may be given to. Raises StoreMiss in a
         replay, StoreFailed when a parent or a recording cannot be read, and what `ask` raises, of which nothing is
         kept.
         """
         if not self._lookups and not self._keepers:
             return ask()
         asked = self._numbered(asked)
-        found = self._found(asked, reusable)
+        found = self._found(asked, reach)
         if found is not None:
-            self._keep(found.entry, reusable, of=found.of)
+            self._keep(found.entry, reach, of=found.of)
             with self._lock:
                 self._saved = self._saved.with_answer(asked.kind, found.entry.answer)
             return found.entry.answer
@@ -130,7 +130,7 @@ class Session:
             raise miss(asked, self._recording)
         answer = ask()
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._keep(Entry(asked=asked, answer=answer, time=time), reusable)
+        self._keep(Entry(asked=asked, answer=answer, time=time), reach)
         return answer
 
     def close(self) -> None:
@@ -147,18 +147,18 @@ class Session:
         path = asked.path.model_copy(update={"occurrence": occurrence})
         return Asked(kind=asked.kind, path=path, request=asked.request)
 
-    def _found(self, asked: Asked, reusable: Reusable) -> _Found | None:
+    def _found(self, asked: Asked, reach: Judge) -> _Found | None:
         for lookup in self._lookups:
-            entry = lookup.find(asked, reusable)
+            entry = lookup.find(asked, reach)
             if entry is not None:
                 return _Found(Entry(asked=asked, answer=entry.answer, time=entry.time), lookup)
         return None
 
-    def _keep(self, entry: Entry, reusable: Reusable, of: Lookup | None = None) -> None:
+    def _keep(self, entry: Entry, reach: Judge, of: Lookup | None = None) -> None:
         for keeper in self._keepers:
             # What the shared store has answered is in it.
             if not (keeper.shared and isinstance(of, Shared)):
-                keeper.keep(entry, reusable)
+                keeper.keep(entry, reach)
 
 
 def open_session(
@@ -182,7 +182,7 @@ def open_session(
                 "a replay needs a recording", hint="Give store.path=... with a run, a store or a cassette."
             )
         source = open_source(settings.path)
-        found = InOrder(source) if settings.match == "order" else ByKey(source)
+        found = InOrder(source) if settings.match == "order" else ByKey(source, replay=True)
         return Session([*inherited, found], recording=source, opened=[source])
     if settings.mode == "record":
         own = _own_path(settings, directory)

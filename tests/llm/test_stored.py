@@ -12,6 +12,7 @@ from aeon.errors import (
     AnswerError,
     EmptyAnswer,
     Filtered,
+    ProviderError,
     Refused,
     ServerFailed,
     StopRequested,
@@ -24,7 +25,7 @@ from aeon.llm import stored
 from aeon.llm.interface import CallSite, LLMRequest, LLMResponse, Message, Parameters, Usage
 from aeon.llm.settings import LocalProvider, OpenAIProvider, RetrySettings, SimulatedProvider
 from aeon.llm.stack import run_stack
-from aeon.llm.stored import Absent, Stored, reusable, shaping
+from aeon.llm.stored import Absent, Stored, reach, shaping
 from aeon.store.models import Entry
 from aeon.store.session import Session, open_session
 from aeon.store.settings import StoreSettings
@@ -173,10 +174,27 @@ def test_an_answer_that_is_none_was_paid_for_and_is_raised_again(sessions: Any, 
     assert vars(again.value) == vars(error)
 
 
-def test_a_failure_of_the_provider_is_not_kept(sessions: Any, tmp_path: Path) -> None:
-    with pytest.raises(ServerFailed):
-        Stored(Model(ServerFailed("down")), sessions(), PROVIDER).complete(REQUEST)
-    assert kept(tmp_path / "a") == []
+def provider_errors(kind: type[ProviderError] = ProviderError) -> list[type[ProviderError]]:
+    return [kind, *(found for below in kind.__subclasses__() for found in provider_errors(below))]
+
+
+@pytest.mark.parametrize("kind", provider_errors())
+def test_a_failure_of_the_provider_is_given_to_a_replay_and_to_nobody_else(
+    sessions: Any, tmp_path: Path, kind: type[ProviderError]
+) -> None:
+    error = kind("down", status=503, retry_after=2.5, hint="wait", usage=Usage(3, requests=2))
+    with pytest.raises(kind) as first:
+        Stored(Model(error), sessions(), PROVIDER).complete(REQUEST)
+    assert first.value is error
+    with pytest.raises(kind) as again:
+        Stored(Absent("x"), sessions("replay"), PROVIDER).complete(REQUEST)
+    assert vars(again.value) == vars(error)
+    parent = open_source(tmp_path / "a")
+    resumed = open_session(StoreSettings(), directory=tmp_path / "b", parent=parent)
+    assert Stored(Model(), resumed, PROVIDER).complete(REQUEST) == RESPONSE
+    assert resumed.saved.total == 0
+    resumed.close()
+    parent.close()
 
 
 @pytest.mark.parametrize(
@@ -253,7 +271,7 @@ def test_an_answer_that_cannot_be_read_is_told(answer: dict[str, Any]) -> None:
 
 def test_what_a_newer_aeon_adds_to_an_answer_is_passed_over() -> None:
     assert stored.response({"text": "t", "usage": {}, "mood": "good"}) == LLMResponse("t")
-    assert reusable({"text": "t", "finish_reason": "stop"})
+    assert reach({"text": "t", "finish_reason": "stop"}) == "anywhere"
 
 
 def test_in_the_stack_the_store_is_within_the_limits_and_outside_of_retries(sessions: Any) -> None:

@@ -92,6 +92,21 @@ def test_what_fails_is_not_kept(tmp_path: Path, opened: Opened) -> None:
     assert kept(tmp_path) == []
 
 
+def test_what_reaches_a_replay_alone_is_asked_again_by_a_resumed_run(tmp_path: Path, opened: Opened) -> None:
+    model = Model("failed", "whole")
+
+    def of_its_moment(answer: dict[str, Any]) -> Any:
+        return "replay" if answer["text"] == "failed" else "anywhere"
+
+    opened("record", tmp_path / "a").answer(asked(), model, reach=of_its_moment)
+    replayed = opened("replay", path=tmp_path / "a").answer(asked(), never, reach=of_its_moment)
+    parent = open_source(tmp_path / "a")
+    resumed = opened("record", tmp_path / "b", parent=parent).answer(asked(), model, reach=of_its_moment)
+    assert (replayed["text"], resumed["text"]) == ("failed", "whole")
+    assert texts(tmp_path / "b") == ["whole"]
+    parent.close()
+
+
 def test_off_keeps_nothing_and_asks_every_time(tmp_path: Path, opened: Opened) -> None:
     session, model = opened("off", tmp_path), Model()
     for _ in range(2):
@@ -200,14 +215,14 @@ def test_a_cache_asks_tools_and_people_again_but_a_resumed_run_does_not(
     parent.close()
 
 
-def test_a_cache_neither_gives_nor_keeps_what_is_not_reusable(tmp_path: Path, opened: Opened) -> None:
+def test_a_cache_neither_gives_nor_keeps_what_is_of_one_run_alone(tmp_path: Path, opened: Opened) -> None:
     shared, model = tmp_path / "shared.sqlite", Model("cut off", "whole")
 
-    def whole(answer: dict[str, Any]) -> bool:
-        return bool(answer["text"] == "whole")
+    def whole(answer: dict[str, Any]) -> Any:
+        return "anywhere" if answer["text"] == "whole" else "here"
 
     for directory in ("a", "b", "c"):
-        opened("cache", tmp_path / directory, path=shared).answer(asked(), model, reusable=whole)
+        opened("cache", tmp_path / directory, path=shared).answer(asked(), model, reach=whole)
     assert model.asked == 2
     assert [texts(tmp_path / name) for name in ("a", "b", "c")] == [["cut off"], ["whole"], ["whole"]]
     assert texts(shared) == ["whole"]
