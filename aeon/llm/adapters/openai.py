@@ -131,7 +131,8 @@ class OpenAIAdapter:
         async def attempt(dialect: Dialect) -> Outcome:
             return await self._attempt(wire, dialect)
 
-        return await negotiate(wire, known, self._settings.structured_output, attempt)
+        with self._connect().under_way():
+            return await negotiate(wire, known, self._settings.structured_output, attempt)
 
     def _answer(self, agreed: Agreed, request: LLMRequest, known: Capabilities) -> LLMResponse:
         """The response, after a look at whether the server holds to the schema; or the failure, raised."""
@@ -165,11 +166,10 @@ class OpenAIAdapter:
     async def _send(self, body: dict[str, Any]) -> bytes:
         """One attempt."""
         connection = self._connect()
-        with connection.under_way():
-            async with connection.slots, asyncio.timeout(self._settings.timeout_seconds):
-                completions = connection.client.chat.completions.with_raw_response
-                response = await completions.create(**body, extra_headers=self._authorization())
-                return bytes(response.content)
+        async with connection.slots, asyncio.timeout(self._settings.timeout_seconds):
+            completions = connection.client.chat.completions.with_raw_response
+            response = await completions.create(**body, extra_headers=self._authorization())
+            return bytes(response.content)
 
     def _authorization(self) -> dict[str, Any] | None:
         """The SDK insists on a key, and would take OPENAI_API_KEY's for a server that was to get none: leave it out."""

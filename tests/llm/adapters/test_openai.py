@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -151,6 +152,23 @@ def test_closing_ends_a_call_under_way(openai_server: OpenAIServer, connect: Con
         with pytest.raises(ProviderError, match="closed while a plan call was under way"):
             call.result(5)
     release.set()
+
+
+def test_closing_ends_the_calls_that_wait_for_the_first_one_too(openai_server: OpenAIServer, connect: Connect) -> None:
+    arrived, release = threading.Event(), threading.Event()
+    openai_server.script["plan"] = lambda _: (arrived.set(), release.wait(5), Failure(500))[2]
+    adapter = connect()
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(adapter.complete, request())]
+        assert arrived.wait(5)
+        calls += [pool.submit(adapter.complete, request()) for _ in range(3)]
+        time.sleep(0.3)
+        adapter.close()
+        for call in calls:
+            with pytest.raises(ProviderError, match="closed while"):
+                call.result(5)
+    release.set()
+    assert len(openai_server.requests) == 1
 
 
 def test_a_closed_adapter_connects_again_when_it_is_used_again(openai_server: OpenAIServer, connect: Connect) -> None:
