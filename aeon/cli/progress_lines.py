@@ -80,7 +80,8 @@ def facts(view: RunView) -> list[tuple[str, str]]:
 def headline(view: RunView) -> str:
     """How a run ended, in one line."""
     if view.finished is None:
-        return f"Ended in {view.phase or 'preparation'} after {clock(view.elapsed)}"
+        after = "" if view.recording else f" after {clock(view.elapsed)}"
+        return f"Ended in {view.phase or 'preparation'}{after}"
     reason = view.finished.termination_reason
     end = _ENDS.get(reason, f"{{unfinished}}: limits.{reason} was reached")
     end = end.format(unfinished="Not converged" if view.evaluates else "Not completed")

@@ -26,6 +26,7 @@ _STYLES = {
 _LEAST_STEPS, _MOST_STEPS = 4, 14
 _AROUND_STEPS = 2
 _NEXT_PENDING = 2
+_BANNER_LINES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ def picture(view: RunView, now: datetime, width: int, height: int, signs: Glyphs
 
     Where there is no room for everything, the decisions give way first, then the scores, the notes, and steps.
     """
-    above = [*_banner(view, width, most=1), *_head(view, now, width, signs)]
+    above = [*_banner(view, width, most=1)[:_BANNER_LINES], *_head(view, now, width, signs)]
     foot = _foot(view, width, signs)
     room = height - 1 - len(above) - _AROUND_STEPS
     scores, decided = _scores(view, width, signs), _decided(view, width)
