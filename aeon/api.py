@@ -47,7 +47,11 @@ class Aeon:
         composition: Composition | None = None,
     ) -> None:
         self._composition, self._parent = composition, lineage.parent_of(settings)
-        self._process = wiring.process(settings, environment() if environ is None else environ, tools)
+        environ = environment() if environ is None else environ
+        try:
+            self._process = wiring.process(settings, environ, tools)
+        except ConfigError as error:
+            raise lineage.advised(error, self._parent, settings, environ) from error
         try:
             rehearsal.check(self._process)
         except BaseException:

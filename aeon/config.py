@@ -24,11 +24,12 @@ from pydantic import ValidationError as PydanticError
 from aeon import config_compose, config_files, config_origin, config_problems, origin
 from aeon.adaptive.models import TTLTable
 from aeon.cli.settings import InteractionSettings, ProgressSettings
-from aeon.config_endpoints import check_endpoint
+from aeon.config_endpoints import check_chain, reached
 from aeon.config_literal import literal_overrides
 from aeon.convergence.models import ConvergenceSettings
 from aeon.errors import ConfigError
 from aeon.kernel.settings import AnswerSettings, ExecutionSettings, LimitSettings, ModeSettings
+from aeon.llm.prices import check_prices, price_book
 from aeon.llm.settings import (
     SIMULATED_RETRY,
     AutoProvider,
@@ -143,15 +144,12 @@ def environment(directory: Path | None = None) -> Mapping[str, str]:
     return os.environ
 
 
-def resolve_provider(
-    settings: Settings, environ: Mapping[str, str], recorded: ProviderOrigin | None = None
-) -> Settings:
+def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings:
     """Settle which provider is used, once, before anything runs.
 
     `auto` becomes openai when OPENAI_API_KEY, OPENAI_BASE_URL or `provider.base_url` is set, else simulated; or what it
-    was in the run whose answers are used again, which `recorded` says. Raises ConfigError when `env=prod` would not
-    call a model, when an endpoint lacks its model, address or key, or when `limits.max_cost` is set and a model has no
-    price.
+    was in the run whose answers are used again. Raises ConfigError when `env=prod` would not call a model, when an
+    endpoint lacks its model, address or key, or when `limits.max_cost` is set and a model has no price.
     """
     provider = settings.provider
     if settings.env == "prod" and isinstance(provider, AutoProvider | SimulatedProvider):
@@ -160,13 +158,13 @@ def resolve_provider(
             hint="Use provider=openai or another that calls a model, or env=dev for trying things out.",
         )
     if isinstance(provider, AutoProvider):
-        provider = _settled(provider, environ, recorded)
+        before = recorded_origin(settings)
+        provider = _settled(provider, environ, before.provider if before else None)
         settings = settings.model_copy(update={"provider": provider})
     if isinstance(provider, OpenAIProvider):
         if settings.store.mode != "replay":  # which calls nothing
-            check_endpoint(provider, environ)
-        reached = provider.model_copy(update={"base_url": provider.address(environ)})
-        settings = settings.model_copy(update={"provider": reached})
+            check_chain(provider, environ)
+        settings = settings.model_copy(update={"provider": reached(provider, environ)})
     if isinstance(provider, LocalProvider):
         _require_one_model(settings, provider.model)
     _require_prices(settings)
@@ -264,16 +262,7 @@ def _short_waits(retry: RetrySettings) -> RetrySettings:
 
 
 def _require_prices(settings: Settings) -> None:
-    if settings.limits.max_cost is None:
-        return
-    provider = settings.provider
-    models = {provider.model, *_overriding(settings).values()}
-    unpriced = sorted(model for model in models if not model.startswith(tuple(provider.prices)))
-    if unpriced:
-        raise ConfigError(
-            f"limits.max_cost={settings.limits.max_cost}: no price is configured for {', '.join(unpriced)}",
-            hint="Name what a million tokens cost under provider.prices, by model: {input: 0.25, output: 2.0}.",
-        )
+    check_prices(price_book(settings.provider), settings.limits.max_cost, _overriding(settings).values())
 
 
 def _require_one_model(settings: Settings, model: str) -> None:

@@ -15,7 +15,7 @@ from aeon.config_literal import quoted
 from aeon.errors import ConfigError
 from aeon.origin import Composition, Origin
 
-_GIVEN_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume"})
+_GIVEN_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
 _SEARCH_PATH = "hydra.searchpath"
 
 
@@ -63,7 +63,8 @@ def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
 def recordable(overrides: Iterable[str]) -> tuple[str, ...]:
     """The overrides that a run is composed from again.
 
-    Task, inputs and the parent are recorded apart; Hydra's own say where and how a job runs, but for its search path.
+    Task, inputs and the parent are recorded apart; Hydra's own say where and how jobs run, as `sweep` does, but for its
+    search path.
     """
     return tuple(text for text in overrides if not _is_apart(key_of(text)))
 

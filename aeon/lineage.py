@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 from aeon.config import Settings, configuration_hash, recorded_origin
 from aeon.config_origin import key_of, recordable
@@ -79,6 +78,15 @@ def _without_store(error: StoreFailed) -> str:
     return f"{error.hint} " * bool(error.hint) + "Without them there is nothing to resume: start the run again."
 
 
+def advised(error: ConfigError, parent: Parent | None, settings: Settings, environ: Mapping[str, str]) -> ConfigError:
+    """The error; where a run is resumed and its provider's key is missing, with what can be had without one."""
+    key = getattr(settings.provider, "api_key_env", None)
+    if parent is None or not key or key not in error.message or environ.get(key):
+        return error
+    without = f"What its answers alone come to needs no key: store.mode=replay store.path={parent.path}"
+    return ConfigError(error.message, hint=f"{error.hint} {without}".strip())
+
+
 def warnings(parent: Parent | None, shared: Process) -> Iterator[str]:
     """What has changed since the run that is resumed, so that calls may differ from it and be made again."""
     if parent is None:
@@ -110,9 +118,7 @@ def origin_of(
         task_in_plan=work.task_in_plan,
         inputs=dict(work.inputs),
         context=work.context,
-        provider=ProviderOrigin(
-            kind=provider.kind, model=provider.model, base_url=_public(getattr(provider, "base_url", None))
-        ),
+        provider=ProviderOrigin(kind=provider.kind, model=provider.model, base_url=getattr(provider, "base_url", None)),
         synthetic=provider.kind == "simulated",
         store_mode=settings.store.mode,
         working_directory=str(Path.cwd()),
@@ -184,11 +190,3 @@ def _file(settings: Settings, key: str) -> Path | None:
     for name in ("answer.schema_file" if key == "answer.schema" else key).split("."):
         value = getattr(value, name, None)
     return value.expanduser().absolute() if isinstance(value, Path) else None
-
-
-def _public(address: str | None) -> str | None:
-    """An address without user name and password."""
-    if address is None or "@" not in address:
-        return address
-    parts = urlsplit(address)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

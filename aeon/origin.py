@@ -33,7 +33,7 @@ class Composition(Value):
 
 
 class ProviderOrigin(Value):
-    """The provider as it was resolved: `auto` is never one. `base_url` holds no user name or password."""
+    """The provider as it was resolved: `auto` is never one."""
 
     kind: str
     model: str = ""

@@ -1,4 +1,4 @@
-"""Killed at every write to its store, a run is resumed: nothing kept is asked again, and it ends as if nothing had been."""
+"""Killed at any write to its store, a run is resumed: what was kept is not asked again, and it ends as ever."""
 
 from __future__ import annotations
 

@@ -1,0 +1,458 @@
+"""Going on with a run: what it was given, what today's overrides change, and what is not asked again."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aeon import Aeon, RunResult
+from aeon.config import compose
+from aeon.kernel.control import RunControl
+from tests.cli.conftest import Ended, RunAeon
+from tests.cli.conftest import aeon as aeon
+from tests.support.compared import artefacts, differences
+from tests.support.openai_server import Failure, OpenAIServer
+from tests.support.scripted_model import clear
+from tests.support.simulated_server import simulated
+
+HARD = "make, 'tea' \"for\" ${two} #now\nand = more"
+Runs = Callable[..., tuple[Ended, Path]]
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer(simulated()) as running:
+        yield running
+
+
+@pytest.fixture
+def runs(aeon: RunAeon, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
+    """Runs the program against the server; how it ended, and the newest directory of a run."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-test")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+
+    def run(*arguments: str) -> tuple[Ended, Path]:
+        ended = aeon(*arguments, "progress=none")
+        return ended, newest(tmp_path)
+
+    return run
+
+
+def newest(root: Path) -> Path:
+    made = [path.parent for path in root.glob("*/*/**/run.json")]
+    return max(made, key=lambda path: (path / "run.json").stat().st_mtime_ns)
+
+
+def result(directory: Path) -> dict[str, Any]:
+    return json.loads((directory / "result.json").read_bytes())
+
+
+def origin(directory: Path) -> dict[str, Any]:
+    return json.loads((directory / "run.json").read_bytes())
+
+
+def limited(runs: Runs, *more: str) -> Path:
+    """A run that a limit ended before its time."""
+    ended, directory = runs("limits.max_llm_calls=6", *(more or ("task=x",)))
+    assert ended.status == 3
+    return directory
+
+
+# What a run was given
+
+
+def test_a_run_goes_on_with_the_task_and_inputs_it_was_given_by_files_that_are_gone(runs: Runs, tmp_path: Path) -> None:
+    (tmp_path / "task.md").write_bytes(HARD.encode())
+    (tmp_path / "a.md").write_bytes(b"input, one\r\n")
+    directory = limited(runs, "task_file=task.md", "input_files.a=a.md", "inputs.b=b")
+    (tmp_path / "task.md").unlink()
+    (tmp_path / "a.md").write_text("something else")
+    ended, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
+    assert ended.status == 0
+    assert (result(second)["task"], origin(second)["inputs"]) == (HARD, {"a": "input, one\r\n", "b": "b"})
+    assert result(second)["hashes"]["inputs"] == result(directory)["hashes"]["inputs"]
+
+
+def test_a_task_from_standard_input_is_not_asked_for_again(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(HARD.encode())))
+    directory = limited(runs, "task=-")
+    ended, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
+    assert (ended.status, result(second)["task"]) == (0, HARD)
+
+
+def test_todays_task_and_inputs_win_over_the_recorded_ones(runs: Runs, tmp_path: Path) -> None:
+    directory = limited(runs, "task=x", "inputs.a=old", "inputs.b=b")
+    (tmp_path / "a.md").write_text("new")
+    _, second = runs(f"resume={directory}", "task=another", "input_files.a=a.md")
+    assert (origin(second)["task"], origin(second)["inputs"]) == ("another", {"a": "new", "b": "b"})
+
+
+def test_the_overrides_come_again_and_todays_after_them(runs: Runs) -> None:
+    directory = limited(runs, "task=x", "ttl=small", "convergence=strict", "convergence.completeness=0.8", "ttl.base=9")
+    _, second = runs(f"resume={directory}", "ttl=large", "convergence.completeness=0.7")
+    now, before = result(second)["configuration"], result(directory)["configuration"]
+    assert now["convergence"] == {**before["convergence"], "completeness": 0.7}
+    assert now["ttl"]["base"] == 9
+    assert now["ttl"]["limit"] != before["ttl"]["limit"]
+
+
+def test_an_override_that_adds_or_deletes_is_replaced_by_todays(runs: Runs) -> None:
+    directory = limited(runs, "task=x", "convergence.criteria.cited=old words", "+provider.extra_body.top_k=4")
+    _, second = runs(f"resume={directory}", "convergence.criteria.cited=new words", "+provider.extra_body.top_k=5")
+    configuration = result(second)["configuration"]
+    assert configuration["convergence"]["criteria"] == {"cited": "new words"}
+    assert configuration["provider"]["extra_body"] == {"top_k": 5}
+
+
+def test_auto_stays_what_it_was(aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert aeon("task=x", "progress=none", "provider.latency_seconds=0").status == 0
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-test")
+    first = newest(tmp_path)
+    assert aeon(f"resume={first}", "progress=none").status == 0
+    assert result(newest(tmp_path))["provider"]["kind"] == "simulated"
+
+
+def test_the_address_of_auto_stays_where_the_environment_names_no_other(
+    runs: Runs, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = limited(runs)
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    ended, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
+    assert (ended.status, result(second)["provider"]["base_url"]) == (0, server.url)
+
+
+def test_paths_are_those_of_the_folder_that_the_run_was_started_in(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "criteria.yaml").write_text("cited: Every claim names its source.\n")
+    directory = limited(runs, "task=x", "convergence.criteria_file=criteria.yaml")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    _, second = runs(f"resume={directory}")
+    assert "cited" in result(second)["configuration"]["convergence"]["criteria"]
+
+
+def test_a_folder_of_configuration_is_looked_in_again(runs: Runs, tmp_path: Path) -> None:
+    own = tmp_path / "own" / "ttl"
+    own.mkdir(parents=True)
+    (own / "mine.yaml").write_text("defaults: [default]\nbase: 13\n")
+    _, directory = runs("--config-dir", "own", "task=x", "ttl=mine", "limits.max_llm_calls=2")
+    _, second = runs(f"resume={directory}")
+    assert result(second)["configuration"]["ttl"]["base"] == 13
+    shutil.rmtree(tmp_path / "own")
+    ended, _ = runs(f"resume={directory}")
+    assert ended.status == 2
+    assert "own, which is not there any more" in ended.err
+    assert "--config-dir" in ended.err
+
+
+# What is not asked again
+
+
+def test_a_finished_run_costs_nothing_again_and_ends_the_same(runs: Runs, server: OpenAIServer) -> None:
+    first_ended, directory = runs("task=x")
+    asked = len(server.requests)
+    ended, second = runs(f"resume={directory}")
+    assert (len(server.requests), ended.out, ended.status) == (asked, first_ended.out, first_ended.status)
+    assert not differences(artefacts(directory), artefacts(second))
+    parent = result(second)["parent"]
+    assert (parent["path"], parent["run_id"]) == (str(directory), result(directory)["run_id"])
+    assert (parent["saved"]["model_calls"], parent["saved"]["total_tokens"]) == (asked, asked * 120)
+    assert origin(second)["parent"] == {"path": str(directory), "run_id": result(directory)["run_id"]}
+    assert f"Saved: {asked} calls to the model, {asked * 120} tokens." in ended.err
+
+
+def test_a_run_that_a_limit_ended_goes_on_as_one_that_had_none(runs: Runs, server: OpenAIServer) -> None:
+    _, whole = runs("task=x", "limits.max_llm_calls=null")
+    asked = len(server.requests)
+    directory = limited(runs)
+    _, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
+    assert len(server.requests) == 2 * asked
+    assert not differences(artefacts(whole), artefacts(second))
+
+
+def test_a_chain_of_runs_needs_only_the_last_of_them(runs: Runs, server: OpenAIServer) -> None:
+    first = limited(runs)
+    _, second = runs(f"resume={first}", "limits.max_llm_calls=9")
+    shutil.rmtree(first)
+    before = len(server.requests)
+    assert before == 9
+    ended, third = runs(f"resume={second}", "limits.max_llm_calls=null")
+    assert ended.status == 0
+    assert result(third)["parent"]["saved"]["model_calls"] == 9
+    assert len(server.requests) == result(third)["usage"]["total"]["requests"]
+
+
+def test_a_run_that_failed_goes_on_where_it_failed(runs: Runs, server: OpenAIServer) -> None:
+    answers = dict(server.script)
+    server.script["convergence"] = Failure(401)
+    ended, directory = runs("task=x")
+    assert ended.status == 1
+    answered = len(server.requests) - len(server.of("convergence"))
+    server.script = answers
+    ended, second = runs(f"resume={directory}")
+    assert ended.status == 0
+    assert result(second)["parent"]["saved"]["model_calls"] == answered
+
+
+def test_a_run_that_was_interrupted_goes_on(runs: Runs, server: OpenAIServer, tmp_path: Path) -> None:
+    control = RunControl()
+
+    def stop_at_the_first_step(recorded: Any) -> None:
+        if type(recorded.event).__name__ == "StepFinished":
+            control.request_stop()
+
+    with Aeon.from_config(["provider=openai", f"provider.base_url={server.url}"]) as aeon:
+        stopped = aeon.run("x", directory=tmp_path / "one", control=control, observers=[stop_at_the_first_step])
+    assert stopped.termination_reason in ("interrupted", "converged")
+    asked = len(server.requests)
+    ended, second = runs(f"resume={tmp_path / 'one'}")
+    assert ended.status == 0
+    assert result(second)["parent"]["saved"]["model_calls"] == asked
+
+
+def test_core_mode_and_a_plan_of_ones_own_go_on(runs: Runs, server: OpenAIServer, tmp_path: Path) -> None:
+    server.script["step"] = clear("said")
+    steps = [{"id": name, "description": f"do {name}", "agent": "llm"} for name in "abc"]
+    (tmp_path / "plan.json").write_text(json.dumps({"goal": "tea", "task": "make tea", "steps": steps}))
+    directory = limited(runs, "mode=core", "plan_file=plan.json", "limits.max_llm_calls=2")
+    ended, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
+    assert (ended.status, result(second)["task"], len(server.requests)) == (0, "make tea", 3)
+    assert result(second)["parent"]["saved"]["model_calls"] == 2
+
+
+def test_a_plan_file_that_has_changed_is_said_and_asked_anew(runs: Runs, server: OpenAIServer, tmp_path: Path) -> None:
+    server.script["step"] = clear("said")
+    path = tmp_path / "plan.json"
+    steps = [{"id": name, "description": f"do {name}", "agent": "llm"} for name in "ab"]
+    path.write_text(json.dumps({"goal": "tea", "steps": steps}))
+    _, directory = runs("mode=core", "plan_file=plan.json")
+    steps[1]["description"] = "do something else"
+    path.write_text(json.dumps({"goal": "tea", "steps": steps}))
+    ended, second = runs(f"resume={directory}")
+    assert f"plan_file={path} has changed since {directory}" in ended.err
+    assert result(second)["parent"]["saved"]["model_calls"] == 0  # the worker is shown the whole plan
+    assert result(second)["termination_reason"] == "completed"
+
+
+def test_another_plan_file_of_today_brings_its_own_task(runs: Runs, tmp_path: Path) -> None:
+    steps = [{"id": "a", "description": "do a", "agent": "llm"}]
+    for name in ("one", "other"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"goal": "tea", "task": f"task {name}", "steps": steps}))
+    _, directory = runs("mode=core", "plan_file=one.json")
+    assert result(directory)["task"] == "task one"
+    _, second = runs(f"resume={directory}", "plan_file=other.json")
+    assert result(second)["task"] == "task other"
+
+
+def test_a_job_of_a_multirun_goes_on_whatever_its_directory_is_called(runs: Runs, server: OpenAIServer) -> None:
+    odd = "hydra.sweep.subdir='${hydra.job.override_dirname}'"
+    _, directory = runs("-m", "task=x", "ttl.base=10", "limits.max_llm_calls=4,5", "convergence.completeness=0.8", odd)
+    assert "," in directory.name
+    assert "=" in directory.name
+    before = len(server.requests)
+    ended, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
+    assert (ended.status, second.parent.parent.name) == (0, "outputs")
+    assert result(second)["parent"]["saved"]["model_calls"] == 5
+    assert len(server.requests) == before + result(second)["usage"]["total"]["requests"] - 5
+
+
+def test_what_has_already_been_answered_needs_no_order(runs: Runs, server: OpenAIServer) -> None:
+    _, directory = runs("task=x", "execution.max_parallel=1")
+    asked = len(server.requests)
+    _, second = runs(f"resume={directory}", "execution.max_parallel=8")
+    assert len(server.requests) == asked
+    assert result(second)["parent"]["saved"]["model_calls"] == asked
+
+
+# From Python
+
+
+def test_from_python_a_run_goes_on_with_what_it_was_given(server: OpenAIServer, tmp_path: Path) -> None:
+    overrides = ["provider=openai", f"provider.base_url={server.url}"]
+    environ = {"OPENAI_API_KEY": "sk-of-the-test"}
+    with Aeon.from_config(overrides, environ=environ) as aeon:
+        one = aeon.run(HARD, inputs={"the name": "a"}, context={"known": [1]}, directory=tmp_path / "one")
+    asked = len(server.requests)
+    with Aeon.from_config([f"resume={tmp_path / 'one'}"], environ=environ) as aeon:
+        two = aeon.run(directory=tmp_path / "two")
+        assert aeon.settings.resume == tmp_path / "one"
+    assert len(server.requests) == asked
+    assert (two.task, two.answer, two.hashes) == (one.task, one.answer, one.hashes)
+    assert saved(two) == asked
+    assert one.parent is None
+
+
+def test_settings_made_in_a_program_are_made_again_with_the_parent_in_them(
+    server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environ = {"OPENAI_API_KEY": "sk-of-the-test"}
+    settings = compose(["provider=openai", f"provider.base_url={server.url}"])
+    with Aeon(settings, environ) as aeon:
+        aeon.run("x", directory=tmp_path / "one")
+    asked = len(server.requests)
+    with Aeon(settings.model_copy(update={"resume": tmp_path / "one"}), environ) as aeon:
+        assert saved(aeon.run()) == asked
+    assert len(server.requests) == asked
+
+
+def saved(result: RunResult) -> int:
+    assert result.parent is not None
+    return result.parent.saved.model_calls
+
+
+# run.json
+
+
+def test_run_json_is_there_before_the_first_call_and_holds_no_key(
+    runs: Runs, server: OpenAIServer, tmp_path: Path
+) -> None:
+    seen: list[dict[str, Any]] = []
+    profile = server.script["task_profile"]
+
+    def look(received: Any) -> Any:
+        seen.append(origin(newest(tmp_path)))
+        return profile(received)  # type: ignore[operator]
+
+    server.script["task_profile"] = look
+    _, directory = runs("task=x", "inputs.a=b", "ttl.base=9", "hydra.job.chdir=false", "provider.effort=low")
+    one = origin(directory)
+    assert seen[0] == one
+    assert one["format"] == "aeon.run/1"
+    assert one["overrides"] == ["ttl.base=9", "provider.effort=low", "progress=none"]
+    assert (one["task"], one["inputs"], one["parent"]) == ("x", {"a": "b"}, None)
+    assert one["provider"] == {"kind": "openai", "model": "gpt-5-mini", "base_url": server.url}
+    assert one["run_id"] == result(directory)["run_id"]
+    assert one["hashes"]["configuration"] == result(directory)["hashes"]["configuration"]
+    assert "sk-of-the-test" not in (directory / "run.json").read_text()
+
+
+# What cannot be resumed
+
+
+def bad(root: Path, what: str) -> str:
+    """A directory that cannot be resumed."""
+    directory = newest(root)
+    if what == "store":
+        (directory / "store.sqlite").unlink()
+    elif what == "no database":
+        (directory / "store.sqlite").write_bytes(b"nothing of the kind" * 100)
+    elif what == "run.json":
+        (directory / "run.json").unlink()
+    elif what == "began":
+        for name in ("run.json", "result.json"):
+            (directory / name).unlink()
+    elif what == "format":
+        (directory / "run.json").write_text('{"format": "aeon.run/9", "versions": {"aeon-engine": "9.0"}}')
+    elif what == "no json":
+        (directory / "run.json").write_text("{")
+    elif what == "parent":
+        return str(directory.parent)
+    elif what == "file":
+        return str(directory / "result.json")
+    elif what == "missing":
+        return str(directory / "nowhere")
+    elif what == "empty":
+        (root / "empty").mkdir()
+        return str(root / "empty")
+    return str(directory)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("missing", ["there is no such directory"]),
+        ("file", ["this is a file", "Give a run's directory"]),
+        ("empty", ["this is no run's directory", "run.json"]),
+        ("parent", ["this is no run's directory", "Did you mean resume="]),
+        ("run.json", ["has no run.json"]),
+        ("began", ["ended before it had begun", "start it again"]),
+        ("no json", ["run.json is not JSON"]),
+        ("format", ["'aeon.run/9'", "aeon-engine 9.0"]),
+        ("store", ["store.sqlite", "start the run again"]),
+        ("no database", ["store.sqlite", "start the run again"]),
+    ],
+)
+def test_what_is_no_run_to_resume_is_refused_before_any_directory_is_made(
+    aeon: RunAeon, tmp_path: Path, what: str, said: list[str]
+) -> None:
+    assert aeon("task=x", "progress=none", "limits.max_llm_calls=2").status == 3
+    named = bad(tmp_path, what)
+    before = sorted(tmp_path.rglob("*"))
+    for more in ((), ("-m", "convergence.completeness=0.8,0.9")):
+        ended = aeon(f"resume={named}", *more)
+        assert ended.status == 2, ended.err
+        assert all(words in ended.err for words in (f"resume={named}", *said)), ended.err
+        assert not ended.out
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("today", "said"),
+    [
+        (["store=off"], ["a resumed run keeps its answers"]),
+        (["store.mode=replay"], ["a replay never calls", "store.path="]),
+    ],
+)
+def test_a_mode_of_the_store_in_which_nothing_can_be_resumed_is_refused(
+    aeon: RunAeon, tmp_path: Path, today: list[str], said: list[str]
+) -> None:
+    assert aeon("task=x", "progress=none", "limits.max_llm_calls=2").status == 3
+    ended = aeon(f"resume={newest(tmp_path)}", *today)
+    assert ended.status == 2
+    assert all(words in ended.err for words in said), ended.err
+
+
+def test_a_run_that_kept_nothing_cannot_be_resumed(aeon: RunAeon, tmp_path: Path) -> None:
+    assert aeon("task=x", "progress=none", "limits.max_llm_calls=2", "store=off").status == 3
+    ended = aeon(f"resume={newest(tmp_path)}", "store=record")
+    assert ended.status == 2
+    assert "this run kept no answers (store.mode=off)" in ended.err
+
+
+def test_several_runs_cannot_be_resumed_at_once(aeon: RunAeon, tmp_path: Path) -> None:
+    ended = aeon("-m", "resume=one,other")
+    assert ended.status == 2
+    assert "a multirun resumes one run, not several" in ended.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_multirun_names_its_jobs(aeon: RunAeon, tmp_path: Path) -> None:
+    aeon("-m", "task=x", "limits.max_llm_calls=2,3", "progress=none")
+    directory = newest(tmp_path).parent
+    ended = aeon(f"resume={directory}")
+    assert ended.status == 2
+    assert "this is a multirun" in ended.err
+    assert f"resume={directory}/0" in ended.err
+
+
+def test_settings_made_in_a_program_cannot_be_composed_again(aeon: RunAeon, tmp_path: Path) -> None:
+    with Aeon(compose(["provider=simulated"])) as made:
+        made.run("x", directory=tmp_path / "one" / "two")
+    ended = aeon(f"resume={tmp_path / 'one' / 'two'}")
+    assert ended.status == 2
+    assert "made in a program" in ended.err
+
+
+def test_without_the_key_of_its_provider_a_run_is_not_resumed(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _, directory = runs("task=x", "provider=openai", "limits.max_llm_calls=3")
+    monkeypatch.delenv("OPENAI_API_KEY")
+    ended, _ = runs(f"resume={directory}")
+    assert ended.status == 2
+    assert "OPENAI_API_KEY" in ended.err
+    assert f"store.mode=replay store.path={directory}" in ended.err
+    assert list(tmp_path.glob("outputs/*/*")) == [directory]
+
+
+def test_no_run_is_resumed_by_null(aeon: RunAeon, tmp_path: Path) -> None:
+    assert aeon("resume=null", "task=x", "progress=none").status == 0
+    assert result(newest(tmp_path))["parent"] is None
