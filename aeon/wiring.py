@@ -122,6 +122,7 @@ def _workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
         tool_names={tool.name: tool.input_schema for tool in registry.list()},
         max_steps=settings.execution.max_steps,
         one_final_step=settings.answer.json_schema is not None,
+        unavailable=registry.unavailable,
     )
 
 

@@ -6,7 +6,7 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from aeon.plan.models import Plan
 from aeon.plan.workflow import Workflow, inspect_workflow, located
 from aeon.plan.workflow_models import Problem
 from aeon.tools.build import build, build_run_registry
+from aeon.tools.registry import ToolRegistry
 
 _WIDEST = 120
 _DESCRIPTION = """\
@@ -69,29 +70,29 @@ def check_files(files: Sequence[Path], settings: Settings) -> list[Checked]:
 
     Raises ConfigError when the tools cannot be had.
     """
-    tools = registered_tools(settings)
+    tools = registered_tools(settings)  # closed already: only what is known of them is looked at
     inputs = {*settings.inputs, *settings.input_files} or None
     return [_checked(path, settings, tools, inputs) for path in files]
 
 
-def registered_tools(settings: Settings) -> Mapping[str, Mapping[str, Any]]:
-    """The tools that a run with these settings has: their input schemas by name. Raises ConfigError."""
+def registered_tools(settings: Settings) -> ToolRegistry:
+    """The tools that a run with these settings has, none of which can be called any more. Raises ConfigError."""
     registry = build(settings.tools, environment(), report=say)
     try:
-        run = build_run_registry(registry, InMemory(), settings=settings.tools) if settings.tools.builtin else registry
-        return {tool.name: tool.input_schema for tool in run.list()}
+        return build_run_registry(registry, InMemory(), settings=settings.tools)
     finally:
         registry.close()
 
 
-def _checked(path: Path, settings: Settings, tools: Mapping[str, Any], inputs: set[str] | None) -> Checked:
+def _checked(path: Path, settings: Settings, tools: ToolRegistry, inputs: set[str] | None) -> Checked:
     try:
         workflow, problems = inspect_workflow(
             path,
-            tool_names=tools,
+            tool_names={tool.name: tool.input_schema for tool in tools.list()},
             input_names=inputs,
             max_steps=settings.execution.max_steps,
             one_final_step=settings.answer.json_schema is not None,
+            unavailable=tools.unavailable,
         )
     except ConfigError as error:
         said = error.message.removeprefix(f"{path}: ")

@@ -15,7 +15,7 @@ from aeon.errors import ConfigError
 from aeon.located_yaml import LocatedYaml, UnreadableFile
 from aeon.plan.graph import topological
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.workflow_check import content_problems
+from aeon.plan.workflow_check import Unavailable, content_problems
 from aeon.plan.workflow_form import form_problems
 from aeon.plan.workflow_models import Problem, WorkflowFile, WorkflowStep, problem_at
 from aeon.plan.workflow_references import Reference, references, resolve_text
@@ -58,16 +58,23 @@ def load_workflow(
     input_names: Collection[str] | None = None,
     max_steps: int = 100,
     one_final_step: bool = False,
+    unavailable: Unavailable = lambda _: None,
 ) -> Workflow:
     """Read and check a workflow file, YAML or, named `.json`, JSON.
 
     `tool_names` are the registered tools, `input_names` the inputs that are given; None leaves either unchecked. When
     `tool_names` maps each to its input schema, arguments are checked too; all about tools are warnings. With
-    `one_final_step` the plan must end with exactly one step. Raises ConfigError that lists everything that is wrong,
+    `one_final_step` the plan must end with exactly one step. `unavailable` says why a tool that is configured is not
+    registered. Raises ConfigError that lists everything that is wrong,
     one `path:line:column: error: ...` a line.
     """
     workflow, problems = inspect_workflow(
-        path, tool_names=tool_names, input_names=input_names, max_steps=max_steps, one_final_step=one_final_step
+        path,
+        tool_names=tool_names,
+        input_names=input_names,
+        max_steps=max_steps,
+        one_final_step=one_final_step,
+        unavailable=unavailable,
     )
     if workflow is None:
         errors = [problem for problem in problems if problem.severity == "error"]
@@ -85,6 +92,7 @@ def inspect_workflow(
     input_names: Collection[str] | None = None,
     max_steps: int = 100,
     one_final_step: bool = False,
+    unavailable: Unavailable = lambda _: None,
 ) -> tuple[Workflow | None, tuple[Problem, ...]]:
     """The workflow, None when it has errors, and every problem in the order of the file.
 
@@ -101,7 +109,7 @@ def inspect_workflow(
         content = WorkflowFile.model_validate(document.value)
     except pydantic.ValidationError as error:
         found += form_problems(error, document)
-    found += content_problems(document, tool_names, input_names, max_steps, one_final_step)
+    found += content_problems(document, tool_names, input_names, max_steps, one_final_step, unavailable)
     problems = tuple(sorted(dict.fromkeys(found), key=lambda p: (p.line, p.column, p.severity, p.message)))
     if content is None or any(problem.severity == "error" for problem in problems):
         return None, problems

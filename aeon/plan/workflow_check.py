@@ -6,7 +6,7 @@ what is sound of a file whose form is not, so that one mistake does not hide ano
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -32,12 +32,17 @@ class Sound:
     places: Sequence[int]
 
 
+Unavailable = Callable[[str], str | None]
+"""Why a tool that is configured is not there, by its name; None when it is, or when nobody configured it."""
+
+
 def content_problems(
     document: LocatedYaml,
     tool_names: Collection[str] | None,
     input_names: Collection[str] | None,
     max_steps: int,
     one_final_step: bool,
+    unavailable: Unavailable,
 ) -> list[Problem]:
     """Everything but the form that is wrong with a workflow file, whatever of it has the right form."""
     sound = _sound_steps(document.value)
@@ -45,7 +50,7 @@ def content_problems(
         *_repeated(document),
         *_structure(document, sound, max_steps, one_final_step),
         *_references(document, sound, input_names),
-        *_workers(document, sound, tool_names),
+        *_workers(document, sound, tool_names, unavailable),
     ]
 
 
@@ -236,7 +241,9 @@ def transitive_dependencies(steps: Sequence[PlanStep]) -> dict[str, set[str]]:
     return found
 
 
-def _workers(document: LocatedYaml, sound: Sequence[Sound], tool_names: Collection[str] | None) -> Iterator[Problem]:
+def _workers(
+    document: LocatedYaml, sound: Sequence[Sound], tool_names: Collection[str] | None, unavailable: Unavailable
+) -> Iterator[Problem]:
     """Who does each step. A missing tool is no error: the supervisor looks for one, or the model does the step."""
     for one in sound:
         place: Place = ("steps", one.index)
@@ -251,15 +258,19 @@ def _workers(document: LocatedYaml, sound: Sequence[Sound], tool_names: Collecti
             message = f"{name} has arguments but no tool: they are not used"
             yield problem_at(document.key_position((*place, "arguments")), message, "warning")
         if isinstance(tool, str) and tool and tool_names is not None:
-            yield from _tool(document, one, tool, tool_names)
+            yield from _tool(document, one, tool, tool_names, unavailable)
 
 
-def _tool(document: LocatedYaml, one: Sound, tool: str, tools: Collection[str]) -> Iterator[Problem]:
+def _tool(
+    document: LocatedYaml, one: Sound, tool: str, tools: Collection[str], unavailable: Unavailable
+) -> Iterator[Problem]:
     """What is known of a step's tool: that it is not registered, or that it will refuse its arguments."""
     place: Place = ("steps", one.index)
     name, arguments = _name(one), one.raw.get("arguments")
     if tool not in tools:
-        yield problem_at(document.position((*place, "tool")), _no_tool(name, tool, tools), "warning")
+        why = unavailable(tool)
+        message = f"{name} uses the tool '{tool}': {why}; the step will fail" if why else _no_tool(name, tool, tools)
+        yield problem_at(document.position((*place, "tool")), message, "warning")
     elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
         for inner, said in argument_problems(arguments, tools[tool]):
             within = (*place, "arguments", *inner)

@@ -211,3 +211,14 @@ def test_a_step_without_id_has_the_same_name_in_every_message(aeon: RunAeon, tmp
     assert "steps[3] has neither `tool` nor `agent`" in ended.out
     assert "step '1'" not in ended.out
     assert "\0" not in ended.out
+
+
+def test_a_tool_of_a_server_that_does_not_start_is_told_with_the_reason(aeon: RunAeon, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text("goal: g\nsteps:\n  - {id: a, description: d, tool: dead_x}\n", encoding="utf-8")
+    given = ("tools=mcp", "+tools.mcp.servers.dead.command=[no-such-command-anywhere]")
+    ended = aeon("check", "p.yaml", *given)
+    assert "step 'a' uses the tool 'dead_x': the MCP server 'dead' did not start: " in ended.out
+    assert "; the step will fail" in ended.out
+    run = aeon("plan_file=p.yaml", "provider=simulated", "mode=core", "progress=none", *given)
+    assert "step 'a' uses the tool 'dead_x': the MCP server 'dead' did not start: " in run.err
+    assert "the model does the step" not in run.err
