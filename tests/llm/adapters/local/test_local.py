@@ -16,6 +16,7 @@ from aeon.llm.interface import CallName, LLMAdapter, Message, Parameters, Usage
 from aeon.llm.schemas import CALLS, packaged_schemas
 from tests.llm.adapters.local.conftest import MakeAdapter, WriteModel
 from tests.support.requests import request
+from tests.support.tiny_templates import IM_TEMPLATE
 
 # Every answer to it is short, whatever the dice say.
 BOUNDED: dict[str, Any] = {
@@ -52,6 +53,14 @@ def test_an_answer_is_of_its_schema_whatever_the_weights_say(local: MakeAdapter,
         response = adapter.complete(request(schema=BOUNDED, sample=sample))
         Draft202012Validator(BOUNDED).validate(json.loads(response.text))
         assert (response.finish_reason, response.synthetic) == ("stop", False)
+
+
+def test_a_vocabulary_of_the_other_kind_is_held_to_schemas_as_well(local: MakeAdapter, write_model: WriteModel) -> None:
+    adapter = local(model_path=write_model(tokenizer="gpt2", chat_template=IM_TEMPLATE))
+    for sample in range(8):
+        Draft202012Validator(BOUNDED).validate(
+            json.loads(adapter.complete(request(schema=BOUNDED, sample=sample)).text)
+        )
 
 
 @pytest.mark.parametrize("call", CALLS)

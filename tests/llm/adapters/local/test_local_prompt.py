@@ -12,7 +12,7 @@ from aeon.llm.interface import LLMRequest, Message
 from aeon.llm.settings import LocalProvider
 from tests.llm.adapters.local.conftest import WriteModel
 from tests.support.requests import SCHEMA, request
-from tests.support.tiny_templates import NO_SYSTEM_TEMPLATE, WITH_BEGINNING_TEMPLATE
+from tests.support.tiny_templates import IM_TEMPLATE, NO_SYSTEM_TEMPLATE, WITH_BEGINNING_TEMPLATE
 
 SYSTEM, USER = Message("system", "Be brief."), Message("user", "Why? é")
 
@@ -38,6 +38,14 @@ def test_a_template_without_system_messages_gets_them_with_the_users(write_model
 
 def test_the_first_token_is_not_doubled_by_a_template_that_writes_it(write_model: WriteModel) -> None:
     assert told(write_model(chat_template=WITH_BEGINNING_TEMPLATE), USER) == "[user]Why? é"
+
+
+def test_the_tokens_that_mark_a_turn_are_tokens(write_model: WriteModel) -> None:
+    model = LocalModel(Loading(write_model(tokenizer="gpt2", chat_template=IM_TEMPLATE), 512, 0, 1))
+    tokens = model.prompt([USER])
+    model.close()
+    assert [token for token in tokens if token < 3] == [1, 2, 1]
+    assert bytes(token - 3 for token in tokens if token > 2).decode() == "user\nWhy? é\nassistant\n"
 
 
 @pytest.mark.parametrize("template", [None, "{{ raise_exception('never') }}"])
