@@ -14,6 +14,7 @@ from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 _BUSY_SECONDS = 10.0
 # Once it has waited that long in vain: a run of many steps must not wait so for each of them.
 _IMPATIENT_SECONDS = 0.05
+_CLOSING_SECONDS = 2.0
 _TABLE = """
 CREATE TABLE IF NOT EXISTS memory (
     namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (namespace, key)
@@ -91,7 +92,7 @@ class SqliteMemory:
         with self._lock:
             try:
                 if self._waiting:
-                    _wait(self._connection, _BUSY_SECONDS)
+                    _wait(self._connection, _CLOSING_SECONDS)
                     self._store_waiting()
             except sqlite3.Error as error:
                 _log.warning("memory: %d value(s) could not be stored: %s", len(self._waiting), error)

@@ -124,6 +124,7 @@ def locked(path: Path) -> Iterator[None]:
 @pytest.fixture
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.4)
+    monkeypatch.setattr(sqlite, "_CLOSING_SECONDS", 0.1)
 
 
 @pytest.mark.usefixtures("patience")
