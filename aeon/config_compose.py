@@ -23,6 +23,7 @@ from hydra.version import VersionBase, setbase
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from aeon import config_fallbacks
 from aeon.config_problems import NOT_A_KEY, composition_error, not_an_option
 from aeon.errors import ConfigError
 from aeon.resources import resource_root
@@ -81,7 +82,8 @@ def compose_adding(
     with _hydra_in(config_dir):
         for _ in range(len(given) + 1):
             try:
-                return hydra.compose(config_name, given, return_hydra_config=with_hydra), frozenset(added)
+                made = hydra.compose(config_name, given, return_hydra_config=with_hydra)
+                return config_fallbacks.expanded(made, _search(given)), frozenset(added)
             except (yaml.YAMLError, UnicodeDecodeError) as error:
                 raise composition_error(error) from None
             except ValueError as error:
@@ -93,6 +95,16 @@ def compose_adding(
                 added.add(_key(given[index]))
                 given[index] = f"++{given[index]}"
     raise ConfigError("the overrides cannot be composed")
+
+
+def with_fallbacks(cfg: DictConfig, overrides: Sequence[str], config_dir: str | Path | None = None) -> DictConfig:
+    """A configuration that Hydra itself has composed of `overrides`, its fallbacks filled in. Raises ConfigError."""
+    with _hydra_in(config_dir):
+        return config_fallbacks.expanded(cfg, _search(overrides))
+
+
+def _search(overrides: Sequence[str]) -> list[str]:
+    return [text for text in overrides if _key(text) == "hydra.searchpath"]
 
 
 def adding(overrides: Sequence[str], keys: Collection[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aeon.errors import ConfigError
-from aeon.llm.settings import EndpointSettings
+from aeon.llm.settings import EndpointSettings, OpenAIProvider
 
 OPENAI_ADDRESS_ENV = "OPENAI_BASE_URL"
 
@@ -34,3 +34,22 @@ def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place
     for header, variable in endpoint.extra_headers_env.items():
         if not environ.get(variable):
             raise ConfigError(f"{place}.extra_headers_env.{header}={variable}: the environment has no {variable}")
+
+
+def check_chain(provider: OpenAIProvider, environ: Mapping[str, str]) -> None:
+    """The same for a provider and each of its fallbacks."""
+    check_endpoint(provider, environ)
+    for index, fallback in enumerate(provider.fallbacks):
+        if isinstance(fallback, EndpointSettings):
+            check_endpoint(fallback, environ, f"provider.fallbacks.{index}")
+
+
+def reached(provider: OpenAIProvider, environ: Mapping[str, str]) -> OpenAIProvider:
+    """The provider and its fallbacks with the addresses that are in force."""
+    fallbacks = tuple(
+        fallback.model_copy(update={"base_url": fallback.address(environ)})
+        if isinstance(fallback, EndpointSettings)
+        else fallback
+        for fallback in provider.fallbacks
+    )
+    return provider.model_copy(update={"base_url": provider.address(environ), "fallbacks": fallbacks})

@@ -153,6 +153,7 @@ def _line(problem: ErrorDetails, root: type[BaseModel], values: Mapping[str, Any
 
 
 def _suggestion(path: str, root: type[BaseModel]) -> str:
+    path = re.sub(r"\.\d+(?=\.)", "", path)  # every element of a list has the same keys
     group, _, name = path.rpartition(".")
     owners = _owners(group, name, root)
     if owners:

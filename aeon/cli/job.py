@@ -18,7 +18,7 @@ from aeon.cli.output import answer_alone_on_stdout, ending, own_stderr, report, 
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.config import environment, read_inputs, read_task, settings_from
-from aeon.config_compose import packaged_config_dir
+from aeon.config_compose import packaged_config_dir, with_fallbacks
 from aeon.errors import ArtefactError
 from aeon.origin import Composition
 
@@ -40,12 +40,15 @@ def prepared(cfg: DictConfig, hydra: DictConfig | HydraConf | None = None) -> Pr
 
     Raises ConfigError.
     """
+    composition = composition_of(hydra) if hydra else None
+    if composition is not None:
+        cfg = with_fallbacks(cfg, composition.overrides, composition.config_dir)
     settings = settings_from(cfg)
     task = read_task(settings)
     inputs = read_inputs(settings)
     check(settings)
     with answer_alone_on_stdout():
-        aeon = Aeon(settings, environment(), composition=composition_of(hydra) if hydra else None)
+        aeon = Aeon(settings, environment(), composition=composition)
     aeon.check_inputs(inputs)
     return Prepared(aeon, task, inputs)
 

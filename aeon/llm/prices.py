@@ -15,6 +15,7 @@ from aeon.llm.interface import Usage
 from aeon.llm.settings import ChainSettings, EndpointSettings, FallbackSettings, Price, ProviderSettings
 
 PER = 1_000_000
+EVERY = "*"
 OPENAI = "https://api.openai.com/v1"
 AnyEndpoint = ProviderSettings | FallbackSettings
 
@@ -22,7 +23,8 @@ AnyEndpoint = ProviderSettings | FallbackSettings
 class PriceList:
     """The prices at one endpoint.
 
-    `configured` maps a model's name, or the start of it, to its price: the exact name wins, then the longest start.
+    `configured` maps a model's name, or the start of it, or `*` for every model, to its price: the exact name wins,
+    then the longest start.
     `address` is the base URL that published prices are looked up for; None looks none up. `model` is the one of calls
     that name none.
     """
@@ -105,9 +107,10 @@ def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """The configured price of a model: its own, else that of the longest name it begins with (a dated version)."""
+    """The configured price of a model: its own, else that of the longest name it begins with (a dated version), else
+    that of `*`, which is every model."""
     names = [name for name in prices if model.startswith(name)]
-    return prices[max(names, key=len)] if names else None
+    return prices[max(names, key=len)] if names else prices.get(EVERY)
 
 
 def cost(usage: Usage, price: Price) -> float:
@@ -166,6 +169,6 @@ def unpriced(missing: Iterable[str], max_cost: float) -> ConfigError:
     return ConfigError(
         f"limits.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",
         hint="Set provider.prices, in money per million tokens, for example "
-        f'{{{names[0]}: {{input: 0.25, output: 2.0}}}}, or {{"": {{input: 0, output: 0}}}} for a server of your own; '
+        f"{{{names[0]}: {{input: 0.25, output: 2.0}}}}, or {{*: {{input: 0, output: 0}}}} for a server of your own; "
         "or set limits.max_cost to null.",
     )

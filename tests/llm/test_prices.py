@@ -62,10 +62,11 @@ def test_what_is_not_published_is_unpriced_and_not_free(address: str, model: str
     assert prices.cost(Usage(requests=1), model) == 0.0
 
 
-def test_a_price_for_the_empty_name_is_for_every_model() -> None:
-    free = PriceList({"": Price(input=0, output=0)}, "http://localhost:11434/v1")
+def test_a_price_for_a_star_is_for_every_model_without_one() -> None:
+    free = PriceList({"*": Price(input=0, output=0), "dear": Price(input=1, output=1)}, "http://localhost:11434/v1")
     assert free.knows("llama3.1")
     assert free.cost(MILLION, "llama3.1") == 0.0
+    assert free.cost(MILLION, "dear") == 2.0
 
 
 def test_who_answered_is_priced_before_who_was_asked() -> None:
