@@ -11,6 +11,7 @@ from aeon.config import Settings, configuration_hash, recorded_origin
 from aeon.config_origin import key_of, recordable
 from aeon.errors import ConfigError, StoreFailed
 from aeon.llm.interface import Usage
+from aeon.llm.prices import price_book
 from aeon.origin import Composition, FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.plan.models import Plan
 from aeon.result import ParentRun, Saved, versions
@@ -146,6 +147,8 @@ def report(settings: Settings, parent: Parent | None, session: Session) -> Paren
         return None
     saved = session.saved
     usage = sum(saved.usage.values(), Usage())
+    prices = price_book(settings.provider)
+    costs = [prices.cost(of_model, answered=model) for model, of_model in sorted(saved.usage.items())]
     return ParentRun(
         path=str(path),
         run_id=run_id,
@@ -156,6 +159,7 @@ def report(settings: Settings, parent: Parent | None, session: Session) -> Paren
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
             total_tokens=usage.total_tokens,
+            cost=None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
         ),
         differing=session.differing,
     )

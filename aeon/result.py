@@ -96,7 +96,10 @@ class Hashes(Value):
 
 
 class Saved(Value):
-    """What was not asked again, since it had been answered before. `cost` as in TokenUsage, of the model's answers."""
+    """What was not asked again, since it had been answered before.
+
+    `cost` is that of the model's answers; None where one has no price, or there is none.
+    """
 
     model_calls: int = 0
     tool_calls: int = 0

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import random
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -100,7 +103,6 @@ def check(runs: Killed, kill: Kill, whole: dict[str, Any], once: Counter[str], t
     assert sum(repeated.values()) == sum(killed.values()) - kept <= PARALLEL
     again = runs.weighed(kill.name) + runs.weighed(resumed) - tools
     assert sum(again.values()) == sum(runs.weighed(kill.name).values()) - len(runs.kept(kill.name, "tool")) <= PARALLEL
-    assert not (runs.root / kill.name / "result.json").exists()
     assert not differences(artefacts(runs.root / resumed), whole)
     parent = json.loads((runs.root / resumed / "result.json").read_bytes())["parent"]
     assert parent["saved"]["model_calls"] == kept
@@ -139,3 +141,28 @@ def test_a_run_killed_at_any_write_to_its_store_is_resumed_as_if_nothing_had_bee
         runs.run(kills, *more)
         for kill in kills:
             check(runs, kill, whole, once, tools)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_a_run_killed_at_any_moment_is_resumed_as_if_nothing_had_been(tmp_path: Path) -> None:
+    """`AEON_KILLS=200` kills that often; what became of them is printed."""
+    draw, number = random.Random(4), int(os.environ.get("AEON_KILLS", "16"))
+    with house(tmp_path) as runs:
+        whole, once, tools, _ = whole_run(runs)
+        began = time.monotonic()
+        runs.run([Kill(f"timed{n}") for n in range(4)])
+        longest = (time.monotonic() - began) / 2
+        kills = [Kill(f"kill{n}", seconds=draw.uniform(0.05, longest)) for n in range(number)]
+        runs.run(kills)
+        begun = [kill for kill in kills if (tmp_path / kill.name / "run.json").exists()]
+        for kill in begun:
+            check(runs, kill, whole, once, tools)
+        for kill in set(kills) - set(begun):
+            assert not runs.asked(kill.name)
+        finished = sum((tmp_path / kill.name / "result.json").exists() for kill in kills)
+        repeated = [sum((runs.asked(kill.name) + runs.asked(f"{kill.name}-resumed") - once).values()) for kill in begun]
+        kept = [len(runs.kept(kill.name, "model")) for kill in begun]
+        print(f"{number} kills in {longest:.1f} s: {number - len(begun)} before run.json, {finished} after the end,")
+        print(f"kept {min(kept)} to {max(kept)} of {sum(once.values())} answers, repeated {Counter(repeated)} calls")
+    assert len(begun) > finished
