@@ -42,7 +42,7 @@ def grammars(schema: Mapping[str, Any]) -> tuple[str, ...]:
 
     try:
         return _converted(expressible(schema)), JSON_GBNF
-    except NotExpressible:
+    except (NotExpressible, RecursionError):
         return (JSON_GBNF,)
 
 
@@ -76,7 +76,7 @@ def _converted(schema: dict[str, Any]) -> str:
     converter = Converter(prop_order={}, allow_fetch=False, dotall=False, raw_pattern=False)
     try:
         converter.visit(schema, "")
-    except (AssertionError, AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
+    except (AssertionError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise NotExpressible(str(error)) from error
     return _CONVERTERS_CHARACTER.sub(lambda _: _CHARACTER, converter.format_grammar())
 

@@ -50,10 +50,6 @@ def model(tiny_model: Path) -> Iterator[LocalModel]:
     loaded.close()
 
 
-def objects(schema: dict[str, Any]) -> int:
-    return json.dumps(schema).count('"properties"')
-
-
 @pytest.mark.parametrize("tools", [None, (), ("web.search", 'odd "name" \\ é', "a-b_c")])
 @pytest.mark.parametrize("call", CALLS)
 def test_the_schema_of_every_call_is_taken(model: LocalModel, call: CallName, tools: tuple[str, ...] | None) -> None:
@@ -84,6 +80,13 @@ def test_odd_names_and_shared_definitions_are_held_to(local: MakeAdapter) -> Non
         Draft202012Validator(ODD).validate(answer)
 
 
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "null"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"in": schema}, "required": ["in"]}
+    return schema
+
+
 @pytest.mark.parametrize(
     "schema",
     [
@@ -92,11 +95,13 @@ def test_odd_names_and_shared_definitions_are_held_to(local: MakeAdapter) -> Non
         {"type": "object", "properties": {"never": False}, "required": ["never"]},
         {"type": "object", "properties": {"a": {"$ref": "#/$defs/missing"}}},
         {"type": "object", "properties": {"a": {"type": "object", "anyOf": [{"required": ["b"]}]}}},
+        nested(400),
     ],
+    ids=lambda schema: ", ".join(schema),
 )
 def test_what_no_grammar_can_hold_is_any_object(local: MakeAdapter, schema: dict[str, Any]) -> None:
     assert len(grammars(schema)) == 1
-    assert isinstance(json.loads(local(max_tokens=8000).complete(request(schema=schema)).text), dict)
+    assert isinstance(json.loads(local(n_ctx=65536, max_tokens=8000).complete(request(schema=schema)).text), dict)
 
 
 def test_open_places_may_hold_anything(model: LocalModel) -> None:
