@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,33 +40,41 @@ def serve() -> Iterator[Any]:
 
 
 SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
-    "good": ({}, 0, 0),
-    "400": ({"forms": {"json_object", "text"}}, 1, 0),
-    "422": ({"forms": {"json_object", "text"}, "says": error(422, "json_schema is not supported")}, 1, 0),
-    "404": ({"forms": {"json_object", "text"}, "says": error(404, "no endpoint")}, 1, 0),
-    "405": ({"forms": {"json_object", "text"}, "says": Failure(405, body="")}, 1, 0),
-    "415": ({"forms": {"json_object", "text"}, "says": Failure(415, body="")}, 1, 0),
-    "501": ({"forms": {"json_object", "text"}, "says": Failure(501, body="")}, 1, 0),
-    "200 with an error": (
+    "does all it is asked": ({}, 0, 0),
+    "answers 400 to json_schema": ({"forms": {"json_object", "text"}}, 1, 0),
+    "answers 422": ({"forms": {"json_object", "text"}, "says": error(422, "json_schema is not supported")}, 1, 0),
+    "answers 404": ({"forms": {"json_object", "text"}, "says": error(404, "no endpoint")}, 1, 0),
+    "answers 405": ({"forms": {"json_object", "text"}, "says": Failure(405, body="")}, 1, 0),
+    "answers 415": ({"forms": {"json_object", "text"}, "says": Failure(415, body="")}, 1, 0),
+    "answers 501": ({"forms": {"json_object", "text"}, "says": Failure(501, body="")}, 1, 0),
+    "answers 200 with an error in the body": (
         {"forms": {"json_object", "text"}, "says": Failure(200, body={"error": "unsupported"})},
         1,
         0,
     ),
-    "500 with a reason": ({"forms": {"json_object", "text"}, "says": error(500, "response_format: not built")}, 1, 0),
-    "500 without a reason": ({"forms": {"json_object", "text"}, "says": Failure(500, body="")}, 2, 0),
-    "no format at all": ({"forms": {"text"}}, 2, 0),
-    "json_schema or nothing": ({"forms": {"json_schema", "text"}}, 0, 0),
-    "ignoring": ({"shape": servers.ignoring}, 0, 1),
-    "half enforcing": ({"shape": servers.half_enforcing}, 0, 1),
-    "tool calls": ({"shape": servers.calling_a_tool}, 0, 0),
-    "think tags": ({"shape": servers.thinking}, 0, 0),
-    "channels": ({"shape": servers.in_channels}, 0, 0),
-    "parts": ({"shape": servers.in_parts}, 0, 0),
-    "answer as reasoning": ({"shape": servers.as_reasoning}, 0, 0),
-    "no temperature": ({"refuses": {"temperature": not_taken("temperature")}}, 1, 0),
-    "no effort": ({"refuses": {"reasoning_effort": not_taken("reasoning_effort")}}, 1, 0),
-    "max_tokens": ({"refuses": {"max_completion_tokens": not_taken("max_completion_tokens")}}, 1, 0),
-    "nothing but text": (
+    "answers 500 and names the parameter": (
+        {"forms": {"json_object", "text"}, "says": error(500, "response_format: not built")},
+        1,
+        0,
+    ),
+    "answers 500 and says nothing": ({"forms": {"json_object", "text"}, "says": Failure(500, body="")}, 2, 0),
+    "refuses json_object as well": ({"forms": {"text"}}, 2, 0),
+    "takes json_schema and no json_object": ({"forms": {"json_schema", "text"}}, 0, 0),
+    "ignores json_schema: prose, a fence, other fields": ({"shape": servers.ignoring}, 0, 1),
+    "enforces part of a schema": ({"shape": servers.half_enforcing}, 0, 1),
+    "answers with a tool call": ({"shape": servers.calling_a_tool}, 0, 0),
+    "has `<think>` in its answers": ({"shape": servers.thinking}, 0, 0),
+    "has channel marks in its answers": ({"shape": servers.in_channels}, 0, 0),
+    "answers in a list of parts": ({"shape": servers.in_parts}, 0, 0),
+    "puts the answer where the reasoning should be": ({"shape": servers.as_reasoning}, 0, 0),
+    "refuses `temperature`": ({"refuses": {"temperature": not_taken("temperature")}}, 1, 0),
+    "refuses `reasoning_effort`": ({"refuses": {"reasoning_effort": not_taken("reasoning_effort")}}, 1, 0),
+    "calls the limit of tokens `max_tokens`": (
+        {"refuses": {"max_completion_tokens": not_taken("max_completion_tokens")}},
+        1,
+        0,
+    ),
+    "refuses json_schema, json_object and those three": (
         {
             "forms": {"text"},
             "refuses": {name: not_taken(name) for name in ("temperature", "reasoning_effort", "max_completion_tokens")},
@@ -72,8 +82,18 @@ SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
         5,
         0,
     ),
-    "no usage": ({"shape": servers.unmetered}, 0, 0),
+    "reports no usage": ({"shape": servers.unmetered}, 0, 0),
 }
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "providers.md"
+
+
+def test_the_page_on_providers_tells_what_each_server_costs() -> None:
+    rows = re.findall(r"^\| (.+?) \| (\d+) \| (\d+) \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert {name: (int(refused), int(repairs)) for name, refused, repairs in rows} == {
+        name: (refused, repairs) for name, (_, refused, repairs) in SERVERS.items()
+    }
 
 
 @pytest.mark.parametrize("make", SERVERS)

@@ -74,7 +74,7 @@ class Capabilities:
         """Whether a refusal is worth a try of another form.
 
         Always one that names the format. Any other not where the same schema was accepted before, and after tries in
-        vain only the 4th, 16th, ... of them: a dead server must not be asked everything twice.
+        vain only the 5th, 21st, ... of them: a dead server must not be asked everything twice.
         """
         with self._lock:
             if refusal.of_the_format:

@@ -1,6 +1,8 @@
 """Parameters that a model does not take: known from the table, or found out from what the server says."""
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,6 +63,16 @@ def test_a_person_is_told_of_what_the_table_changes_but_not_of_an_effort_for_a_m
 def test_every_row_has_a_source_and_efforts_that_exist() -> None:
     assert all(row.source.startswith("https://") and set(row.efforts or ()) <= set(EFFORTS) for row in MODELS)
     assert all(source.startswith("https://") for _, source in TOKEN_PARAMETERS.values())
+
+
+def test_the_page_on_providers_has_every_row() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "providers.md").read_text(encoding="utf-8").replace("\\|", "|")
+    for row in MODELS:
+        efforts = "as it is" if row.efforts is None else ", ".join(row.efforts) or "left out"
+        line = rf"\| `{re.escape(row.model)}` \| .* \| {efforts} \| \[source\]\({re.escape(row.source)}\)"
+        assert re.search(line, page), row
+    for name, (parameter, source) in TOKEN_PARAMETERS.items():
+        assert f"| `{name}` | `{parameter}` | [source]({source}) |" in page
 
 
 @pytest.mark.parametrize(
