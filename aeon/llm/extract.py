@@ -63,11 +63,13 @@ def extract_json(text: str, accepts: Accepts | None = None) -> Any:
 
 def is_bare(text: str) -> bool:
     """Whether a text is JSON and nothing else, reasoning before it aside: what constrained decoding gives."""
-    try:
-        _usable(text[_begin(text) :].removeprefix("\ufeff"))
-    except ExtractError:
-        return False
-    return True
+    for begin in (lambda _: 0, _begin):
+        try:
+            _usable(text[begin(text) :].removeprefix("\ufeff"))
+        except ExtractError:
+            continue
+        return True
+    return False
 
 
 def text_of(message: Mapping[str, Any], name: str = "") -> str:
