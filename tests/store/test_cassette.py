@@ -145,3 +145,14 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_garbage_is_refused_and_nothing_else_happens(content: bytes) -> None:
     with pytest.raises(StoreFailed):
         decoded(b"format: aeon.cassette/1\n".decode() + content.decode("latin-1"))
+
+
+def test_the_example_of_the_page_is_a_cassette() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cassettes.md").read_text(encoding="utf-8")
+    example = decoded(page.partition("```yaml\n")[2].partition("```")[0])
+    assert example.answers[0].asked.request["messages"][0]["content"] == "You carry out one step of a plan.\n"
+    assert json.loads(example.answers[0].answer["text"])["step_output"] == "Rhine, Danube, Elbe"
+    assert example.provenance.secrets_replaced == {"SHOP_TOKEN": 2}
+    assert set(Provenance.model_fields) - {"note", "synthetic"} == set(
+        yaml.safe_load(page.partition("```yaml\n")[2].partition("```")[0])["provenance"]
+    )
