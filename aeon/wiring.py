@@ -24,7 +24,6 @@ from aeon.llm.interface import LLMAdapter, Parameters, ReasoningMode, Role
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import SimulatedProvider, parameters_for
-from aeon.llm.stored import Absent
 from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
@@ -110,7 +109,7 @@ def _adapter(settings: Settings, environ: Mapping[str, str]) -> LLMAdapter:
     """A replay calls no model: it needs no key, but a recording."""
     if settings.store.mode == "replay":
         check_recording(settings.store)
-        return Absent(settings.provider.model)
+        return stack.absent_stack(settings.provider)
     return stack.process_stack(settings.provider, environ)
 
 

@@ -40,7 +40,7 @@ from aeon.llm.settings import (
     SimulatedProvider,
 )
 from aeon.llm.spend import Meter, Spend
-from aeon.llm.stored import stored
+from aeon.llm.stored import Absent, stored
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
 
@@ -111,6 +111,16 @@ def process_stack(settings: ProviderSettings, environ: Environ) -> Endpoints:
         Endpoints(made).close()
         raise
     return Endpoints(made)
+
+
+def absent_stack(settings: ProviderSettings) -> Endpoints:
+    """The provider's endpoints where none may be called: a replay knows what they charge, and needs no key."""
+    return Endpoints(
+        [
+            Endpoint(name, Absent(endpoint.model), endpoint.retry, price_list(endpoint))
+            for name, endpoint in named_endpoints(settings)
+        ]
+    )
 
 
 def _endpoint(name: str, settings: AnyEndpoint, environ: Environ, *, has_next: bool) -> Endpoint:

@@ -170,6 +170,7 @@ def _of_error(error: LLMError) -> dict[str, Any]:
         "message": error.message,
         "hint": error.hint,
         "usage": asdict(error.usage),
+        "endpoint": error.endpoint,
     }
     if isinstance(error, ProviderError):
         return {**kept, "status": error.status, "retry_after": error.retry_after}
@@ -179,4 +180,7 @@ def _of_error(error: LLMError) -> dict[str, Any]:
 def _error(answer: dict[str, Any]) -> LLMError:
     made = _ERRORS[answer["error"]]
     more = {name: answer[name] for name in ("status", "retry_after", "model") if name in answer}
-    return made(answer["message"], hint=answer["hint"], usage=Usage(**answer["usage"]), **more)
+    error = made(answer["message"], hint=answer["hint"], usage=Usage(**answer["usage"]), **more)
+    if endpoint := answer.get("endpoint"):
+        error.endpoint = endpoint
+    return error

@@ -183,6 +183,7 @@ def test_a_failure_of_the_provider_is_given_to_a_replay_and_to_nobody_else(
     sessions: Any, tmp_path: Path, kind: type[ProviderError]
 ) -> None:
     error = kind("down", status=503, retry_after=2.5, hint="wait", usage=Usage(3, requests=2))
+    error.endpoint = "backup"
     with pytest.raises(kind) as first:
         Stored(Model(error), sessions(), PROVIDER).complete(REQUEST)
     assert first.value is error
