@@ -1,0 +1,75 @@
+"""Whole runs under pressure: what their artefacts and the person are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from aeon import Aeon
+from tests.integration.wire import TASK, overrides, script
+from tests.support.fixtures import StartServer
+from tests.support.openai_server import Completion, Failure, OpenAIServer
+
+
+def chained(server: OpenAIServer, spare: OpenAIServer, *more: str) -> list[str]:
+    keys = f"{{provider: openai, name: spare, model: of-the-spare, base_url: '{spare.url}', require_key: false}}"
+    return [*overrides(server.url, *more), f"provider.fallbacks=[{keys}]"]
+
+
+def test_a_run_goes_on_with_the_fallback_and_says_so_everywhere(start_server: StartServer, tmp_path: Path) -> None:
+    main, spare = start_server(script(step=Failure(500))), start_server(script())
+    told: list[str] = []
+    with Aeon.from_config(
+        chained(main, spare, "roles.worker.model=of-the-role"), environ={"OPENAI_API_KEY": "k"}
+    ) as aeon:
+        result = aeon.run(TASK, directory=tmp_path, observers=[lambda r: told.append(type(r.event).__name__)])
+    assert result.converged
+    assert result.provider.endpoints["spare"] == len(spare.requests) == spare.names.count("step")
+    assert result.provider.endpoints["openai"] == len([name for name in main.names if name != "step"])
+    assert told.count("FallbackUsed") == 1
+    assert {asked.body["model"] for asked in spare.requests} == {"of-the-spare"}
+    assert {asked.body["model"] for asked in main.of("step")} == {"of-the-role"}
+    lines = [json.loads(line) for line in (tmp_path / "cycles.jsonl").read_text().splitlines()]
+    assert {(line["call"], *line["endpoints"]) for line in lines if line["call"] in ("plan", "step")} == {
+        ("plan", "openai"),
+        ("step", "spare"),
+    }
+    events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    (fallback,) = [event for event in events if event["event"] == "fallback_used"]
+    assert (fallback["failed"], fallback["endpoint"]) == ("openai", "spare")
+    assert "500" in fallback["error"]
+
+
+def test_a_model_without_a_price_is_named_and_its_cost_is_unknown(start_server: StartServer) -> None:
+    server = start_server(script())
+    with Aeon.from_config(overrides(server.url), environ={"OPENAI_API_KEY": "k"}) as aeon:
+        result = aeon.run(TASK)
+    assert result.usage.total.cost is None
+    assert result.usage.unpriced == ("scripted-1",)
+    assert result.usage.unreported == ()
+    priced = overrides(server.url, "provider.prices={scripted: {input: 1.0, output: 1.0}}", "limits.max_cost=1")
+    with Aeon.from_config(priced, environ={"OPENAI_API_KEY": "k"}) as aeon:
+        result = aeon.run(TASK)
+    assert result.usage.unpriced == ()
+    assert result.usage.total.cost is not None
+    assert result.usage.total.cost > 0
+
+
+def test_usage_that_was_not_told_is_never_counted_as_free(start_server: StartServer) -> None:
+    answers = script()
+    server = start_server({**answers, "task_profile": Completion(answers["task_profile"], usage=None)})  # type: ignore[arg-type]
+    prices = "provider.prices={*: {input: 1.0, output: 1.0}}"
+    with Aeon.from_config(overrides(server.url, prices), environ={"OPENAI_API_KEY": "k"}) as aeon:
+        result = aeon.run(TASK)
+    assert result.usage.unreported == ("scripted-1",)
+    assert result.usage.total.cost is None
+
+
+def test_all_endpoints_down_ends_the_run_with_every_one_of_them_named(start_server: StartServer) -> None:
+    main, spare = start_server(script(plan=Failure(500))), start_server(script(plan=Failure(503)))
+    with Aeon.from_config(chained(main, spare), environ={"OPENAI_API_KEY": "k"}) as aeon:
+        result = aeon.run(TASK)
+    assert result.exit_status == 1
+    assert result.error is not None
+    assert "spare: " in result.error.message
+    assert "asked before it: openai: ServerFailed" in result.error.message
