@@ -198,7 +198,10 @@ def read_inputs(settings: Settings) -> dict[str, str]:
 
 def recorded_origin(settings: Settings) -> Origin | None:
     """Where the run comes from whose answers are used again, if there is one. Raises ConfigError."""
-    return origin.read(settings.resume) if settings.resume else None
+    if settings.resume:
+        return origin.read(settings.resume)
+    store = settings.store
+    return config_origin.replayed(store.path) if store.mode == "replay" and store.path else None
 
 
 def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:

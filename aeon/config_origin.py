@@ -7,30 +7,77 @@ a run's directory or from the head of a cassette, comes before it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from aeon import origin as origins
 from aeon.config_compose import is_sweep, single_value
 from aeon.config_literal import quoted
-from aeon.errors import ConfigError
+from aeon.errors import ConfigError, StoreFailed
 from aeon.origin import Composition, Origin
+from aeon.store import cassette
 
 _GIVEN_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
 _SEARCH_PATH = "hydra.searchpath"
 
 
 def composition(today: Composition) -> Composition:
-    """What is composed: today's overrides, after those of the run that `resume=DIR` among them names, if one does.
+    """What is composed: today's overrides, after those of the run that is resumed or replayed, if one is.
 
-    Raises ConfigError when DIR is no run's directory, or several are named.
+    `resume=DIR` among them names it, or `store.mode=replay store.path=PATH`. Raises ConfigError when DIR is no run's
+    directory, several are named, or PATH is a cassette that cannot be read.
     """
     named = [text for text in today.overrides if key_of(text) == "resume"]
     directory = _directory(named[-1]) if named else None
     rest = tuple(text for text in today.overrides if key_of(text) != "resume")
     if directory is None:
-        return today.model_copy(update={"overrides": rest})
+        return _of_replay(today.model_copy(update={"overrides": rest}))
     given = today.model_copy(update={"overrides": (*rest, f"resume={quoted(str(directory))}")})
     return recomposed(origins.read(directory), given, f"resume={directory}")
+
+
+def replayed(path: Path) -> Origin | None:
+    """Where the run comes from that was recorded in a cassette, a run's directory, or the store in one.
+
+    None when the recording does not say. Raises ConfigError when what says it cannot be read.
+    """
+    path = path.expanduser()
+    if path.suffix == cassette.SUFFIX and path.is_file():
+        found = path.stat()
+        return _of_cassette(path, found.st_mtime_ns, found.st_size)
+    directory = path if path.is_dir() else path.parent
+    return origins.read(directory, "store.path") if (directory / origins.FILE).is_file() else None
+
+
+@lru_cache(maxsize=8)
+def _of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
+    try:
+        values = cassette.read(path).origin
+    except StoreFailed as error:
+        raise ConfigError(f"store.path: {error.message}", hint=error.hint) from None
+    if not values:
+        return None
+    origin = origins.parse(values, f"store.path={path}: its origin")
+    folder = str(Path(origin.config_dir).expanduser()) if origin.config_dir else None
+    return origin.model_copy(update={"config_dir": folder})
+
+
+def _of_replay(today: Composition) -> Composition:
+    path = _recording(today.overrides)
+    origin = replayed(path) if path is not None else None
+    if origin is None or origin.overrides is None:
+        return today
+    return recomposed(origin, today, f"store.path={path}")
+
+
+def _recording(overrides: Sequence[str]) -> Path | None:
+    """What `store.path` names, if `store.mode=replay` or `store=replay` is said and both are single values."""
+    said = {key_of(text): text for text in overrides}
+    mode, path = said.get("store.mode", said.get("store", "")), said.get("store.path")
+    if path is None or mode.partition("=")[2] != "replay" or is_sweep(path):
+        return None
+    text = path.partition("=")[2]
+    return Path(text if Path(text).expanduser().exists() else single_value(path, text))
 
 
 def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
