@@ -1,5 +1,6 @@
 """What is wrong with a local provider's settings is said before a model is loaded, with the extra or without it."""
 
+import re
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from aeon.config import compose, resolve_provider
 from aeon.errors import ConfigError, ProviderError
 from aeon.llm import stack
 from aeon.llm.adapters import local_files
@@ -111,3 +113,22 @@ def test_a_library_that_is_there_and_broken_is_said_with_the_first_call(
     with pytest.raises(ProviderError, match="llama-cpp-python cannot be imported") as raised:
         adapter.complete(request())
     assert "pip install" in raised.value.hint
+
+
+def test_production_takes_it_for_a_model() -> None:
+    given = compose(["env=prod", "provider=local", "provider.model_path=m.gguf"])
+    assert resolve_provider(given, {}).provider == settings(model_path="m.gguf")
+
+
+@pytest.mark.parametrize("key", ["roles.grader.model", "reasoning.deep.model"])
+def test_another_model_for_a_role_or_a_mode_is_refused_at_the_start(key: str) -> None:
+    given = ["provider=local", "provider.model_path=m.gguf"]
+    with pytest.raises(ConfigError, match=re.escape(f"{key}=gpt-5: provider=local has one model, m")) as raised:
+        resolve_provider(compose([*given, f"{key}=gpt-5"]), {})
+    assert key in raised.value.hint
+    assert resolve_provider(compose([*given, f"{key}=m"]), {})
+
+
+def test_what_a_run_costs_is_known_without_a_price() -> None:
+    given = ["provider=local", "provider.model_path=m.gguf", "limits.max_cost=1"]
+    assert resolve_provider(compose(given), {}).limits.max_cost == 1

@@ -179,7 +179,8 @@ def test_a_schema_that_a_good_server_refuses_is_said_otherwise_and_the_others_ar
     assert "for some schemas" in str(adapter.findings()[0])
 
 
-def test_first_calls_side_by_side_meet_a_refusal_once(start: Start) -> None:
+def test_first_calls_side_by_side_meet_a_refusal_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 10.0)
     server, adapter = start(forms={"text"}, shape=lambda answer, _: Completion(answer, delay=0.05))
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(adapter.complete, [request("step")] * 16))

@@ -15,8 +15,6 @@ from typing import Any
 import pytest
 
 from aeon import Aeon
-from aeon.config import compose, resolve_provider
-from aeon.errors import ConfigError
 
 PLAN = """
 goal: Two sentences.
@@ -57,17 +55,6 @@ def test_steps_of_a_given_plan_are_answered(tiny_model: Path, tmp_path: Path) ->
     assert result.error is None
     assert result.provider.models["worker"] == [tiny_model.stem]
     assert result.termination_reason in ("completed", "step_failed")
-
-
-def test_production_takes_it_for_a_model(tiny_model: Path) -> None:
-    settings = resolve_provider(compose([*overrides(tiny_model), "env=prod", "provider=local"]), {})
-    assert settings.provider.kind == "local"
-
-
-def test_other_models_for_roles_are_refused_at_the_start(tiny_model: Path) -> None:
-    with pytest.raises(ConfigError, match=r"roles\.grader\.model=gpt-5") as raised:
-        resolve_provider(compose(overrides(tiny_model, "roles.grader.model=gpt-5")), {})
-    assert "one model" in raised.value.message
 
 
 def aeon(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:
