@@ -221,9 +221,9 @@ def test_a_closed_adapter_answers_again(local: MakeAdapter) -> None:
 
 
 def test_a_call_that_takes_too_long_is_ended_and_paid(local: MakeAdapter, endless_model: Path) -> None:
-    adapter = local(model_path=endless_model, n_ctx=65536, max_tokens=60_000, timeout_seconds=0.3)
+    adapter = local(model_path=endless_model, n_ctx=65536, max_tokens=60_000, timeout_seconds=1.0)
     started = time.monotonic()
-    with pytest.raises(ProviderError, match=r"no answer to the plan call within 0\.3 s") as raised:
+    with pytest.raises(ProviderError, match=r"no answer to the plan call within 1 s") as raised:
         adapter.complete(request())
     assert time.monotonic() - started < 10
     assert not raised.value.retryable
