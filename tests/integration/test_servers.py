@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from aeon.llm.adapters import negotiation
 from tests.integration.wire import run, script
 from tests.support import able_server as servers
 from tests.support.able_server import AbleServer
@@ -150,7 +151,10 @@ def test_a_run_without_usage_says_so_and_counts_nothing(serve: Any) -> None:
     assert result.usage.unreported == ("scripted-1",)
 
 
-def test_servers_for_roles_are_found_out_model_by_model_even_side_by_side(serve: Any) -> None:
+def test_models_of_roles_are_found_out_one_by_one_even_side_by_side(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 10.0)
     server = serve(forms={"text"})
     result = run(server, "roles.worker.model=another", "execution.max_parallel=4")
     assert result.converged
