@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,7 +170,16 @@ def ending(result: RunResult, directory: Path) -> str:
     """How a run ended, in one line, and where its artefacts are; why, where that takes a line of its own."""
     failure = f"Error: {result.error.message}\n" if result.error else ""
     hint = f"{result.error.hint}\n" if result.error and result.error.hint else ""
-    return f"{failure}{hint}{_verdict(result)} {_figures(result)}{_saved(result)} Artefacts: {directory}"
+    line = f"{_verdict(result)} {_figures(result)}{_saved(result)} Artefacts: {directory}"
+    return f"{failure}{hint}{line}{_going_on(result, directory)}"
+
+
+def _going_on(result: RunResult, directory: Path) -> str:
+    """How a run that was cut short goes on, where its answers were kept."""
+    kept = result.configuration.get("store", {}).get("mode") in ("record", "cache")
+    if result.termination_reason not in ("failed", "interrupted") or not kept:
+        return ""
+    return f"\nTo go on from what was answered: python -m aeon {shlex.quote(f'resume={directory}')}"
 
 
 def _verdict(result: RunResult) -> str:
@@ -221,8 +231,25 @@ def _figures(result: RunResult) -> str:
     head = f"Passes: {result.passes}, TTL {result.ttl.used} of {result.ttl.allocated}"
     if _is_replay(result):
         return f"{head}, {counted(usage.requests, 'answer')} from a recording.{_differing(result)}"
-    cost = f", cost {usage.cost:.4f}" if usage.cost is not None else ""
-    return f"{head}, {usage.requests} calls, {usage.total_tokens} tokens{cost}."
+    return f"{head}, {usage.requests} calls, {usage.total_tokens} tokens{_cost(result)}.{_endpoints(result)}"
+
+
+def _cost(result: RunResult) -> str:
+    """What it cost; that it is not known, and why, where a model was paid and is not priced."""
+    usage = result.usage
+    if usage.total.cost is not None:
+        return f", cost {usage.total.cost:.4f}"
+    why = [f"no price for {', '.join(usage.unpriced)}"] if usage.unpriced else []
+    why += [f"no usage told for {', '.join(usage.unreported)}"] if usage.unreported else []
+    return f", cost unknown ({'; '.join(why)})" if why else ""
+
+
+def _endpoints(result: RunResult) -> str:
+    """Who answered how often, where not all answers came from the provider's own endpoint."""
+    answered = result.provider.endpoints
+    own = result.configuration.get("provider", {}).get("name", result.provider.kind)
+    listed = ", ".join(f"{name} {number}" for name, number in answered.items())
+    return f" Answered by: {listed}." if set(answered) - {own} else ""
 
 
 def _is_replay(result: RunResult) -> bool:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import json
 import shutil
+import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from aeon.kernel.control import RunControl
 from tests.cli.conftest import Ended, RunAeon
 from tests.cli.conftest import aeon as aeon
 from tests.support.compared import artefacts, differences
-from tests.support.openai_server import Failure, OpenAIServer
+from tests.support.openai_server import Failure, OpenAIServer, Received
 from tests.support.scripted_model import clear
 from tests.support.simulated_server import simulated
 
@@ -46,7 +49,7 @@ def runs(aeon: RunAeon, server: OpenAIServer, tmp_path: Path, monkeypatch: pytes
 
 
 def newest(root: Path) -> Path:
-    made = [path.parent for path in root.glob("*/*/**/run.json")]
+    made = [path.parent for path in root.rglob("run.json")]
     return max(made, key=lambda path: (path / "run.json").stat().st_mtime_ns)
 
 
@@ -272,6 +275,42 @@ def test_what_has_already_been_answered_needs_no_order(runs: Runs, server: OpenA
     assert result(second)["parent"]["saved"]["model_calls"] == asked
 
 
+def test_a_program_that_was_killed_goes_on_where_it_was(
+    runs: Runs, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, whole = runs("task=x", "execution.max_parallel=4")
+    once = len(server.requests)
+    server.requests.clear()
+    step = server.script["step"]
+    killed = threading.Event()
+
+    def hang(received: Received) -> Any:
+        killed.wait(60)
+        return step(received)  # type: ignore[operator]
+
+    server.script["step"] = hang
+    command = [sys.executable, "-m", "aeon", "task=x", "execution.max_parallel=4", "progress=none", "hydra.run.dir=one"]
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    program = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: len(server.of("step")) > 0)
+    program.kill()
+    program.wait()
+    killed.set()
+    server.script["step"] = step
+    in_flight, asked = len(server.of("step")), len(server.requests)
+    ended, second = runs("resume=one")
+    assert ended.status == 0
+    assert len(server.requests) - asked == once - (asked - in_flight)
+    assert not differences(artefacts(whole), artefacts(second))
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
 # From Python
 
 
@@ -306,6 +345,29 @@ def test_settings_made_in_a_program_are_made_again_with_the_parent_in_them(
 def saved(result: RunResult) -> int:
     assert result.parent is not None
     return result.parent.saved.model_calls
+
+
+# What is shown
+
+
+def test_what_resume_composes_is_shown_without_a_run(runs: Runs, tmp_path: Path) -> None:
+    directory = limited(runs, "task=x", "ttl.base=13")
+    shown, _ = runs("--cfg", "job", "--package", "ttl", f"resume={directory}", "ttl.limit=30")
+    assert shown.status == 0
+    assert "base: 13" in shown.out
+    assert "limit: 30" in shown.out
+    rendered, _ = runs("render", "task_profile", f"resume={directory}")
+    assert rendered.status == 0
+    assert list(tmp_path.glob("outputs/*/*")) == [directory]
+
+
+def test_a_run_that_was_cut_short_says_how_it_goes_on(runs: Runs, server: OpenAIServer) -> None:
+    server.script["plan"] = Failure(401)
+    ended, directory = runs("task=x", "hydra.run.dir='a b'")
+    assert ended.status == 1
+    assert f"To go on from what was answered: python -m aeon 'resume={directory}'" in ended.err
+    ended, _ = runs("task=x", "store=off")
+    assert "To go on" not in ended.err
 
 
 # run.json
