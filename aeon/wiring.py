@@ -34,7 +34,7 @@ from aeon.refinement.refiner import Ask, Refiner
 from aeon.result import SIMULATED_LINE
 from aeon.store.person import stored_ask
 from aeon.store.session import Session
-from aeon.store.source import check_recording
+from aeon.store.source import check_store
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
 from aeon.tools import build as tools
@@ -76,6 +76,7 @@ def process(settings: Settings, environ: Mapping[str, str], own_tools: Sequence[
 
     Raises ConfigError for whatever cannot be used.
     """
+    check_store(settings.store)
     settings = resolve_provider(settings, environ)
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
     schemas = SchemaLibrary(settings.schemas.dir)
@@ -106,9 +107,8 @@ def process(settings: Settings, environ: Mapping[str, str], own_tools: Sequence[
 
 
 def _adapter(settings: Settings, environ: Mapping[str, str]) -> LLMAdapter:
-    """A replay calls no model: it needs no key, but a recording."""
+    """A replay calls no model: it needs no key."""
     if settings.store.mode == "replay":
-        check_recording(settings.store)
         return stack.absent_stack(settings.provider)
     return stack.process_stack(settings.provider, environ)
 

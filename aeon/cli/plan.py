@@ -32,6 +32,7 @@ from aeon.plan.graph import expected_calls, layers
 from aeon.plan.models import Plan
 from aeon.plan.workflow_write import workflow_text
 from aeon.resources import resource_root
+from aeon.store.session import open_session
 from aeon.writing import unwritable
 
 _HELP = """\
@@ -126,7 +127,9 @@ def _plan(request: _Request) -> _Made:
         stream, provider = EventStream([person.progress]), shared.settings.provider
         synthetic = isinstance(provider, SimulatedProvider)
         stream.emit(RunStarted(run_id=uuid4().hex[:12], task=request.task, provider=provider.kind, synthetic=synthetic))
-        kernel = wiring.orchestrator(shared, request.inputs, stream, person.control, person.ask)
+        session = open_session(shared.settings.store, directory=None, warn=lambda said: say(f"Warning: {said}"))
+        leaving.callback(session.close)
+        kernel = wiring.orchestrator(shared, request.inputs, stream, person.control, person.ask, session=session)
         return _made(kernel, request.task, synthetic)
 
 

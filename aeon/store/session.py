@@ -29,7 +29,7 @@ from aeon.store.lookup import ByKey, InOrder, Judge, Lookup, Shared
 from aeon.store.miss import miss
 from aeon.store.models import Asked, Entry
 from aeon.store.settings import StoreSettings
-from aeon.store.source import STORE_NAME, open_source
+from aeon.store.source import STORE_NAME, open_source, store_path
 from aeon.store.sqlite import SqliteStore
 
 SHARED_STORE = Path(".aeon") / STORE_NAME
@@ -192,13 +192,15 @@ def open_session(
 
 
 def _own_path(settings: StoreSettings, directory: Path | None) -> Path | None:
-    return directory / STORE_NAME if directory is not None else settings.path
+    if directory is not None:
+        return directory / STORE_NAME
+    return store_path(settings.path) if settings.path else None
 
 
 def _cache(
     settings: StoreSettings, directory: Path | None, inherited: list[Lookup], warn: Callable[[str], None]
 ) -> Session:
-    shared = SqliteStore(settings.path or SHARED_STORE)
+    shared = SqliteStore(store_path(settings.path or SHARED_STORE))
     try:
         own = [SqliteStore(directory / STORE_NAME)] if directory is not None else []
     except BaseException:

@@ -18,6 +18,7 @@ def open_source(path: Path) -> AnswerSource:
 
     Raises StoreFailed when there are none, or they cannot be read.
     """
+    path = path.expanduser()
     if path.is_dir():
         if not (path / STORE_NAME).is_file():
             raise StoreFailed(
@@ -36,14 +37,23 @@ def open_source(path: Path) -> AnswerSource:
     return SqliteStore(path, read_only=True)
 
 
-def check_recording(settings: StoreSettings) -> None:
-    """ConfigError when a replay is asked for of what cannot be replayed."""
-    if settings.path is None:
+def store_path(path: Path) -> Path:
+    """The store that a path of a person's names: the file itself, or the one in a run's directory."""
+    path = path.expanduser()
+    return path / STORE_NAME if path.is_dir() else path
+
+
+def check_store(settings: StoreSettings) -> None:
+    """ConfigError for what cannot be replayed, and for a shared store that is there and cannot be read."""
+    if settings.mode == "replay" and settings.path is None:
         raise ConfigError(
             "store.mode=replay: store.path does not say what is to be replayed",
             hint="Give store.path=... with a run's directory, a store or a cassette.",
         )
     try:
-        open_source(settings.path).close()
+        if settings.mode == "replay" and settings.path is not None:
+            open_source(settings.path).close()
+        if settings.mode == "cache" and settings.path is not None and store_path(settings.path).exists():
+            SqliteStore(store_path(settings.path), read_only=True).close()
     except StoreFailed as error:
         raise ConfigError(f"store.path: {error.message}", hint=error.hint) from error

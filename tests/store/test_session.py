@@ -10,7 +10,7 @@ from aeon.llm.interface import Usage
 from aeon.store.models import Asked, Entry
 from aeon.store.session import Saved, Session, open_session
 from aeon.store.settings import StoreSettings
-from aeon.store.source import check_recording, open_source
+from aeon.store.source import check_store, open_source
 from aeon.store.sqlite import SqliteStore
 from tests.store.entries import asked, entry
 
@@ -255,8 +255,22 @@ def test_a_replay_needs_something_to_replay(tmp_path: Path, opened: Opened) -> N
         (tmp_path / "gone.aeon", "there is no such file"),
     ):
         with pytest.raises(ConfigError, match=said) as raised:
-            check_recording(StoreSettings(mode="replay", path=path))
+            check_store(StoreSettings(mode="replay", path=path))
         assert raised.value.hint
+
+
+@pytest.mark.parametrize("name", ["notes.sqlite", "recording.aeon"])
+def test_a_shared_store_that_is_none_is_refused_before_anything_is_made(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("no database at all, but a text of some length\n" * 30)
+    with pytest.raises(ConfigError, match="not a database"):
+        check_store(StoreSettings(mode="cache", path=tmp_path / name))
+    check_store(StoreSettings(mode="cache", path=tmp_path / "not there yet.sqlite"))
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_the_directory_of_a_run_can_be_a_shared_store_too(tmp_path: Path, opened: Opened) -> None:
+    opened("record", tmp_path / "a").answer(asked(), Model())
+    assert opened("cache", path=tmp_path / "a").answer(asked(pass_number=7), never)["text"] == "an answer"
 
 
 def test_by_order_a_replay_answers_what_is_asked_otherwise_and_counts_it(tmp_path: Path, opened: Opened) -> None:
