@@ -76,8 +76,7 @@ def _recording(overrides: Sequence[str]) -> Path | None:
     mode, path = said.get("store.mode", said.get("store", "")), said.get("store.path")
     if path is None or mode.partition("=")[2] != "replay" or is_sweep(path):
         return None
-    text = path.partition("=")[2]
-    return Path(text if Path(text).expanduser().exists() else single_value(path, text))
+    return Path(single_value(path, path.partition("=")[2]))
 
 
 def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
