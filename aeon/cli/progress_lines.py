@@ -160,6 +160,9 @@ def _noted(event: e.Event) -> list[str]:
         case e.RetryScheduled():
             what = f"{event.error}, again in {event.seconds:.1f}s"
             return [f"pass {event.site.pass_number}  retry  {_target(event.call, event.site.step_id)}  {what}"]
+        case e.FallbackUsed():
+            what = f"{event.endpoint} answers in place of {event.failed} ({one_line(event.error, 200)})"
+            return [f"pass {event.site.pass_number}  fallback  {_target(event.call, event.site.step_id)}  {what}"]
         case e.CallFailed():
             what = f"{event.error}: {one_line(event.message, 200)}"
             return [f"pass {event.site.pass_number}  call failed  {_target(event.call, event.site.step_id)}  {what}"]

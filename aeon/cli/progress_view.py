@@ -195,6 +195,8 @@ class RunView:
             case e.RetryScheduled():
                 self.retries += 1
                 self.note = f"{event.call}: {event.error}, again in {event.seconds:.1f}s"
+            case e.FallbackUsed():
+                self.note = f"{event.endpoint} answers in place of {event.failed}: {event.error}"
             case e.AdvisoryRaised(advisory=advisory):
                 where = f" {advisory.step_id}" if advisory.step_id else ""
                 self.note = f"{advisory.kind}{where}: {advisory.message}"

@@ -45,6 +45,7 @@ from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
 
 Environ = Mapping[str, str]
+LEAST_PATIENCE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +140,8 @@ def _endpoint(name: str, settings: AnyEndpoint, environ: Environ, *, has_next: b
         settings.tokens_per_minute,
         longest_pause=settings.retry.max_seconds,
     )
-    # An endpoint with nothing behind it is given as long as a call would try it.
-    patient = 0.0 if has_next else patience(settings.retry)
+    # An endpoint with nothing behind it is given as long as a call would try it: a moment's outage is for `Retry`.
+    patient = 0.0 if has_next else max(LEAST_PATIENCE_SECONDS, patience(settings.retry))
     circuit = Circuit(name, settings.breaker, patience_seconds=patient)
     adapter = factory(settings, environ)
     return Endpoint(name, adapter, settings.retry, price_list(settings), limiter, circuit, has_next)

@@ -6,6 +6,11 @@ import json
 from pathlib import Path
 
 from aeon import Aeon
+from aeon.cli.output import ending
+from aeon.cli.progress_lines import lines as told_lines
+from aeon.cli.progress_view import RunView
+from aeon.events import FallbackUsed
+from aeon.llm.interface import CallSite
 from tests.integration.wire import TASK, overrides, script
 from tests.support.fixtures import StartServer
 from tests.support.openai_server import Completion, Failure, OpenAIServer
@@ -29,6 +34,8 @@ def test_a_run_goes_on_with_the_fallback_and_says_so_everywhere(start_server: St
     assert told.count("FallbackUsed") == 1
     assert {asked.body["model"] for asked in spare.requests} == {"of-the-spare"}
     assert {asked.body["model"] for asked in main.of("step")} == {"of-the-role"}
+    said = ending(result, tmp_path)
+    assert f"Answered by: openai {len(main.requests) - main.names.count('step')}, spare {len(spare.requests)}." in said
     lines = [json.loads(line) for line in (tmp_path / "cycles.jsonl").read_text().splitlines()]
     assert {(line["call"], *line["endpoints"]) for line in lines if line["call"] in ("plan", "step")} == {
         ("plan", "openai"),
@@ -46,6 +53,8 @@ def test_a_model_without_a_price_is_named_and_its_cost_is_unknown(start_server: 
         result = aeon.run(TASK)
     assert result.usage.total.cost is None
     assert result.usage.unpriced == ("scripted-1",)
+    assert "cost unknown (no price for scripted-1)." in ending(result, Path("here"))
+    assert "Answered by" not in ending(result, Path("here"))
     assert result.usage.unreported == ()
     priced = overrides(server.url, "provider.prices={scripted: {input: 1.0, output: 1.0}}", "limits.max_cost=1")
     with Aeon.from_config(priced, environ={"OPENAI_API_KEY": "k"}) as aeon:
@@ -62,6 +71,7 @@ def test_usage_that_was_not_told_is_never_counted_as_free(start_server: StartSer
     with Aeon.from_config(overrides(server.url, prices), environ={"OPENAI_API_KEY": "k"}) as aeon:
         result = aeon.run(TASK)
     assert result.usage.unreported == ("scripted-1",)
+    assert "no usage told for scripted-1" in ending(result, Path("here"))
     assert result.usage.total.cost is None
 
 
@@ -73,3 +83,10 @@ def test_all_endpoints_down_ends_the_run_with_every_one_of_them_named(start_serv
     assert result.error is not None
     assert "spare: " in result.error.message
     assert "asked before it: openai: ServerFailed" in result.error.message
+
+
+def test_a_fallback_is_a_line_of_the_progress() -> None:
+    site = CallSite(pass_number=2, step_id="a")
+    event = FallbackUsed(site=site, call="step", failed="openai", endpoint="groq", error="ServerFailed: 503")
+    (line,) = told_lines(event, RunView())
+    assert line.endswith("pass 2  fallback  step a  groq answers in place of openai (ServerFailed: 503)")
