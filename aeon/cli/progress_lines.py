@@ -90,9 +90,11 @@ def headline(view: RunView) -> str:
 
 
 def decisions(view: RunView) -> list[str]:
-    """What the latest assessment came to, and what the latest refinement changed; nothing before there are such."""
-    assessed, refined = view.assessed, view.refined
+    """What the latest review found, the latest assessment came to and the latest refinement changed, as far as there
+    are such."""
+    validated, assessed, refined = view.validated, view.assessed, view.refined
     return [
+        *([f"pass {validated.pass_number}  {_validation(validated)}"] if validated else []),
         *([f"pass {assessed.pass_number}  {_verdict(assessed)}"] if assessed else []),
         *([f"pass {refined.pass_number}  refinement: {_refinement(refined.refinement)}"] if refined else []),
     ]
@@ -144,8 +146,7 @@ def _told(event: e.Event, view: RunView) -> list[str]:
 def _noted(event: e.Event) -> list[str]:
     match event:
         case e.Validated():
-            what = event.report.artifact_type.replace("_", " ")
-            return [f"pass {event.pass_number}  validation of {what}  {_issues(event)}"]
+            return [f"pass {event.pass_number}  {_validation(event)}"]
         case e.Assessed():
             return [f"pass {event.pass_number}  convergence  {_assessment(event)}"]
         case e.Refined():
@@ -244,6 +245,10 @@ def _tool(event: e.ToolStarted | e.ToolCalled, view: RunView) -> str:
     cut = f", {result.cut:,} characters cut" if result.cut else ""
     head = f"pass {event.site.pass_number}  tool  {_target(one_line(result.tool), event.step_id)}"
     return f"{head}  {came}{cut}" + ("" if view.recording else f"  {result.seconds:.1f}s")
+
+
+def _validation(event: e.Validated) -> str:
+    return f"validation of {event.report.artifact_type.replace('_', ' ')}  {_issues(event)}"
 
 
 def _issues(event: e.Validated) -> str:

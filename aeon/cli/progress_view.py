@@ -78,6 +78,7 @@ class RunView:
     questions: int = 0
     advisories: list[str] = field(default_factory=list)
     note: str = ""
+    validated: e.Validated | None = None
     assessed: e.Assessed | None = None
     refined: e.Refined | None = None
     finished: e.RunFinished | None = None
@@ -106,6 +107,8 @@ class RunView:
                 self.ttl_allocated = self.ttl_remaining = depth.allocated_ttl
             case e.ProfileUpdated(transition=transition):
                 self.ttl_allocated = transition.ttl_after
+            case e.Validated() as event:
+                self.validated = event
             case e.Assessed() as event:
                 self.assessed = event
                 self.scores += [event.assessment.scores] if event.assessment.evaluated else []

@@ -104,8 +104,9 @@ def test_a_replay_that_is_cut_short_says_where_without_a_time() -> None:
 def test_a_picture_says_what_the_latest_assessment_and_refinement_decided() -> None:
     view = viewed(None)
     told = decisions(view)
-    assert told[0] == "pass 2  converged"
-    assert told[1].startswith("pass 1  refinement: ")
+    assert told[0].startswith("pass 2  validation of ")
+    assert told[1] == "pass 2  converged"
+    assert told[2].startswith("pass 1  refinement: ")
     text = drawn(view, 100, 40)
     assert [line for line in text if line.rstrip() in told]
     assert decisions(RunView()) == []
