@@ -138,7 +138,8 @@ def test_what_was_found_out_is_in_every_result_and_said_in_the_first_run(serve: 
     said: list[list[str]] = [[], []]
     results = [run(server, warn=said[number].append) for number in (0, 1)]
     expected = (
-        "openai, model scripted: does not take json_schema: json_object, and the schema in the prompt, from now on",
+        "openai, model scripted: does not take json_schema: json_object and the schema in the prompt from now on; "
+        "provider.structured_output=json_object spares the try",
         "openai, model scripted: takes no reasoning_effort: it is left out from now on",
     )
     assert [result.provider.findings for result in results] == [expected, expected]

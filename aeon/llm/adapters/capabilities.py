@@ -131,8 +131,12 @@ class Capabilities:
             self._form_of[digest] = dialect.form
         else:
             self._form, self._settled = dialect.form, True
-        of_some = " for some schemas" if digest in self._form_of else ""
-        self._find("structured_output", f"does not take {start.form}{of_some}: {_WAYS[dialect.form]} from now on")
+        if digest in self._form_of:
+            self._find("some_schemas", f"does not take {start.form} for some schemas: {_WAYS[dialect.form]} for those")
+        else:
+            spared = f"provider.structured_output={dialect.form} spares the try"
+            said = f"does not take {start.form}: {_WAYS[dialect.form]} from now on; {spared}"
+            self._find("structured_output", said)
 
     def not_enforced(self, strict: bool) -> None:
         """An answer to a request with json_schema was not of its schema; one that need not be strict proves less."""
@@ -163,7 +167,7 @@ class Capabilities:
 
 _WAYS: dict[Form, str] = {
     "json_schema": "json_schema",
-    "json_object": "json_object, and the schema in the prompt,",
+    "json_object": "json_object and the schema in the prompt",
     "prompt": "the schema in the prompt",
 }
 

@@ -35,7 +35,7 @@ class Outcome:
     @property
     def accepted(self) -> bool:
         """Whether the server took the request, whatever its answer is worth."""
-        return self.response is not None or isinstance(self.failure, AnswerError)
+        return self.response is not None or (self.refusal is None and isinstance(self.failure, AnswerError))
 
 
 Attempt = Callable[[Dialect], Awaitable[Outcome]]

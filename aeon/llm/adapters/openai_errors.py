@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -28,6 +26,7 @@ from aeon.errors import (
     Truncated,
 )
 from aeon.llm.adapters.refusal import Refusal, refusal_of
+from aeon.llm.adapters.waiting import retry_after
 
 STATUS_ERRORS: Mapping[str, type[ProviderError]] = {
     "APIStatusError": RequestRefused,
@@ -83,6 +82,9 @@ NO_CREDIT = frozenset(
 ELSEWHERE = frozenset({"model_not_found", "context_length_exceeded"})
 """The codes of a refusal that another endpoint, with its own model, may not share; nor 404."""
 
+FILTERED = frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"})
+"""The codes of a refusal that is a content filter's."""
+
 SHOWN = 300
 K = TypeVar("K")
 
@@ -120,10 +122,20 @@ class Endpoint:
 def translate(error: BaseException, endpoint: Endpoint) -> LLMError | None:
     """The error of Aeon for a failure of the SDK or of its transport; None for one that no table has."""
     by_status = _find(error, STATUS_ERRORS)
+    if by_status is not None and getattr(error, "code", None) in FILTERED:
+        return _filtered(error, endpoint)
     if by_status is not None:
         return _of_status(_refine(by_status, error), error, endpoint)
     kind = _find(error.__cause__, BELOW_THE_SDK) or _find(error, OTHER_ERRORS) or _find(error, BELOW_THE_SDK)
     return _MESSAGES.get(kind, _other)(kind, error, endpoint) if kind is not None else None
+
+
+def _filtered(error: Any, endpoint: Endpoint) -> Filtered:
+    """The prompt itself was withheld: nothing was generated, and nothing paid."""
+    return Filtered(
+        f"the content filter of {endpoint.address} withheld the prompt: {endpoint.clean(_said(error))}",
+        hint="Word the task or its inputs differently, or use a provider with another filter.",
+    )
 
 
 def refused_by(error: BaseException) -> Refusal | None:
@@ -281,28 +293,3 @@ def _root_text(error: BaseException) -> str:
     """What the first cause says: the SDK itself only says "Connection error."."""
     root = causes(error)[-1]
     return str(root) or type(root).__name__
-
-
-def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """The seconds a server asks to wait, from `retry-after-ms` or `Retry-After` (seconds or a date), never negative."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after")
-    seconds = _number(value)
-    if seconds is not None or value is None:
-        return seconds
-    try:
-        until = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    until = until if until.tzinfo else until.replace(tzinfo=UTC)
-    return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        number = float(text) if text is not None else None
-    except ValueError:
-        return None
-    return number if number is not None and 0 <= number < float("inf") else None

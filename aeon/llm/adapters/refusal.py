@@ -12,7 +12,15 @@ from typing import Any
 OF_PARAMETERS = frozenset({200, 400, 404, 405, 415, 422, 501})
 DOUBTFUL = 500
 _OF_SOMETHING_ELSE = frozenset(
-    {"context_length_exceeded", "model_not_found", "invalid_api_key", "insufficient_quota", "content_filter"}
+    {
+        "context_length_exceeded",
+        "model_not_found",
+        "invalid_api_key",
+        "insufficient_quota",
+        "content_filter",
+        "content_policy_violation",
+        "data_inspection_failed",
+    }
 )
 _FORMAT = re.compile(
     r"response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties",

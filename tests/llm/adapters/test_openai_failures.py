@@ -51,6 +51,18 @@ def test_an_answer_without_a_usable_text_is_an_error_that_knows_what_was_paid(
     assert not failure.value.retryable
 
 
+@pytest.mark.parametrize("code", ["content_filter", "content_policy_violation"])
+def test_a_prompt_that_is_filtered_is_no_refusal_of_a_parameter(
+    code: str, openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = error(400, "The prompt triggered the policy", code)
+    with pytest.raises(Filtered, match="triggered the policy") as failure:
+        connect().complete(request())
+    assert "another filter" in failure.value.hint
+    assert failure.value.usage == Usage()
+    assert len(openai_server.requests) == 1
+
+
 def test_a_refusal_is_quoted(openai_server: OpenAIServer, connect: Connect) -> None:
     openai_server.script["plan"] = Completion(None, refusal="I cannot help with that.")
     with pytest.raises(Refused, match="I cannot help with that"):
