@@ -97,7 +97,7 @@ def test_jobs_that_run_side_by_side_in_a_sweep_ask_only_for_their_own_difference
 def test_a_sweep_of_a_swept_job_sweeps_what_is_asked_for_today(
     aeon: RunAeon, server: OpenAIServer, recorded: Path, tmp_path: Path
 ) -> None:
-    sweep(aeon, tmp_path, recorded, "convergence.completeness=0.5,0.6", "sweep=thresholds", "hydra.job.name=other")
+    sweep(aeon, tmp_path, recorded, "convergence.completeness=0.5,0.6", "sweep=thresholds", "limits.max_passes=1")
     before = set(tmp_path.glob("multirun/*/*/*/result.json"))
     assert len(before) == 6
     job = next(path.parent for path in before if path.parent.name == "3")

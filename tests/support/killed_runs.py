@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import signal
 import sys
 import threading
@@ -25,7 +24,7 @@ MOST_AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Kill:
-    """When a run dies: at its `write`th write to the store, `before` it or after; or after so many `seconds`."""
+    """When a run dies: at its `write`th write to the store, `before` it or after; or `seconds` after `run.json`."""
 
     name: str
     write: int | None = None
@@ -53,7 +52,9 @@ def main() -> int:
     values = json.loads(sys.stdin.read())
     spec = Spec(**{**values, "kills": [Kill(**kill) for kill in values["kills"]]})
     _load(spec)
-    failed = _in_forks(spec.kills, lambda kill: _killed(spec, kill), wait_for=_deadline)
+    failed = _in_forks(
+        spec.kills, lambda kill: _killed(spec, kill), lambda kill: Path(spec.root, kill.name, "run.json")
+    )
     failed += _in_forks(spec.kills, lambda kill: _resumed(spec, kill))
     return 1 if failed else 0
 
@@ -93,35 +94,38 @@ def _resumed(spec: Spec, kill: Kill) -> None:
     from aeon import Aeon
 
     directory = Path(spec.root, kill.name)
-    if not (directory / "run.json").exists():
-        return  # killed before it had begun
     os.environ["RUN_NAME"] = f"{kill.name}-resumed"
     with Aeon.from_config([f"resume={directory}"], environ={"OPENAI_API_KEY": f"{kill.name}-resumed"}) as aeon:
         aeon.run(directory=Path(f"{directory}-resumed"))
 
 
-def _deadline(kill: Kill) -> float | None:
-    return kill.seconds
+@dataclass
+class _Running:
+    kill: Kill
+    deadline: float | None = None
 
 
-def _in_forks(
-    kills: list[Kill], work: Callable[[Kill], None], wait_for: Callable[[Kill], float | None] = lambda _: None
-) -> int:
-    """Do the work for each kill, some at once; how many failed. Being killed is no failure."""
-    running: dict[int, float] = {}
+def _in_forks(kills: list[Kill], work: Callable[[Kill], None], begun: Callable[[Kill], Path] | None = None) -> int:
+    """Do the work for each kill, some at once; how many failed. Being killed is no failure.
+
+    `begun` is the file that is there when a run has begun; without it none is killed from here.
+    """
+    running: dict[int, _Running] = {}
     waiting, failed = list(kills), 0
     while waiting or running:
         while waiting and len(running) < MOST_AT_ONCE:
             kill = waiting.pop(0)
-            running[_forked(kill, work)] = time.monotonic() + (wait_for(kill) or 3600)
-        for pid, deadline in list(running.items()):
-            if time.monotonic() >= deadline:
+            running[_forked(kill, work)] = _Running(kill)
+        for pid, one in list(running.items()):
+            if begun and one.kill.seconds is not None and one.deadline is None and begun(one.kill).exists():
+                one.deadline = time.monotonic() + one.kill.seconds
+            if one.deadline is not None and time.monotonic() >= one.deadline:
                 os.kill(pid, signal.SIGKILL)
             ended, status = os.waitpid(pid, os.WNOHANG)
             if ended:
                 del running[pid]
                 failed += status not in (0, signal.SIGKILL)
-        time.sleep(0.002)
+        time.sleep(0.001)
     return failed
 
 
@@ -131,7 +135,6 @@ def _forked(kill: Kill, work: Callable[[Kill], None]) -> int:
         return pid
     status = 1
     try:
-        random.seed()
         os.environ["RUN_NAME"] = kill.name
         work(kill)
         status = 0
