@@ -13,6 +13,7 @@ import pytest
 from aeon.llm.adapters import negotiation
 from tests.integration.wire import run, script
 from tests.support import able_server as servers
+from tests.support import raw_server as raw
 from tests.support.able_server import AbleServer
 from tests.support.openai_server import Failure, error
 from tests.support.scripted_model import plan, planned
@@ -161,3 +162,32 @@ def test_models_of_roles_are_found_out_one_by_one_even_side_by_side(
     assert result.converged
     assert sorted(server.names) == sorted(USUAL)
     assert len(server.bodies) == len(USUAL) + 2 + 2
+
+
+@pytest.mark.parametrize(
+    ("respond", "error_type"),
+    [
+        pytest.param(lambda connection: connection.recv(1) and None, "ConnectionFailed", id="silence"),
+        pytest.param(raw.sends(raw.response(raw.completion())[:-30]), "ConnectionFailed", id="half a response"),
+        pytest.param(raw.sends(raw.response(raw.completion()[:-30])), "ConnectionFailed", id="half a body"),
+        pytest.param(raw.sends(b"220 mail ready\r\n"), "NotAnAPI", id="not http"),
+        pytest.param(
+            raw.sends(raw.response(raw.bomb(64 * 2**20), headers={"content-encoding": "gzip"})), "NotAnAPI", id="bomb"
+        ),
+        pytest.param(raw.sends(raw.response(b"data: {}\n\n")), "NotAnAPI", id="a stream"),
+        pytest.param(
+            raw.sends(raw.response(b'{"error": {"code": 503, "message": "busy"}}')), "ServerFailed", id="busy"
+        ),
+    ],
+)
+def test_a_run_on_a_server_that_breaks_the_rules_ends_soon_with_a_clear_error(
+    respond: raw.Respond, error_type: str, tmp_path: Path
+) -> None:
+    keys = ("provider.timeout_seconds=0.3", "provider.retry.attempts=2", "provider.breaker.failures=100")
+    with raw.RawServer(respond) as server:
+        result = run(server, *keys, directory=tmp_path)
+    assert result.exit_status == 1
+    assert result.error is not None
+    assert result.error.type == error_type
+    assert result.error.hint
+    assert (tmp_path / "result.json").exists()

@@ -8,6 +8,7 @@ from typing import Any
 from aeon import Aeon, RunResult
 from tests.support import scripted_model as scripted
 from tests.support.openai_server import OpenAIServer, Received, Script
+from tests.support.raw_server import RawServer
 
 TASK = "design a web application with user authentication"
 
@@ -34,6 +35,6 @@ def overrides(server_url: str, *more: str) -> list[str]:
     ]
 
 
-def run(server: OpenAIServer, *more: str, directory: Path | None = None, **options: Any) -> RunResult:
+def run(server: OpenAIServer | RawServer, *more: str, directory: Path | None = None, **options: Any) -> RunResult:
     with Aeon.from_config(overrides(server.url, *more), environ={"OPENAI_API_KEY": "sk-test"}) as aeon:
         return aeon.run(TASK, directory=directory, **options)
