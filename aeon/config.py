@@ -51,7 +51,9 @@ from aeon.store.settings import StoreSettings
 from aeon.tools.settings import ToolSettings
 from aeon.values import Value
 
-_NOT_ENGINE = frozenset({"task", "task_file", "plan_file", "inputs", "input_files", "resume", "output", "progress"})
+_NOT_ENGINE = frozenset(
+    {"task", "task_file", "plan_file", "inputs", "input_files", "resume", "store", "output", "progress"}
+)
 
 
 class Settings(Value):

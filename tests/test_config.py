@@ -397,7 +397,7 @@ def test_a_schema_file_that_is_no_schema_names_where(tmp_path: Path, text: str, 
 
 def test_the_configuration_hash_depends_on_what_configures_the_engine_alone(tmp_path: Path) -> None:
     base = compose()
-    same = compose(["task=x", "inputs.a=b", "output=json", "progress=none", f"prompts.dir={tmp_path}"])
+    same = compose(["task=x", "inputs.a=b", "output=json", "progress=none", "store=cache", f"prompts.dir={tmp_path}"])
     assert configuration_hash(same) == configuration_hash(base)
     assert configuration_hash(compose(["convergence.coherence=0.5"])) != configuration_hash(base)
     assert len(configuration_hash(base)) == 64
