@@ -30,7 +30,7 @@ def ask() -> Iterator[Callable[..., tuple[RawServer, OpenAIAdapter]]]:
 
         def make(respond: Respond, **settings: Any) -> tuple[RawServer, OpenAIAdapter]:
             server = running.enter_context(RawServer(respond))
-            given = {"base_url": server.url, "timeout_seconds": 5.0, **settings}
+            given = {"base_url": server.url, "timeout_seconds": 30.0, **settings}
             adapter = OpenAIAdapter(OpenAIProvider(**given), None)
             running.callback(adapter.close)
             return server, adapter
@@ -77,7 +77,7 @@ def cut(data: bytes, at: int) -> Respond:
         ),
     ],
 )
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(60)
 def test_broken_and_hostile_responses_end_in_a_clear_error(respond: Respond, kind: type[LLMError], ask: Any) -> None:
     server, adapter = ask(respond)
     with pytest.raises(kind) as raised:
@@ -132,7 +132,7 @@ def test_silence_and_slowness_end_after_the_attempts_time(respond: Respond, ask:
     begin = time.monotonic()
     with pytest.raises(ConnectionFailed, match=r"no answer within 0\.3 s"):
         adapter.complete(request())
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 5
 
 
 def test_a_response_without_an_end_is_left(ask: Any) -> None:

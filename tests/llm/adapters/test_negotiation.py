@@ -41,7 +41,7 @@ def start() -> Iterator[Start]:
         def make(settings: dict[str, Any] | None = None, **abilities: Any) -> tuple[AbleServer, OpenAIAdapter]:
             script = {call: {"answer": "x"} for call in ("task_profile", "plan", "step", "repair")}
             server = running.enter_context(AbleServer(script, **abilities))
-            given = {"base_url": server.url, "timeout_seconds": 5.0, "model": "m", **(settings or {})}
+            given = {"base_url": server.url, "timeout_seconds": 30.0, "model": "m", **(settings or {})}
             adapter = OpenAIAdapter(OpenAIProvider(**given), "sk-a-secret")
             running.callback(adapter.close)
             return server, adapter
@@ -191,7 +191,7 @@ def test_first_calls_side_by_side_meet_a_refusal_once(start: Start, monkeypatch:
 
 def test_first_calls_wait_for_a_refusal_and_not_for_an_answer(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.05)
-    together = threading.Barrier(8, timeout=5)
+    together = threading.Barrier(8, timeout=20)
     _, adapter = start(shape=lambda answer, _: (together.wait(), answer)[1])
     with ThreadPoolExecutor(8) as pool:
         assert len(list(pool.map(adapter.complete, [request("step")] * 8))) == 8
@@ -199,7 +199,7 @@ def test_first_calls_wait_for_a_refusal_and_not_for_an_answer(start: Start, monk
 
 def test_while_a_form_is_being_tried_others_use_it(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.3)
-    together = threading.Barrier(8, timeout=5)
+    together = threading.Barrier(8, timeout=20)
     server, adapter = start(forms={"json_object"}, shape=lambda answer, _: (together.wait(), answer)[1])
     with ThreadPoolExecutor(8) as pool:
         assert len(list(pool.map(adapter.complete, [request("step")] * 8))) == 8
