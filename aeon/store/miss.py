@@ -105,5 +105,5 @@ def _place(path: CallPath) -> str:
     parts = [f"pass {path.pass_number}", path.phase or "no phase"]
     parts += [f"step {shown(path.step_id)}"] if path.step_id else []
     parts += [f"repair {path.attempt}"] if path.attempt else []
-    parts += [f"asked for the {path.occurrence + 1}. time"] if path.occurrence else []
+    parts += [f"equal request number {path.occurrence + 1}"] if path.occurrence else []
     return ", ".join(parts)

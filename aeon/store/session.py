@@ -112,10 +112,9 @@ class Session:
     def answer(self, asked: Asked, ask: Callable[[], Answer], *, reach: Judge = lambda _: "anywhere") -> Answer:
         """The kept answer to a request, or the one that `ask` gives, kept before this returns.
 
-        Equal requests from one place are told apart by their number (`occurrence`), which is given here. `reach`
-        says whom an answer may be given to. Raises StoreMiss in a
-        replay, StoreFailed when a parent or a recording cannot be read, and what `ask` raises, of which nothing is
-        kept.
+        Equal requests from one place are told apart by their number (`occurrence`), which is given here. `reach` says
+        whom an answer may be given to. Raises StoreMiss in a replay, StoreFailed when a parent or a recording cannot be
+        read, and what `ask` raises, of which nothing is kept.
         """
         if not self._lookups and not self._keepers:
             return ask()

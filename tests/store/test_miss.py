@@ -29,7 +29,7 @@ def said(question: Asked, *entries: Entry) -> StoreMiss:
 def test_a_miss_names_the_call_and_its_place() -> None:
     error = said(asked(call="step", step="draft", pass_number=2, attempt=1, occurrence=1))
     assert error.message == (
-        "the store has no answer to the call 'step' (pass 2, EXECUTE, step draft, repair 1, asked for the 2. time); "
+        "the store has no answer to the call 'step' (pass 2, EXECUTE, step draft, repair 1, equal request number 2); "
         "no such call was recorded"
     )
     assert error.hint
