@@ -24,6 +24,7 @@ _BEGINNING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*[\[{"\d\-tfn\]])""")
 _MARK = re.compile(r'["{}\[\]]')
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _OF_A_CALL = frozenset({"id", "index", "type", "name", "function", "arguments", "parameters", "input"})
+_OF_TEXT = ("text", "output_text")
 
 Accepts = Callable[[Any], bool]
 
@@ -88,7 +89,8 @@ def text_of(message: Mapping[str, Any], name: str = "") -> str:
 def _content(content: Any) -> str:
     """Parts of reasoning are left out; an object in place of a text is its JSON."""
     if isinstance(content, list):
-        texts = (part if isinstance(part, str) else part.get("text") for part in content if part)
+        parts = (part if isinstance(part, dict) else {"text": part} for part in content)
+        texts = (part.get("text") for part in parts if part.get("type", "text") in _OF_TEXT)
         return "".join(text for text in texts if isinstance(text, str))
     return json.dumps(content) if isinstance(content, dict) else content or ""
 

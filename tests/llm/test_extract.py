@@ -122,6 +122,7 @@ def called(arguments: Any, name: str = "plan") -> dict[str, Any]:
         ({"content": None, "function_call": {"name": "plan", "arguments": TEXT}}, TEXT),
         ({"content": [{"type": "thinking", "thinking": []}, {"type": "text", "text": TEXT}]}, TEXT),
         ({"content": [TEXT[:5], {"type": "text", "text": TEXT[5:]}]}, TEXT),
+        ({"content": [{"type": "reasoning", "text": "Hm."}, 7, None, {"type": "output_text", "text": TEXT}]}, TEXT),
         ({"content": VALUE}, TEXT),
         ({"content": None, "tool_calls": []}, ""),
         ({"content": None, "tool_calls": ["odd", {"function": None}]}, ""),
