@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, AeonError, ArtefactError, ConfigError
-from aeon.api import sha256
 from aeon.errors import TaskTextError
 from aeon.events import PassStarted, Recorded, RunFinished, RunStarted
 from aeon.kernel.control import RunControl
 from aeon.result import SIMULATED_LINE, RunResult, versions
+from aeon.running import sha256
 from tests.support.scripted_model import ScriptedModel, clear, plan, planned, refinement, unfinished
 
 SIMULATED = ("provider=simulated", "provider.retry.initial_seconds=0")
