@@ -17,6 +17,8 @@ from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.lineage import Work
 from aeon.llm.settings import SimulatedProvider
+from aeon.llm.spend import Bill
+from aeon.llm.stack import Endpoints
 from aeon.origin import Composition
 from aeon.plan.workflow import Workflow
 from aeon.refinement.refiner import Ask
@@ -80,6 +82,12 @@ class Aeon:
     def synthetic(self) -> bool:
         """Whether no model is called."""
         return isinstance(self.settings.provider, SimulatedProvider)
+
+    @property
+    def spent(self) -> Bill:
+        """What all runs up to now have really asked of the provider: answers that a store had are not in it."""
+        adapter = self._process.adapter
+        return adapter.meter.bill if isinstance(adapter, Endpoints) else Bill()
 
     def run(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,7 +86,8 @@ def runs(
             if capped is None:
                 return
             run = _run(capped, environ, task, mode)
-            spent += run.result.usage.total.cost or 0.0
+            cost = run.result.usage.total.cost
+            spent += math.inf if cost is None else cost  # what is not known may be all there was
             yield run
 
 

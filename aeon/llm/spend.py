@@ -1,4 +1,4 @@
-"""What a run has really spent: answers that come from a store never arrive here."""
+"""What has really been spent: answers that come from a store never arrive here."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Meter:
 
 
 class Spend:
-    """Books what passes through on a run's meter, failed calls too."""
+    """Books what passes through on a meter, failed calls too."""
 
     def __init__(self, inner: LLMAdapter, prices: PriceBook, meter: Meter) -> None:
         self._inner = inner

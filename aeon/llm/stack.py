@@ -65,10 +65,14 @@ class Endpoint:
 
 
 class Endpoints:
-    """A provider and its fallbacks, in the order they are asked; at least one. As an adapter, it is the first one's."""
+    """A provider and its fallbacks, in the order they are asked; at least one. As an adapter, it is the first one's.
+
+    `meter` adds up what all runs have really spent.
+    """
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._endpoints = tuple(endpoints)
+        self.meter = Meter()
 
     def __iter__(self) -> Iterator[Endpoint]:
         return iter(self._endpoints)
@@ -158,14 +162,12 @@ def run_stack(
     session: Session | None = None,
     store: StoreSettings | None = None,
     provider: ProviderSettings | None = None,
-    meter: Meter | None = None,
 ) -> RunLimits:
     """One run's wrappers around a process's endpoints, or around any adapter, in the order of the module.
 
     `retry` and `prices` are the endpoints' own unless given. `stop` says whether the run was asked to stop; `emit` is
     told of retries and fallbacks. Calls that name no model are priced as the adapter's own `model`. `session` is the
     run's use of the store, as `store` says; what is asked is resolved over `provider`, the settings of the adapter.
-    `meter` is what real spending is booked on.
     """
     if not isinstance(adapter, Endpoints):
         of_model = PriceList(model=getattr(adapter, "model", ""))
@@ -176,7 +178,7 @@ def run_stack(
         prices = PriceBook({"": PriceList(prices, model=adapter.model)})
     chain = [(endpoint.name, _of_run(endpoint, retry or endpoint.retry, emit, stop)) for endpoint in adapter]
     inner: LLMAdapter = Fallback(chain, emit=emit)
-    inner = Spend(inner, prices, meter or Meter())
+    inner = Spend(inner, prices, adapter.meter)
     if session is not None:
         inner = stored(inner, session, store or StoreSettings(), provider, stop)
     return RunLimits(inner, limits, prices)

@@ -90,3 +90,21 @@ def test_a_fallback_is_a_line_of_the_progress() -> None:
     event = FallbackUsed(site=site, call="step", failed="openai", endpoint="groq", error="ServerFailed: 503")
     (line,) = told_lines(event, RunView())
     assert line.endswith("pass 2  fallback  step a  groq answers in place of openai (ServerFailed: 503)")
+
+
+def test_what_a_store_answers_is_not_spent_again(start_server: StartServer, tmp_path: Path) -> None:
+    server = start_server(script())
+    cached = [
+        "store.mode=cache",
+        f"store.path={tmp_path / 'store.sqlite'}",
+        "provider.prices={*: {input: 1, output: 1}}",
+    ]
+    with Aeon.from_config(overrides(server.url, *cached), environ={"OPENAI_API_KEY": "k"}) as aeon:
+        first = aeon.run(TASK)
+        bill = aeon.spent
+        second = aeon.run(TASK)
+        assert aeon.spent == bill
+    assert bill.calls == len(server.requests) == first.usage.total.requests
+    assert bill.cost == first.usage.total.cost
+    assert second.usage.total == first.usage.total
+    assert second.provider.endpoints == first.provider.endpoints
