@@ -13,6 +13,7 @@ from aeon.cli.status import DONE, FAILED
 from aeon.config import Settings, environment, settings_from
 from aeon.doctor import RoleCheck
 from aeon.errors import ConfigError
+from aeon.llm import findings
 from aeon.llm.settings import EndpointSettings, SimulatedProvider
 
 _HELP = """\
@@ -54,6 +55,8 @@ def _examined(shared: wiring.Process) -> int:
     for check in doctor.examine(shared):
         failed += not check.works
         print("\n".join(_lines(check)), flush=True)
+    if found := findings.untold(shared.adapter):
+        print("\nFound out:\n" + "\n".join(f"  {finding}" for finding in found))
     if failed:
         print(f"\n{counted(failed, 'role')} of {len(doctor.ROLE_CALLS)} cannot be used.")
         return FAILED

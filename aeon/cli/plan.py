@@ -27,6 +27,7 @@ from aeon.events import EventStream, RunStarted
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.state import RunState
 from aeon.kernel.ttl import TTLExpired
+from aeon.llm import findings
 from aeon.llm.settings import SimulatedProvider
 from aeon.plan.graph import expected_calls, layers
 from aeon.plan.models import Plan
@@ -98,6 +99,12 @@ def main(arguments: Sequence[str]) -> int:
     return NOT_CONVERGED if made.cut_short else DONE
 
 
+def _say_findings(shared: wiring.Process) -> None:
+    """What was found out about the provider while the plan was made."""
+    for finding in findings.untold(shared.adapter):
+        say(f"Warning: {finding}")
+
+
 def _target(outs: Sequence[str]) -> Path | None:
     """The file to write. ConfigError when it exists already, or its folder does not."""
     if len(outs) > 1:
@@ -120,6 +127,7 @@ def _plan(request: _Request) -> _Made:
     with own_stderr() as stderr, answer_alone_on_stdout(), ExitStack() as leaving:
         shared = wiring.process(settings, environment())
         leaving.callback(wiring.close, shared)
+        leaving.callback(_say_findings, shared)
         rehearsal.check(shared)
         for warning in shared.warnings:
             say(f"Warning: {warning}")

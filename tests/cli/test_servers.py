@@ -1,5 +1,6 @@
 """What a person sees of a server that can do less than it should."""
 
+from aeon.llm.adapters import capabilities
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import overrides, script
 from tests.support import able_server as servers
@@ -23,3 +24,15 @@ def test_the_command_line_names_a_server_that_answers_nothing_but_errors(aeon: R
     assert done.status == 1
     assert "the model is not loaded" in done.err
     assert "Traceback" not in done.err
+
+
+def test_making_a_plan_and_the_doctor_say_what_was_found_out(aeon: RunAeon) -> None:
+    with AbleServer(script(), forms={"text"}) as server:
+        keys = (*overrides(server.url), "provider.require_key=false", "progress=none")
+        planned = aeon("plan", "task=do it", *keys)
+        capabilities.forget()
+        examined = aeon("doctor", *keys)
+    told = "the schema in the prompt from now on; provider.structured_output=prompt spares the try"
+    assert planned.status == 0, planned.err
+    assert f"{told}\n" in planned.err
+    assert f"{told}\n" in examined.out
