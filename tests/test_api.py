@@ -107,7 +107,15 @@ def test_nothing_is_written_without_a_directory(aeon: Aeon, tmp_path: Path, monk
 def test_with_a_directory_every_artefact_is_written(aeon: Aeon, tmp_path: Path):
     result = aeon.run("make tea", directory=tmp_path / "out")
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert names == {"result.json", "history.json", "answer.md", "events.jsonl", "cycles.jsonl", "store.sqlite"}
+    assert names == {
+        "result.json",
+        "history.json",
+        "answer.md",
+        "events.jsonl",
+        "cycles.jsonl",
+        "store.sqlite",
+        "run.json",
+    }
     assert json.loads((tmp_path / "out" / "result.json").read_bytes())["run_id"] == result.run_id
 
 
