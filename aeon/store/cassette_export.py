@@ -41,12 +41,14 @@ def provenance(entries: Iterable[Entry], answered_by: str | None = None, provide
     entries = list(entries)
     if not entries:
         raise StoreFailed("there is no answer in it", hint="Name the directory of a run that asked something.")
-    answers = [entry.answer for entry in entries if entry.asked.kind == "model"]
+    asked = [entry.answer for entry in entries if entry.asked.kind == "model"]
+    # A failure of the provider is kept for a replay, and is nobody's answer.
+    answers = [answer for answer in asked if "text" in answer or answer.get("model")]
     models = tuple(sorted({str(answer["model"]) for answer in answers if answer.get("model")}))
     synthetic = bool(answers) and all(bool(answer.get("synthetic")) for answer in answers)
     times = sorted(entry.time for entry in entries)
     return Provenance(
-        answered_by=answered_by or _answered_by(models, provider, synthetic, bool(answers)),
+        answered_by=answered_by or _answered_by(models, provider, synthetic, asked=bool(asked), answered=bool(answers)),
         models=models,
         synthetic=synthetic,
         usage=_usage(answers),
@@ -55,11 +57,11 @@ def provenance(entries: Iterable[Entry], answered_by: str | None = None, provide
     )
 
 
-def _answered_by(models: tuple[str, ...], provider: str, synthetic: bool, asked: bool) -> str:
+def _answered_by(models: tuple[str, ...], provider: str, synthetic: bool, *, asked: bool, answered: bool) -> str:
     if synthetic:
         return SIMULATED
-    if not asked:
-        return "tools and persons (no model was asked)"
+    if not answered:
+        return "nobody (every call failed)" if asked else "tools and persons (no model was asked)"
     return f"{', '.join(models) or 'a model that is not named'}{f' (provider {provider})' if provider else ''}"
 
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from aeon.store.cassette import read
+from aeon.store.sqlite import SqliteStore
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
 
@@ -50,18 +51,21 @@ def test_a_store_alone_is_exported_and_what_is_missing_is_said(aeon: RunAeon, ru
 def test_a_run_that_broke_off_is_exported_with_what_there_is(aeon: RunAeon, tmp_path: Path) -> None:
     scenario = tmp_path / "broken.yaml"
     scenario.write_text("calls:\n  plan:\n    - fail: auth\n", encoding="utf-8")
-    assert aeon("task=x", "provider=simulated", f"provider.scenario={scenario}", "progress=none").status == 1
+    broken = aeon("task=x", "provider=simulated", f"provider.scenario={scenario}", "progress=none")
+    assert broken.status == 1
     run = newest(tmp_path)
     (run / "result.json").unlink()
     assert aeon("cassette", "export", str(run), "out.aeon").status == 0
-    assert [entry.asked.path.call for entry in read(Path("out.aeon")).answers] == ["task_profile"]
+    first, *rest = read(Path("out.aeon")).answers
+    assert (first.asked.path.call, "text" in first.answer) == ("task_profile", True)
+    assert not any("text" in entry.answer for entry in rest)
+    again = aeon("store.mode=replay", "store.path=out.aeon")
+    assert (again.status, again.out) == (1, broken.out)
 
 
 def test_a_run_without_answers_is_refused(aeon: RunAeon, tmp_path: Path) -> None:
-    scenario = tmp_path / "broken.yaml"
-    scenario.write_text("calls:\n  task_profile:\n    - fail: auth\n  plan:\n    - fail: auth\n", encoding="utf-8")
-    aeon("task=x", "provider=simulated", f"provider.scenario={scenario}", "progress=none")
-    ended = aeon("cassette", "export", str(newest(tmp_path)), "out.aeon")
+    SqliteStore(tmp_path / "store.sqlite").close()
+    ended = aeon("cassette", "export", str(tmp_path), "out.aeon")
     assert ended.status == 1
     assert "there is no answer in it" in ended.err
     assert not Path("out.aeon").exists()

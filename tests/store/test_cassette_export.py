@@ -85,6 +85,13 @@ def test_a_run_that_asked_only_tools_has_a_provenance() -> None:
     assert (told.usage, told.models) == ("none", ())
 
 
+def test_calls_that_failed_are_nobodys_answers() -> None:
+    failed = entry().model_copy(update={"answer": {"error": "AuthenticationFailed", "message": "wrong key"}})
+    told = provenance([failed], provider="openai")
+    assert (told.answered_by, told.usage, told.models) == ("nobody (every call failed)", "none", ())
+    assert provenance([failed, entry()]).answered_by == "m-1"
+
+
 def test_a_store_without_answers_is_refused() -> None:
     with pytest.raises(StoreFailed, match="there is no answer in it"):
         exported()
