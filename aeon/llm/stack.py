@@ -165,13 +165,13 @@ def run_stack(
 ) -> RunLimits:
     """One run's wrappers around a process's endpoints, or around any adapter, in the order of the module.
 
-    `retry` and `prices` are the endpoints' own unless given. `stop` says whether the run was asked to stop; `emit` is
-    told of retries and fallbacks. Calls that name no model are priced as the adapter's own `model`. `session` is the
-    run's use of the store, as `store` says; what is asked is resolved over `provider`, the settings of the adapter.
+    `retry` and `prices` are the endpoints' own unless given, or those of `provider` for another adapter. `stop` says
+    whether the run was asked to stop; `emit` is told of retries and fallbacks. Calls that name no model are priced as
+    the adapter's own `model`. `session` is the run's use of the store, as `store` says; what is asked is resolved over
+    `provider`, the settings of the adapter.
     """
     if not isinstance(adapter, Endpoints):
-        of_model = PriceList(model=getattr(adapter, "model", ""))
-        adapter = Endpoints([Endpoint("", adapter, retry or RetrySettings(), of_model)])
+        adapter = _alone(adapter, provider)
     if prices is None:
         prices = adapter.prices
     elif not isinstance(prices, PriceBook):
@@ -182,6 +182,13 @@ def run_stack(
     if session is not None:
         inner = stored(inner, session, store or StoreSettings(), provider, stop)
     return RunLimits(inner, limits, prices)
+
+
+def _alone(adapter: LLMAdapter, provider: ProviderSettings | None) -> Endpoints:
+    """An adapter of one's own, retried and priced as `provider` says."""
+    model = str(getattr(adapter, "model", provider.model if provider else ""))
+    prices = PriceList(provider.prices if provider else None, model=model)
+    return Endpoints([Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)])
 
 
 def _of_run(endpoint: Endpoint, retry: RetrySettings, emit: Emit, stop: Callable[[], bool]) -> LLMAdapter:
