@@ -12,6 +12,7 @@ from uuid import uuid4
 
 from aeon import artefacts, lineage, wiring
 from aeon.config import configuration_hash
+from aeon.errors import ArtefactError
 from aeon.events import EventStream, RunStarted, Subscriber
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
@@ -109,13 +110,15 @@ class Run:
 
     def _write_origin(self, started: datetime) -> None:
         """Where the run comes from: once its store is there, and before the first call."""
-        if self._directory is not None:
-            artefacts.write_origin(
-                lineage.origin_of(
-                    self._run_id, self._shared, self._work, self._composition, self._parent, started.isoformat()
-                ),
-                self._directory,
-            )
+        if self._directory is None:
+            return
+        origin = lineage.origin_of(
+            self._run_id, self._shared, self._work, self._composition, self._parent, started.isoformat()
+        )
+        try:
+            artefacts.write_origin(origin, self._directory)
+        except ArtefactError as error:
+            self._warn(f"{error.message}; the run goes on, and cannot be resumed")
 
     def _journals(self, journals: ExitStack) -> list[Subscriber]:
         if self._directory is None:

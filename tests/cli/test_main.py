@@ -26,7 +26,8 @@ def test_a_run_prints_the_answer_alone_and_writes_its_artefacts(aeon: RunAeon, t
     assert ended.out.rstrip("\n") == result["answer"].rstrip("\n")
     assert result["task"] == "compare, 'a' and ${b}"
     assert str(directory) in ended.err
-    names = {"result.json", "history.json", "cycles.jsonl", "events.jsonl", "answer.md", "store.sqlite", ".hydra"}
+    names = {"result.json", "history.json", "cycles.jsonl", "events.jsonl", "answer.md", "run.json", "store.sqlite"}
+    names |= {".hydra"}
     assert {path.name for path in directory.iterdir()} == names
 
 
@@ -186,7 +187,7 @@ def test_help_says_what_aeon_does_and_names_the_ten_overrides_that_matter(aeon: 
     assert len(listed) == 10
     for override in ("task=", "provider=", "convergence.completeness=", "ttl.base=", "limits.max_passes="):
         assert override in ended.out
-    for group in ("provider: auto, openai, simulated", "experiment: none, quick, thorough", "env: ci, dev, prod"):
+    for group in ("provider: anthropic, auto, azure", "experiment: none, quick, thorough", "env: ci, dev, prod"):
         assert group in ended.out
     assert all(f"aeon {command}" in ended.out for command in program.COMMANDS)
 
