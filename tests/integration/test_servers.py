@@ -62,6 +62,11 @@ SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
     ),
     "answers 500 and says nothing": ({"forms": {"json_object", "text"}, "says": Failure(500, body="")}, 2, 0),
     "refuses json_object as well": ({"forms": {"text"}}, 2, 0),
+    "takes no json_schema, and holds to a schema beside json_object": (
+        {"forms": {"json_object"}, "shape": servers.reading_beside},
+        1,
+        1,
+    ),
     "takes json_schema and no json_object": ({"forms": {"json_schema", "text"}}, 0, 0),
     "ignores json_schema: prose, a fence, other fields": ({"shape": servers.ignoring}, 0, 1),
     "enforces part of a schema": ({"shape": servers.half_enforcing}, 0, 1),

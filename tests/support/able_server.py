@@ -42,8 +42,8 @@ def as_it_is(answer: Mapping[str, Any], _: Received) -> Answer:
 
 
 class AbleServer(OpenAIServer):
-    """Takes only `forms`; of another, and of the parameters in `refuses`, it answers `says`. `shape` makes the response
-    of the scripted answer."""
+    """Takes only `forms`; of another, and of the parameters in `refuses` (`a.b` is `b` in `a`), it answers `says`.
+    `shape` makes the response of the scripted answer."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class AbleServer(OpenAIServer):
         with self._lock:
             self.bodies.append(body)
         for name, failure in self.refuses.items():
-            if name in body:
+            if _has(body, name):
                 return failure
         if form_of(body) not in self.forms:
             return self.says
@@ -83,6 +83,11 @@ class AbleServer(OpenAIServer):
     def forms_asked(self) -> list[str]:
         """The form of every request, in the order of arrival; with `+` where the prompt holds the schema too."""
         return [form_of(body) + "+" * shows_schema(body) for body in self.bodies]
+
+
+def _has(body: Mapping[str, Any], name: str) -> bool:
+    outer, _, inner = name.partition(".")
+    return outer in body and (not inner or inner in body[outer])
 
 
 def name_of(body: Mapping[str, Any]) -> str:
@@ -110,6 +115,11 @@ def ignoring(answer: Mapping[str, Any], request: Received) -> Answer:
 def half_enforcing(answer: Mapping[str, Any], request: Received) -> Answer:
     """JSON without `additionalProperties` being held to, until the prompt has the schema."""
     return answer if shows_schema(request.body) else {**answer, "confidence": "high"}
+
+
+def reading_beside(answer: Mapping[str, Any], request: Received) -> Answer:
+    """Any object, unless the schema stands beside json_object: that one is held to."""
+    return answer if "schema" in request.body.get("response_format", {}) else {"result": "as I understand it"}
 
 
 def calling_a_tool(answer: Mapping[str, Any], request: Received) -> Answer:

@@ -51,6 +51,7 @@ class Capabilities:
     _unenforced: set[bool] = field(default_factory=set)
     _without: frozenset[str] = frozenset()
     _renamed: bool = False
+    _schema_beside: bool = False
     _proofs: int = 0
     _in_vain: int = 0
     _skip: int = 0
@@ -68,7 +69,7 @@ class Capabilities:
         with self._lock:
             form = self._form_of.get(digest) or (None if self._settled else self._trying) or self._form
             in_prompt = form != "json_schema" or strict in self._unenforced
-            return Dialect(form, in_prompt, self._without, self._renamed)
+            return Dialect(form, in_prompt, self._without, self._renamed, self._schema_beside)
 
     def may_try(self, digest: str, refusal: Refusal) -> bool:
         """Whether a refusal is worth a try of another form.
@@ -143,6 +144,11 @@ class Capabilities:
         with self._lock:
             self._unenforced |= {True, False} if strict else {False}
             self._find("json_schema", "takes json_schema and does not hold to it: the schema goes into the prompt too")
+
+    def object_not_enforced(self) -> None:
+        """An answer to json_object was not of the schema in the prompt: some servers hold to one beside json_object."""
+        with self._lock:
+            self._schema_beside = True
 
     def changed(self, name: str, message: str) -> None:
         """A parameter of a request was changed for what the table of models says."""

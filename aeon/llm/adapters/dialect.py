@@ -21,6 +21,7 @@ SCHEMA_PROMPT = """\
 Answer with one JSON value that matches this JSON Schema, named "{name}", and nothing else: no explanation, no fence.
 Every required field is there, also where its value is null; there is no field that the schema does not have.
 {schema}"""
+SCHEMA_BESIDE = "response_format.schema"
 SCHEMA_SHOWN_PROMPT = "Answer with one JSON value that matches the JSON Schema given, and nothing else."
 
 
@@ -28,13 +29,19 @@ SCHEMA_SHOWN_PROMPT = "Answer with one JSON value that matches the JSON Schema g
 class Dialect:
     """How a server is spoken to. `form` says how it is told an answer's schema, `schema_in_prompt` whether the prompt
     holds it too, `without` the parameters that it does not take, `renamed` that it has the other name for the limit of
-    tokens.
+    tokens, `schema_beside` that json_object is to have the schema beside it, as some servers take it.
     """
 
     form: Form = "json_schema"
     schema_in_prompt: bool = False
     without: frozenset[str] = frozenset()
     renamed: bool = False
+    schema_beside: bool = False
+
+    @property
+    def beside(self) -> bool:
+        """Whether the schema really stands beside json_object."""
+        return self.schema_beside and self.form == "json_object" and SCHEMA_BESIDE not in self.without
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ def wire_body(wire: Wire, dialect: Dialect, extra_body: Mapping[str, Any]) -> di
         named = {"name": request.call, "schema": request.schema, "strict": request.strict}
         body["response_format"] = {"type": "json_schema", "json_schema": named}
     elif dialect.form == "json_object":
-        body["response_format"] = {"type": "json_object"}
+        body["response_format"] = {"type": "json_object"} | ({"schema": request.schema} if dialect.beside else {})
     return body | ({"extra_body": dict(extra_body)} if extra_body else {})
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from aeon.errors import AnswerError, LLMError
 from aeon.llm.adapters.capabilities import Capabilities
-from aeon.llm.adapters.dialect import Dialect, Form, Wire
+from aeon.llm.adapters.dialect import SCHEMA_BESIDE, Dialect, Form, Wire
 from aeon.llm.adapters.model_table import other
 from aeon.llm.adapters.refusal import Refusal
 from aeon.llm.interface import LLMResponse
@@ -142,6 +142,8 @@ class _Negotiation:
 
     def _other_parameters(self, dialect: Dialect, refusal: Refusal) -> Dialect | None:
         name = refusal.not_taken(self._wire.parameters(dialect))
+        if name is None and dialect.beside and not refusal.doubtful:
+            name = SCHEMA_BESIDE
         if name is None:
             return None
         if name in (self._wire.tokens, other(self._wire.tokens)) and not dialect.renamed:

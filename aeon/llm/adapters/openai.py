@@ -141,11 +141,18 @@ class OpenAIAdapter:
             cause, failure = outcome.cause, outcome.failure or ProviderError("there is no answer")
             # A server may echo the key; then the SDK's own error must not travel along in the traceback.
             raise failure from (None if cause is None or self._endpoint.leaks(cause) else cause)
-        by_parameter_alone = dialect.form == "json_schema" and not dialect.schema_in_prompt
-        found_out = self._settings.structured_output == "auto" and by_parameter_alone
-        if found_out and not holds(outcome.response.text, request):
-            known.not_enforced(request.strict)
+        if not holds(outcome.response.text, request):
+            self._not_held(dialect, request, known)
         return outcome.response
+
+    def _not_held(self, dialect: Dialect, request: LLMRequest, known: Capabilities) -> None:
+        """Remember that an answer was not of the schema, where there is another way of telling the server."""
+        if dialect.form == "json_object":
+            known.object_not_enforced()
+            return
+        by_parameter_alone = dialect.form == "json_schema" and not dialect.schema_in_prompt
+        if by_parameter_alone and self._settings.structured_output == "auto":
+            known.not_enforced(request.strict)
 
     async def _attempt(self, wire: Wire, dialect: Dialect) -> Outcome:
         """One attempt in one dialect, its failures translated."""

@@ -218,6 +218,30 @@ def test_a_server_that_does_not_hold_to_the_schema_is_shown_it_from_then_on(answ
     assert "does not hold to it" in str(adapter.findings()[0])
 
 
+@pytest.mark.parametrize("settings", [{}, {"structured_output": "json_object"}])
+def test_a_schema_that_json_object_was_not_held_to_stands_beside_it_from_then_on(
+    settings: dict[str, Any], start: Start
+) -> None:
+    server, adapter = start(settings, forms={"json_object"}, shape=servers.reading_beside)
+    assert adapter.complete(request()).text != ANSWER
+    assert adapter.complete(request()).text == ANSWER
+    assert [body["response_format"] for body in server.bodies[-2:]] == [
+        {"type": "json_object"},
+        {"type": "json_object", "schema": SCHEMA},
+    ]
+
+
+@pytest.mark.parametrize("message", ["Unknown parameter: 'response_format.schema'.", "the request is not valid"])
+def test_a_server_that_takes_no_schema_beside_json_object_is_not_sent_it_again(message: str, start: Start) -> None:
+    server, adapter = start(forms={"json_object"}, refuses={"response_format.schema": error(400, message)})
+    server.script["plan"] = ["{}", {"answer": "x"}]
+    for _ in range(4):
+        adapter.complete(request())
+    beside = ["schema" in body["response_format"] for body in server.bodies[1:]]
+    assert beside == [False, True, False, False, False]
+    assert "takes no response_format.schema" in str(adapter.findings()[0])
+
+
 def test_a_schema_that_need_not_be_held_to_proves_nothing_of_those_that_must(start: Start) -> None:
     server, adapter = start()
     server.script["step"] = ['{"answer": 1}', {"answer": "x"}]
