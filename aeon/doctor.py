@@ -1,26 +1,39 @@
-"""Whether the configured provider works: one tiny structured call for each role, as the role's calls are made."""
+"""Whether the configured provider works: one tiny structured call for each role, as the role's calls are made.
+
+Fallbacks are each tried with one call of the worker: whatever role a call has, there it gets the fallback's own model.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from aeon.errors import AeonError, ProviderError
 from aeon.llm import stack
 from aeon.llm.exchange import Answered, exchange
 from aeon.llm.interface import CallName, LLMAdapter, LLMRequest, Message, Parameters, Role, Usage
 from aeon.llm.settings import parameters_for
+from aeon.llm.stack import Endpoint, Endpoints
 from aeon.wiring import Process
 
-ROLE_CALLS: tuple[tuple[Role, CallName, CallName], ...] = (
-    ("planner", "plan", "plan"),
-    ("worker", "step", "step"),
-    ("grader", "convergence", "convergence"),
-    ("repairer", "repair", "step"),
+
+class RoleCall(NamedTuple):
+    """A call that is made as a role, and the call whose schema it is sent with here."""
+
+    role: Role
+    name: CallName
+    schema: CallName
+
+
+ROLE_CALLS = (
+    RoleCall("planner", "plan", "plan"),
+    RoleCall("worker", "step", "step"),
+    RoleCall("grader", "convergence", "convergence"),
+    RoleCall("repairer", "repair", "step"),
 )
-"""Each role, a call that is made as it, and the call whose schema that one is sent with."""
+FALLBACK_CALL = ROLE_CALLS[1]
 
 _SYSTEM = "This is a test of the connection and of the form of your answers. Nothing is to be worked out."
 _USER = "Give the smallest answer that the schema allows: every text a word or two, every list as short as it may be."
@@ -37,15 +50,16 @@ NOT_TRIED = "not tried: the provider cannot be used"
 class RoleCheck:
     """What came of one role's call. `asked` is the model that was asked, `answered` the one that answered, if one did.
 
-    `problem` is empty when it worked; `hint` says what to change. `seconds` is wall time.
+    `fallback` names the fallback that was asked, if it was one. `problem` is empty when it worked; `hint` says what to
+    change. `seconds` is wall time. `usage` is None when the server did not tell it.
     """
 
     role: Role
     asked: str
     answered: str = ""
-    endpoint: str = ""
+    fallback: str = ""
     seconds: float = 0.0
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage | None = field(default_factory=Usage)
     problem: str = ""
     hint: str = ""
 
@@ -55,56 +69,58 @@ class RoleCheck:
         return not self.problem
 
 
-class _Failed(Exception):
-    """A call that failed, as its check, with its error."""
-
-    def __init__(self, check: RoleCheck, error: AeonError) -> None:
-        super().__init__(check.problem)
-        self.check = check
-        self.error = error
-
-
 def examine(shared: Process) -> Iterator[RoleCheck]:
-    """One check for each role, made as it is asked for; nothing is retried or repaired, and no answer is kept.
+    """One check for each role, then one for each fallback, made as it is asked for.
 
-    When the provider cannot be used at all, the roles after that are not tried.
+    Nothing is retried, repaired or handed to a fallback, and no answer is kept. When the provider cannot be used at
+    all, its remaining roles are not tried.
     """
-    settings = shared.settings
-    once = settings.provider.retry.model_copy(update={"attempts": 1, "rate_limit_attempts": 1})
-    llm = stack.run_stack(shared.adapter, limits=settings.limits, retry=once)
+    first, *others = stack.endpoints_of(shared.adapter, shared.settings.provider)
     down = False
-    for role, call, schema in ROLE_CALLS:
+    for call in ROLE_CALLS:
         if down:
-            yield RoleCheck(role, _model(shared, role), problem=NOT_TRIED)
+            model = _parameters(shared, call.role).model or first.prices.model
+            yield RoleCheck(call.role, model, problem=NOT_TRIED)
             continue
-        try:
-            yield _examined(shared, llm, role, call, schema)
-        except _Failed as failed:
-            down = isinstance(failed.error, ProviderError) and failed.error.ends_run
-            yield failed.check
+        check, error = _examined(shared, first, call, _parameters(shared, call.role))
+        down = isinstance(error, ProviderError) and error.ends_run
+        yield check
+    for endpoint in others:
+        parameters = replace(_parameters(shared, "worker"), model=endpoint.prices.model)
+        check, _ = _examined(shared, endpoint, FALLBACK_CALL, parameters)
+        yield replace(check, fallback=endpoint.name)
 
 
-def _examined(shared: Process, llm: LLMAdapter, role: Role, call: CallName, schema: CallName) -> RoleCheck:
-    request = _request(shared, role, call, schema)
-    asked = _model(shared, role)
+def _examined(
+    shared: Process, endpoint: Endpoint, call: RoleCall, parameters: Parameters
+) -> tuple[RoleCheck, AeonError | None]:
+    """One call to one endpoint alone, asked once; and its error, if it failed."""
+    request = _request(shared, call, parameters)
+    asked = parameters.model or endpoint.prices.model
     started = perf_counter()
     try:
-        answered: Answered[Any] = exchange(llm, request, shared.schemas.local(schema), lambda value: value)
+        answered: Answered[Any] = exchange(
+            _once(shared, endpoint), request, shared.schemas.local(call.schema), lambda value: value
+        )
     except AeonError as error:
         seconds, problem = perf_counter() - started, f"{type(error).__name__}: {error.message}"
-        failed = RoleCheck(role, asked, seconds=seconds, usage=error.usage, problem=problem, hint=error.hint)
-        raise _Failed(failed, error) from error
+        return RoleCheck(call.role, asked, seconds=seconds, usage=error.usage, problem=problem, hint=error.hint), error
     response = answered.response
     return RoleCheck(
-        role,
+        call.role,
         asked,
         answered=response.model,
-        endpoint=response.endpoint,
         seconds=perf_counter() - started,
-        usage=response.usage,
+        usage=response.usage if response.usage_reported else None,
         problem=f"the answer is not valid by its schema: {answered.errors[0]}" if answered.errors else "",
         hint=_BAD_ANSWER if answered.errors else "",
-    )
+    ), None
+
+
+def _once(shared: Process, endpoint: Endpoint) -> LLMAdapter:
+    settings = shared.settings
+    once = endpoint.retry.model_copy(update={"attempts": 1, "rate_limit_attempts": 1})
+    return stack.run_stack(Endpoints([replace(endpoint, has_next=False)]), limits=settings.limits, retry=once)
 
 
 def _parameters(shared: Process, role: Role) -> Parameters:
@@ -112,17 +128,13 @@ def _parameters(shared: Process, role: Role) -> Parameters:
     return parameters_for(settings.roles, settings.reasoning, role, "balanced")
 
 
-def _model(shared: Process, role: Role) -> str:
-    return _parameters(shared, role).model or str(getattr(shared.adapter, "model", ""))
-
-
-def _request(shared: Process, role: Role, call: CallName, schema: CallName) -> LLMRequest:
-    wire = shared.schemas.wire(schema, tools=shared.registry.names() if schema == "plan" else None)
+def _request(shared: Process, call: RoleCall, parameters: Parameters) -> LLMRequest:
+    wire = shared.schemas.wire(call.schema, tools=shared.registry.names() if call.schema == "plan" else None)
     return LLMRequest(
-        call=call,
+        call=call.name,
         messages=(Message("system", _SYSTEM), Message("user", _USER)),
         schema=wire.schema,
-        role=role,
+        role=call.role,
         strict=wire.strict,
-        parameters=_parameters(shared, role),
+        parameters=parameters,
     )

@@ -20,9 +20,9 @@ _HELP = """\
 usage: aeon doctor [key=value ...] [group=option ...]
 
 Check the configuration, the prompts, the schemas and the tools, then make one tiny structured call to the configured
-provider for each role (planner, worker, grader, repairer), and say what works, how long it took, and what to change.
-Nothing is retried longer than a run would; no key is ever shown. Status 0: every role works; 1: one does not; 2: the
-configuration cannot be used."""
+provider for each role (planner, worker, grader, repairer) and one to each fallback, and say what works, how long it
+took, and what to change. Nothing is tried twice; no key is ever shown. Status 0: everything works; 1: something does
+not; 2: the configuration cannot be used."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -50,18 +50,25 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _examined(shared: wiring.Process) -> int:
-    print(f"\n{'role':<9} {'works':<6} {'seconds':>7} {'tokens':>7}  model")
-    failed = 0
+    print(f"\n{'role':<9} {'works':<6} {'seconds':>7} {'tokens':>8}  model")
+    checks = []
     for check in doctor.examine(shared):
-        failed += not check.works
+        checks.append(check)
         print("\n".join(_lines(check)), flush=True)
     if found := findings.untold(shared.adapter):
         print("\nFound out:\n" + "\n".join(f"  {finding}" for finding in found))
-    if failed:
-        print(f"\n{counted(failed, 'role')} of {len(doctor.ROLE_CALLS)} cannot be used.")
-        return FAILED
-    print("\nEvery role works.")
-    return DONE
+    failed = [check for check in checks if not check.works]
+    print(f"\n{_verdict(failed, checks)}")
+    return FAILED if failed else DONE
+
+
+def _verdict(failed: Sequence[RoleCheck], checks: Sequence[RoleCheck]) -> str:
+    if not failed:
+        return "Every role works." + (" Every fallback works." if any(check.fallback for check in checks) else "")
+    roles = [check for check in failed if not check.fallback]
+    said = [f"{counted(len(roles), 'role')} of {len(doctor.ROLE_CALLS)}"] if roles else []
+    said += [f"fallback {check.fallback}" for check in failed if check.fallback]
+    return f"{', '.join(said)} cannot be used."
 
 
 def _provider(settings: Settings) -> Iterator[str]:
@@ -81,8 +88,10 @@ def _lines(check: RoleCheck) -> Iterator[str]:
     model = check.answered or check.asked
     if check.answered and check.answered != check.asked:
         model = f"{check.answered} (asked: {check.asked})"
-    works, tokens = "yes" if check.works else "NO", check.usage.total_tokens
-    yield f"{check.role:<9} {works:<6} {check.seconds:>7.2f} {tokens:>7}  {one_line(model)}"
+    works, tokens = "yes" if check.works else "NO", check.usage.total_tokens if check.usage else "not said"
+    if check.fallback:
+        yield f"fallback {one_line(check.fallback)}:"
+    yield f"{check.role:<9} {works:<6} {check.seconds:>7.2f} {tokens:>8}  {one_line(model)}"
     for text in (check.problem, check.hint):
         if text:
             yield f"          {one_line(text)}"

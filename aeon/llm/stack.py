@@ -170,22 +170,23 @@ def run_stack(
     the adapter's own `model`. `session` is the run's use of the store, as `store` says; what is asked is resolved over
     `provider`, the settings of the adapter.
     """
-    if not isinstance(adapter, Endpoints):
-        adapter = _alone(adapter, provider)
+    endpoints = endpoints_of(adapter, provider)
     if prices is None:
-        prices = adapter.prices
+        prices = endpoints.prices
     elif not isinstance(prices, PriceBook):
-        prices = PriceBook({"": PriceList(prices, model=adapter.model)})
-    chain = [(endpoint.name, _of_run(endpoint, retry or endpoint.retry, emit, stop)) for endpoint in adapter]
+        prices = PriceBook({"": PriceList(prices, model=endpoints.model)})
+    chain = [(endpoint.name, _of_run(endpoint, retry or endpoint.retry, emit, stop)) for endpoint in endpoints]
     inner: LLMAdapter = Fallback(chain, emit=emit)
-    inner = Spend(inner, prices, adapter.meter)
+    inner = Spend(inner, prices, endpoints.meter)
     if session is not None:
         inner = stored(inner, session, store or StoreSettings(), provider, stop)
     return RunLimits(inner, limits, prices)
 
 
-def _alone(adapter: LLMAdapter, provider: ProviderSettings | None) -> Endpoints:
-    """An adapter of one's own, retried and priced as `provider` says."""
+def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) -> Endpoints:
+    """What an adapter asks: its endpoints, or one of one's own alone, retried and priced as `provider` says."""
+    if isinstance(adapter, Endpoints):
+        return adapter
     model = str(getattr(adapter, "model", provider.model if provider else ""))
     prices = PriceList(provider.prices if provider else None, model=model)
     return Endpoints([Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)])

@@ -88,3 +88,22 @@ def test_a_configuration_that_cannot_be_used_is_refused_before_any_call(aeon):
     ended = aeon("doctor", "provider=openai")
     assert ended.status == 2
     assert "OPENAI_API_KEY" in ended.err
+
+
+def test_fallbacks_are_asked_themselves_and_hide_no_failure_of_the_provider(doctor, start_server):
+    broken, spare = start_server(answers(step=Failure(503))), start_server(answers())
+    fallback = f"{{provider: openai, name: spare, base_url: '{spare.url}', model: other}}"
+    ended = doctor(broken, f"provider.fallbacks=[{fallback}]")
+    assert ended.status == 1
+    assert "ServerFailed" in ended.out
+    assert [request.body["model"] for request in spare.requests] == ["other"]
+    assert "fallback spare:" in ended.out
+    assert "roles of 4 cannot be used." in ended.out
+
+
+def test_a_fallback_that_cannot_be_used_is_named(doctor, start_server):
+    spare = start_server(answers(step=Failure(503)))
+    fallback = f"{{provider: openai, name: spare, base_url: '{spare.url}', model: other}}"
+    ended = doctor(start_server(answers()), f"provider.fallbacks=[{fallback}]")
+    assert ended.status == 1
+    assert "fallback spare cannot be used." in ended.out
