@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from aeon.cli.output import say
 from aeon.cli.progress_live import is_utf
 from aeon.cli.progress_view import counted
 from aeon.cli.status import DONE, USAGE
+from aeon.cli.streams import answer_alone_on_stdout, put, stdout
 from aeon.config import Settings, environment, settings_from
 from aeon.config_literal import literal_override
 from aeon.errors import ConfigError
@@ -60,8 +60,9 @@ def main(arguments: Sequence[str]) -> int:
     if not files:
         raise ConfigError("which file?", hint="aeon check workflow.yaml")
     settings = settings_from(config_compose.compose([literal_override(o) for o in overrides], given.config_dir))
-    checked = check_files(files, settings)
-    print(_as_json(checked) if given.json else _as_text(checked, given.ascii))
+    with answer_alone_on_stdout():
+        checked = check_files(files, settings)
+        put(_as_json(checked) if given.json else _as_text(checked, given.ascii))
     return DONE if all(one.workflow for one in checked) else USAGE
 
 
@@ -101,7 +102,7 @@ def _checked(path: Path, settings: Settings, tools: ToolRegistry, inputs: set[st
 
 
 def _as_text(checked: Sequence[Checked], ascii_only: bool) -> str:
-    ascii_only = ascii_only or not is_utf(sys.stdout.encoding or "ascii")
+    ascii_only = ascii_only or not is_utf(getattr(stdout(), "encoding", None) or "ascii")
     width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
     parts = []
     for one in checked:

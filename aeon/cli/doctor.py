@@ -10,6 +10,7 @@ from aeon.cli.output import say
 from aeon.cli.progress_view import counted, one_line
 from aeon.cli.show import show
 from aeon.cli.status import DONE, FAILED
+from aeon.cli.streams import answer_alone_on_stdout, put
 from aeon.config import Settings, environment, settings_from
 from aeon.doctor import RoleCheck
 from aeon.errors import ConfigError
@@ -36,12 +37,16 @@ def main(arguments: Sequence[str]) -> int:
     if given.flags.multirun:
         raise ConfigError("aeon doctor checks one configuration: leave --multirun out")
     settings = settings_from(config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name))
-    environ = environment()
-    shared = wiring.process(settings, environ)
+    with answer_alone_on_stdout():
+        return _checked(settings)
+
+
+def _checked(settings: Settings) -> int:
+    shared = wiring.process(settings, environment())
     try:
         rehearsal.check(shared)
         for line in (*_provider(shared.settings), "Prompts and schemas: in order."):
-            print(line, flush=True)
+            put(line)
         for warning in shared.warnings:
             say(f"Warning: {warning}")
         return _examined(shared)
@@ -50,15 +55,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _examined(shared: wiring.Process) -> int:
-    print(f"\n{'role':<9} {'works':<6} {'seconds':>7} {'tokens':>8}  model")
+    put(f"\n{'role':<9} {'works':<6} {'seconds':>7} {'tokens':>8}  model")
     checks = []
     for check in doctor.examine(shared):
         checks.append(check)
-        print("\n".join(_lines(check)), flush=True)
+        put("\n".join(_lines(check)))
     if found := findings.untold(shared.adapter):
-        print("\nFound out:\n" + "\n".join(f"  {finding}" for finding in found))
+        put("\nFound out:\n" + "\n".join(f"  {finding}" for finding in found))
     failed = [check for check in checks if not check.works]
-    print(f"\n{_verdict(failed, checks)}")
+    put(f"\n{_verdict(failed, checks)}")
     return FAILED if failed else DONE
 
 

@@ -14,9 +14,10 @@ from omegaconf import DictConfig
 
 from aeon.api import Aeon
 from aeon.cli.attended import attended, check
-from aeon.cli.output import answer_alone_on_stdout, ending, own_stderr, report, say, write_answer
+from aeon.cli.output import ending, own_stderr, report, say, write_answer
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
+from aeon.cli.streams import answer_alone_on_stdout, own_stdout
 from aeon.config import environment, read_inputs, read_task, settings_from
 from aeon.config_compose import packaged_config_dir, with_fallbacks
 from aeon.errors import ArtefactError
@@ -80,6 +81,11 @@ def sweep_job(cfg: DictConfig) -> int:
 
 def run_job(job: Prepared, directory: Path) -> int:
     """Run a job with its artefacts in `directory`; prints the answer, and on standard error how it ended."""
+    with own_stdout():
+        return _run(job, directory)
+
+
+def _run(job: Prepared, directory: Path) -> int:
     settings = job.aeon.settings
     for warning in job.aeon.warnings:
         say(f"Warning: {warning}")

@@ -9,6 +9,7 @@ from importlib.metadata import version
 
 from aeon.cli.output import occupied, own_stderr, tolerant
 from aeon.cli.status import DONE, guarded
+from aeon.cli.streams import own_stdout
 
 COMMANDS: Mapping[str, str] = {
     "cassette": "aeon.cli.cassette",
@@ -38,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return guarded(_version)
     command = COMMANDS.get(given[0]) if given else None
     rest = given[1:] if command else given
-    with own_stderr():
+    with own_stdout(), own_stderr():
         return guarded(lambda: int(import_module(command or _RUN).main(rest)))
 
 

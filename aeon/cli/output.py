@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import shlex
 import sys
@@ -13,10 +12,10 @@ from typing import TextIO
 from unicodedata import category
 
 from aeon.cli.progress_view import StepView, counted, one_line
+from aeon.cli.streams import discard, duplicate, put, restored, stdout
 from aeon.errors import AeonError, ArtefactError
 from aeon.result import RunResult
 
-_UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO)
 _MOST_NAMED = 10
 _own: list[TextIO] = []
 
@@ -30,31 +29,6 @@ def tolerant(*streams: TextIO) -> None:
 
 
 @contextlib.contextmanager
-def answer_alone_on_stdout() -> Iterator[None]:
-    """What anything in this process, or a process of its own, writes to file descriptor 1 goes to standard error.
-
-    Standard output is back afterwards, for the answer. Without one of the two there is nothing to do.
-    """
-    if sys.stdout is None:
-        yield
-        return
-    try:
-        sys.stdout.flush()
-        kept = os.dup(1)
-        os.dup2(2, 1)
-    except (AttributeError, OSError, ValueError):
-        yield
-        return
-    try:
-        yield
-    finally:
-        with contextlib.suppress(AttributeError, OSError, ValueError):
-            sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-@contextlib.contextmanager
 def own_stderr() -> Iterator[TextIO]:
     """Standard error by a descriptor of the program's own: a tool that closes `sys.stderr`, or file descriptor 2,
     silences itself only. `say` writes there while the block lasts; afterwards both are as they were. Inside another
@@ -63,24 +37,17 @@ def own_stderr() -> Iterator[TextIO]:
         yield _own[-1]
         return
     usual = sys.stderr
-    try:
-        usual.flush()
-        number = usual.fileno()
-        own = os.fdopen(os.dup(number), "w", buffering=1, encoding=usual.encoding, errors=usual.errors)
-    except (AttributeError, OSError, ValueError):
+    own = duplicate(usual)
+    if own is None:
         yield usual
         return
+    number = usual.fileno()
     _own.append(own)
     try:
         yield own
     finally:
         _own.remove(own)
-        with contextlib.suppress(OSError, ValueError):
-            own.flush()
-        os.dup2(own.fileno(), number)
-        own.close()
-        if usual.closed:
-            sys.stderr = open(number, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+        sys.stderr = restored(usual, own, number)
 
 
 def say(text: str) -> None:
@@ -106,18 +73,18 @@ def write_answer(result: RunResult, form: str) -> None:
     they are. A reader that has gone away (`| head`) is no error. Raises ArtefactError when standard output is closed or
     full.
     """
-    text = _as_json(result) if form == "json" else result.answer
-    if sys.stdout is not None and sys.stdout.isatty():
+    stream = stdout()
+    text = _as_json(result, stream) if form == "json" else result.answer
+    if stream is not None and stream.isatty():
         text = _harmless(text, r"\u{:04x}" if form == "json" else r"\x{:02x}")
     if not text:
         return
-    if sys.stdout is None:
+    if stream is None:
         raise ArtefactError("the answer cannot be printed: standard output is closed")
     try:
-        sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
-        sys.stdout.flush()
+        put(text)
     except OSError as error:
-        _discard_stdout()
+        discard()
         if not isinstance(error, BrokenPipeError):
             raise ArtefactError(f"the answer cannot be printed: standard output: {error.strerror}") from error
 
@@ -134,36 +101,14 @@ def occupied() -> None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
 
 
-def undelivered(raised: OSError | None = None) -> OSError | None:
-    """Why what was printed could not be written, if that is so; then no more is tried when the process ends.
-
-    `raised` is what printing may have raised: a file would be named in it, and an unbuffered stream has forgotten.
-    """
-    printing = raised is not None and raised.filename is None and raised.errno in _UNWRITABLE
-    try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except OSError as error:
-        raised, printing = error, True
-    if printing:
-        _discard_stdout()
-    return raised if printing else None
-
-
-def _as_json(result: RunResult) -> str:
-    unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "").startswith("utf")
+def _as_json(result: RunResult, stream: TextIO | None) -> str:
+    unicode = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").startswith("utf")
     return result.model_dump_json(ensure_ascii=not unicode)
 
 
 def _harmless(text: str, escape: str) -> str:
     """The text without a character that could steer a terminal."""
     return "".join(escape.format(ord(ch)) if category(ch) == "Cc" and ch not in "\n\t" else ch for ch in text)
-
-
-def _discard_stdout() -> None:
-    """Point standard output at nothing, so that flushing it when the process ends does not fail again."""
-    with contextlib.suppress(OSError, ValueError), open(os.devnull, "w") as nothing:  # noqa: PTH123
-        os.dup2(nothing.fileno(), sys.stdout.fileno())
 
 
 def ending(result: RunResult, directory: Path) -> str:

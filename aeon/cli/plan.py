@@ -16,11 +16,12 @@ from aeon import config_compose, rehearsal, wiring
 from aeon.cli.arguments import parse
 from aeon.cli.attended import attended, check
 from aeon.cli.dag import draw
-from aeon.cli.output import answer_alone_on_stdout, own_stderr, say
+from aeon.cli.output import own_stderr, say
 from aeon.cli.progress_live import is_utf
 from aeon.cli.progress_view import counted
 from aeon.cli.show import show
 from aeon.cli.status import DONE, INTERRUPTED, NOT_CONVERGED
+from aeon.cli.streams import answer_alone_on_stdout, put
 from aeon.config import Settings, environment, read_inputs, read_task, settings_from
 from aeon.errors import ConfigError, LimitReached, StopRequested
 from aeon.events import EventStream, RunStarted
@@ -156,14 +157,13 @@ def _deliver(request: _Request, made: _Made, plan: Plan) -> None:
     path = request.out
     text = workflow_text(plan, inputs=_described(request.settings), header=_header(request, made), schema=_schema(path))
     if path is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        put(text)
     else:
         try:
             with path.open("x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
         except OSError as error:
-            sys.stdout.write(text)
+            put(text)
             raise unwritable(path, error) from error
     width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
     say(f"\n{draw(plan, width=width, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")

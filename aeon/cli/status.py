@@ -8,7 +8,8 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from aeon.cli.output import report, say, undelivered
+from aeon.cli.output import report, say
+from aeon.cli.streams import undelivered
 from aeon.errors import AeonError, ConfigError
 
 DONE, FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,8 @@ from aeon.cli.output import say
 from aeon.cli.progress_view import one_line
 from aeon.cli.show import show
 from aeon.cli.status import DONE
-from aeon.config import environment, settings_from
+from aeon.cli.streams import answer_alone_on_stdout, put
+from aeon.config import Settings, environment, settings_from
 from aeon.memory.in_memory import InMemory
 from aeon.tools.build import build, build_run_registry
 from aeon.tools.invoke import ToolInvoker
@@ -24,6 +24,7 @@ usage: aeon tools [--json] [key=value ...] [group=option ...]
 
 List the registered tools with their schemas, examples and conditions; servers in tools.mcp are started to learn theirs.
 `aeon tools tools=builtin` lists those that come with Aeon; docs/tools.md explains how to add your own."""
+_NONE = "There are no tools. tools=builtin has some; docs/tools.md tells how to add others."
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -39,18 +40,21 @@ def main(arguments: Sequence[str]) -> int:
     if given.shows:
         return show(given)
     settings = settings_from(config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name))
+    with answer_alone_on_stdout():
+        put(_listed(settings, as_json) or _NONE)
+    return DONE
+
+
+def _listed(settings: Settings, as_json: bool) -> str:
     registry = build(settings.tools, environment(), report=lambda problem: say(f"Warning: {problem}"))
     try:
         of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
         invoker = ToolInvoker(of_run, settings.tools)
         if as_json:
-            text = json.dumps(of_run.describe(), indent=2, ensure_ascii=False) + "\n"
-        else:
-            text = "\n".join(described(tool, invoker.approval(tool.name)) for tool in of_run.list())
-        sys.stdout.write(text or "There are no tools. tools=builtin has some; docs/tools.md tells how to add others.\n")
+            return json.dumps(of_run.describe(), indent=2, ensure_ascii=False)
+        return "\n".join(described(tool, invoker.approval(tool.name)) for tool in of_run.list())
     finally:
         registry.close()
-    return DONE
 
 
 def _json(value: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from aeon.cli.output import say
 from aeon.cli.progress_view import counted, one_line
 from aeon.cli.show import show
 from aeon.cli.status import DONE, FAILED, NOT_CONVERGED
+from aeon.cli.streams import answer_alone_on_stdout, put
 from aeon.config import Settings, environment, settings_from
 from aeon.errors import ConfigError
 from aeon.result import RunResult
@@ -48,7 +49,8 @@ def main(arguments: Sequence[str]) -> int:
     if given.flags.multirun or unusable:
         what = unusable.split("=")[0] if unusable else "--multirun"
         raise ConfigError(f"aeon verify runs tasks of its own, in both modes: leave {what} out")
-    return _verified({mode: _settings(given, mode) for mode in MODES})
+    with answer_alone_on_stdout():
+        return _verified({mode: _settings(given, mode) for mode in MODES})
 
 
 def _settings(given: Arguments, mode: verify.Mode) -> Settings:
@@ -62,10 +64,10 @@ def _verified(settings: dict[verify.Mode, Settings]) -> int:
         if not done:
             _begin(run)
         if run.mode == MODES[0]:
-            print(run.task)
-        print("\n".join(_lines(run)), flush=True)
+            put(run.task)
+        put("\n".join(_lines(run)))
         done.append(run)
-    print(f"\n{LEGEND}\n{_totals(done)}")
+    put(f"\n{LEGEND}\n{_totals(done)}")
     if not all(run.works for run in done):
         return FAILED
     return DONE if len(done) == len(TASKS) * len(MODES) else NOT_CONVERGED
@@ -74,7 +76,7 @@ def _verified(settings: dict[verify.Mode, Settings]) -> int:
 def _begin(run: Verified) -> None:
     if run.result.synthetic:
         say("SIMULATED: no model is called; every figure below is made up.")
-    print(_HEAD)
+    put(_HEAD)
 
 
 def _lines(run: Verified) -> list[str]:

@@ -98,3 +98,132 @@ def test_a_module_of_tools_that_is_noisy_when_imported_spoils_neither(
     assert "noise of importing" in ended.stderr
     assert "noise of a process" in ended.stderr
     assert "made up" in ended.stderr
+
+
+TAKERS = '''
+import contextlib
+import io
+import os
+import sys
+import threading
+import time
+
+first_is_in, second_is_in, first_is_out = threading.Event(), threading.Event(), threading.Event()
+
+def outer(text: str) -> str:
+    """Captures what it prints, and ends while another still does."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        first_is_in.set()
+        second_is_in.wait(20)
+    first_is_out.set()
+    return text
+
+def inner(text: str) -> str:
+    """Captures what it prints, within the time of another, and gives back what it found."""
+    first_is_in.wait(20)
+    with contextlib.redirect_stdout(io.StringIO()):
+        second_is_in.set()
+        first_is_out.wait(20)
+    return text
+
+def hangs(text: str) -> str:
+    """Captures what it prints, and never ends."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        time.sleep(3600)
+    return text
+
+def takes(text: str) -> str:
+    """Takes standard output away."""
+    exec(text)
+    return "taken"
+'''
+TAKEN = """
+goal: the answer arrives
+steps:
+  - {id: a, description: first, tool: outer, arguments: {text: x}}
+  - {id: b, description: second, tool: inner, arguments: {text: x}}
+  - {id: c, description: last, depends_on: [a, b], agent: llm}
+"""
+LEFT = """
+goal: the answer arrives
+steps:
+  - {{id: a, description: first, tool: {tool}, arguments: {{text: "{text}"}}}}
+  - {{id: b, description: last, agent: llm}}
+"""
+
+
+def with_tools(folder: Path, tools: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The program with tools of one's own, in a folder of its own."""
+    (folder / "owntools.py").write_text(TAKERS)
+    given = (f"tools.functions.{name}=owntools:{name}" for name in tools.split())
+    command = [sys.executable, "-m", "aeon", *arguments, "provider=simulated", "provider.seed=1", *given]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_tools_that_capture_what_they_print_at_the_same_time_do_not_take_the_answer(tmp_path: Path):
+    (tmp_path / "plan.yaml").write_text(TAKEN)
+    ended = with_tools(tmp_path, "outer inner", "plan_file=plan.yaml")
+    assert ended.returncode in (0, 3), ended.stderr
+    assert ended.stdout.startswith("[SIMULATED")
+    assert ended.stdout.count("\n") > 1
+
+
+@pytest.mark.parametrize("form", ["answer", "json"])
+def test_a_tool_that_hangs_while_it_captures_does_not_take_the_answer(tmp_path: Path, form: str):
+    (tmp_path / "plan.yaml").write_text(LEFT.format(tool="hangs", text="x"))
+    given = ("plan_file=plan.yaml", "mode=core", "tools.timeout_seconds=0.3", f"output={form}")
+    ended = with_tools(tmp_path, "hangs", *given)
+    assert ended.returncode == 3, ended.stderr
+    assert "[SIMULATED" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["sys.stdout = None", "sys.stdout = io.StringIO()", "sys.stdout.close()", "sys.__stdout__.close()", "os.close(1)"],
+)
+def test_a_tool_that_takes_standard_output_away_does_not_take_the_answer(tmp_path: Path, text: str):
+    (tmp_path / "plan.yaml").write_text(LEFT.format(tool="takes", text=text))
+    ended = with_tools(tmp_path, "takes", "plan_file=plan.yaml", "mode=core")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("[SIMULATED")
+    assert "Exception ignored" not in ended.stderr
+
+
+TAKEN_WHEN_IMPORTED = '''
+import io
+import os
+import sys
+
+os.system("echo noise of a process")
+sys.stdout = {}
+
+def quiet() -> str:
+    """Says nothing."""
+    return "quiet"
+'''
+
+
+@pytest.mark.parametrize("taken", ["None", "io.StringIO()"])
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("tools", "--json"), '"quiet"'),
+        (("check", "plan.yaml"), "Tools: quiet"),
+        (("plan", "task=x", "provider=simulated"), "# SIMULATED"),
+        (("verify", "provider=simulated"), "in order"),
+        (("doctor", "provider=simulated"), "Every role works"),
+    ],
+    ids=("tools", "check", "plan", "verify", "doctor"),
+)
+def test_a_module_of_tools_that_takes_standard_output_away_does_not_take_what_a_command_says(
+    tmp_path: Path, command: tuple[str, ...], said: str, taken: str
+):
+    (tmp_path / "owntools.py").write_text(TAKEN_WHEN_IMPORTED.format(taken))
+    (tmp_path / "plan.yaml").write_text("goal: g\nsteps: [{id: a, description: d, tool: quiet, arguments: {}}]\n")
+    given = (*command, "tools.functions.quiet=owntools:quiet")
+    ended = subprocess.run(
+        [sys.executable, "-m", "aeon", *given], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert said in ended.stdout
+    assert "noise" not in ended.stdout
