@@ -9,13 +9,13 @@ import asyncio
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aeon.llm.adapters.dialect import Dialect, Form
 from aeon.llm.adapters.refusal import Refusal
 
-PROOFS = 2
 MOST_SKIPPED = 64
+DOUBTED_ANSWERS = 64
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,12 +36,16 @@ class Capabilities:
     """What one model at one address can do, as far as it is known.
 
     A refusal counts only once the same request has been answered in another dialect. One that may as well be an outage
-    needs two such proofs. `scout` is there while the first request to an endpoint is under way.
+    must have come again before that, and once more after it; even then the refused form is asked for again after 64
+    answers, and after ever more. `scout` is there while the first request to an endpoint is under way, `exploring`
+    while that one tries another form after such a failure, `under_way` counts requests; all three belong to the loop.
     """
 
     endpoint: str
     model: str
     scout: asyncio.Event | None = None
+    exploring: bool = False
+    under_way: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _form: Form = "json_schema"
     _settled: bool = False
@@ -52,7 +56,10 @@ class Capabilities:
     _without: frozenset[str] = frozenset()
     _renamed: bool = False
     _schema_beside: bool = False
-    _proofs: int = 0
+    _failed: bool = False
+    _doubted: Form | None = None
+    _doubted_answers: int = 0
+    _most_doubted: int = 0
     _in_vain: int = 0
     _skip: int = 0
     _findings: dict[str, Finding] = field(default_factory=dict)
@@ -71,15 +78,35 @@ class Capabilities:
             in_prompt = form != "json_schema" or strict in self._unenforced
             return Dialect(form, in_prompt, self._without, self._renamed, self._schema_beside)
 
-    def may_try(self, digest: str, refusal: Refusal) -> bool:
+    @property
+    def failed(self) -> bool:
+        """Whether a failure that may be a refusal was told, and no request has been accepted yet."""
+        with self._lock:
+            return self._failed
+
+    def opening(self, digest: str, strict: bool) -> Dialect:
+        """How a new request is said first: as `dialect` says, or in a form that was given up in doubt, now and then."""
+        known = self.dialect(digest, strict)
+        with self._lock:
+            if self._doubted is None or self._doubted_answers < self._most_doubted:
+                return known
+            self._doubted_answers, self._most_doubted = 0, self._most_doubted * 4
+            return replace(known, form=self._doubted, schema_in_prompt=strict in self._unenforced)
+
+    def may_try(self, digest: str, refusal: Refusal, *, again: bool) -> bool:
         """Whether a refusal is worth a try of another form.
 
-        Always one that names the format. Any other not where the same schema was accepted before, and after tries in
-        vain only the 5th, 21st, ... of them: a dead server must not be asked everything twice.
+        Always one that names the format. One that may be an outage only where no request has been accepted and if it
+        came `again`, in a quiet moment. Any other not where the same schema was accepted before. After tries in vain
+        only the 5th, 21st, ... of them: a dead server must not be asked everything twice.
         """
         with self._lock:
             if refusal.of_the_format:
                 return True
+            if refusal.doubtful:
+                self._failed = not self._settled
+                if self._settled or not again:
+                    return False
             if digest in self._accepted:
                 return False
             self._skip, allowed = max(0, self._skip - 1), self._skip == 0
@@ -104,10 +131,15 @@ class Capabilities:
             self._in_vain += 1
             self._skip = min(MOST_SKIPPED, 4**self._in_vain - 1)
 
-    def accepted(self, digest: str, start: Dialect, dialect: Dialect, refusals: Sequence[Refusal]) -> None:
-        """A request was answered in `dialect`, after `refusals` of the one it started with and others."""
+    def accepted(
+        self, digest: str, start: Dialect, dialect: Dialect, refusals: Sequence[Refusal], *, doubted: bool = False
+    ) -> None:
+        """A request was answered in `dialect`, after `refusals` of the one it started with and others.
+
+        `doubted`: the refusals may be an outage, though they were there before and after that answer.
+        """
         with self._lock:
-            self._accept_form(digest, start, dialect, refusals)
+            self._accept_form(digest, start, dialect, refusals, doubted)
             for name in sorted(dialect.without - self._without):
                 self._find(name, f"takes no {name}: it is left out from now on")
             if dialect.renamed and not self._renamed:
@@ -115,29 +147,36 @@ class Capabilities:
             self._without |= dialect.without
             self._renamed = self._renamed or dialect.renamed
 
-    def _accept_form(self, digest: str, start: Dialect, dialect: Dialect, refusals: Sequence[Refusal]) -> None:
-        known = self._form_of.get(digest, self._form)
-        if dialect.form == known:
+    def _accept_form(
+        self, digest: str, start: Dialect, dialect: Dialect, refusals: Sequence[Refusal], doubted: bool
+    ) -> None:
+        if dialect.form == self._doubted:
+            self._form, self._doubted = self._doubted, None
+            self._findings.pop("structured_output", None)
+        if dialect.form == self._form_of.get(digest, self._form):
             self._accepted.add(digest)
-            self._settled = True
+            self._settled, self._failed = True, False
+            self._doubted_answers += 1
             return
         decisive = [refusal for refusal in refusals if refusal.of_the_request]
         if dialect.form == start.form or not decisive:
             return
-        self._proofs += 1
-        if all(refusal.doubtful for refusal in decisive) and self._proofs < PROOFS:
-            return
+        if all(refusal.doubtful for refusal in decisive):
+            if not doubted or self._settled:
+                return
+            self._doubted, self._most_doubted = self._form, DOUBTED_ANSWERS
+        self._believe(digest, start, dialect)
+
+    def _believe(self, digest: str, start: Dialect, dialect: Dialect) -> None:
         self._accepted.add(digest)
         if self._settled:
             self._form_of[digest] = dialect.form
-        else:
-            self._form, self._settled = dialect.form, True
-        if digest in self._form_of:
             self._find("some_schemas", f"does not take {start.form} for some schemas: {_WAYS[dialect.form]} for those")
-        else:
-            spared = f"provider.structured_output={dialect.form} spares the try"
-            said = f"does not take {start.form}: {_WAYS[dialect.form]} from now on; {spared}"
-            self._find("structured_output", said)
+            return
+        self._form, self._settled = dialect.form, True
+        spared = f"provider.structured_output={dialect.form} spares the try"
+        said = f"does not take {start.form}: {_WAYS[dialect.form]} from now on; {spared}"
+        self._find("structured_output", said)
 
     def not_enforced(self, strict: bool) -> None:
         """An answer to a request with json_schema was not of its schema; one that need not be strict proves less."""

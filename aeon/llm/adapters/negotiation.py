@@ -3,6 +3,10 @@
 A request goes out in the best dialect known. What the server refuses is said in another way: without a parameter that
 it names, or with the schema told as json_object, or only in the prompt. A refusal is believed when the other way works;
 where none does, the first error is the one that is told, so that a dead key or an outage is not taken for a dialect.
+
+A failure that may as well be an outage (500 without a word of the format) is told, and nothing is tried. Only where it
+comes again, to a request that is alone with a server that has accepted none yet, that one explores: it tries another
+form, and when that is answered makes the first request once more. Only if it still fails, the other form is believed.
 """
 
 from __future__ import annotations
@@ -58,42 +62,61 @@ async def negotiate(wire: Wire, known: Capabilities, wanted: StructuredOutput, a
         known.changed(name, message)
     if wanted != "auto":
         return await _Negotiation(wire, known, wanted, attempt).agreed()
-    async with _scouting(known):
-        return await _Negotiation(wire, known, None, attempt).agreed()
+    async with _scouting(known) as is_scout, _counted(known):
+        return await _Negotiation(wire, known, None, attempt, is_scout=is_scout).agreed()
 
 
 @asynccontextmanager
-async def _scouting(known: Capabilities) -> AsyncIterator[None]:
-    """The first request to an endpoint goes ahead of others that start with it, at most for a second.
+async def _scouting(known: Capabilities) -> AsyncIterator[bool]:
+    """The first request to an endpoint goes ahead of others that start with it, at most for a second; whether it is it.
 
-    A refusal comes at once, so the others need not all meet it; an answer takes its time, and they do not wait for it.
+    A refusal comes at once, so the others need not all meet it; an answer takes its time, and they do not wait for it,
+    except where the server has always failed and another form is being tried.
     """
     if known.settled:
-        yield
+        yield False
     elif known.scout is not None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(known.scout.wait(), SCOUT_SECONDS)
-        yield
+        await _told(known, known.scout)
+        yield False
     else:
         known.scout = asyncio.Event()
         try:
-            yield
+            yield True
         finally:
             known.scout.set()
-            known.scout = None
+            known.scout, known.exploring = None, False
+
+
+async def _told(known: Capabilities, scout: asyncio.Event) -> None:
+    with suppress(TimeoutError):
+        await asyncio.wait_for(scout.wait(), SCOUT_SECONDS)
+    if known.exploring:
+        await scout.wait()
+
+
+@asynccontextmanager
+async def _counted(known: Capabilities) -> AsyncIterator[None]:
+    known.under_way += 1
+    try:
+        yield
+    finally:
+        known.under_way -= 1
 
 
 class _Negotiation:
     """One request on its way through the dialects."""
 
-    def __init__(self, wire: Wire, known: Capabilities, form: Form | None, attempt: Attempt) -> None:
+    def __init__(
+        self, wire: Wire, known: Capabilities, form: Form | None, attempt: Attempt, *, is_scout: bool = False
+    ) -> None:
         self._wire, self._known, self._form, self._attempt = wire, known, form, attempt
         self._digest = wire.digest
-        self._start = self._current()
+        self._start = self._said_in(known.opening(self._digest, wire.request.strict))
         self._tried: list[Dialect] = []
         self._refusals: list[Refusal] = []
         self._first: Agreed | None = None
         self._trying = False
+        self._is_scout, self._failed_before = is_scout, known.failed
 
     async def agreed(self) -> Agreed:
         dialect: Dialect | None = self._start
@@ -102,9 +125,9 @@ class _Negotiation:
                 last = Agreed(await self._attempt(dialect), dialect)
                 refusal = last.outcome.refusal
                 if last.outcome.accepted:
-                    self._known.accepted(self._digest, self._start, dialect, self._refusals)
+                    return await self._answered(last)
                 if refusal is None or not refusal.of_the_request:
-                    return last
+                    return self._worth_telling(last)
                 self._tried.append(dialect)
                 self._refusals.append(refusal)
                 self._first = self._first or last
@@ -116,9 +139,37 @@ class _Negotiation:
             if self._trying:
                 self._known.trying(None)
 
+    async def _answered(self, last: Agreed) -> Agreed:
+        """The answer, and what it proves."""
+        doubted = False
+        if self._known.exploring and self._is_scout and last.outcome.response is not None:
+            once_more = await self._once_more(last.dialect)
+            doubted = once_more.refusal is not None and once_more.refusal.of_the_request
+            last = replace(last, outcome=_both_paid(last.outcome, once_more))
+        self._known.accepted(self._digest, self._start, last.dialect, self._refusals, doubted=doubted)
+        return last
+
+    async def _once_more(self, worked: Dialect) -> Outcome:
+        """The first form again, right after another has worked: an outage that is over shows now."""
+        first = replace(worked, form=self._start.form, schema_in_prompt=self._start.schema_in_prompt)
+        outcome = await self._attempt(first)
+        if outcome.accepted:
+            self._known.accepted(self._digest, self._start, first, ())
+        return outcome
+
+    def _worth_telling(self, last: Agreed) -> Agreed:
+        """The first failure, unless only the last one may pass."""
+        first = self._first
+        if first is None or first.outcome.failure is None or last.outcome.failure is None:
+            return last
+        return last if last.outcome.failure.retryable and not first.outcome.failure.retryable else first
+
     def _current(self) -> Dialect:
         """The best dialect by what is known now."""
-        dialect = self._known.dialect(self._digest, self._wire.request.strict)
+        return self._said_in(self._known.dialect(self._digest, self._wire.request.strict))
+
+    def _said_in(self, dialect: Dialect) -> Dialect:
+        """In the form that is wanted, where one is."""
         if self._form is None:
             return dialect
         return replace(dialect, form=self._form, schema_in_prompt=self._form != "json_schema")
@@ -127,8 +178,9 @@ class _Negotiation:
         """What to say instead; None where nothing is left to try."""
         for other_way in (self._as_found_meanwhile(), self._other_parameters(dialect, refusal)):
             if other_way is not None and other_way not in self._tried:
-                # What now fails is another matter, and its error the one to tell.
-                self._first = None
+                # What now fails is another matter, and its error the one to tell, but for an outage's.
+                if not refusal.doubtful:
+                    self._first = None
                 self._refusals.pop()
                 return other_way
         return self._other_form(dialect, refusal)
@@ -154,7 +206,7 @@ class _Negotiation:
         of_something_else = refusal.param and not refusal.of_the_format
         if self._form is not None or of_something_else:
             return None
-        if not self._trying and not self._known.may_try(self._digest, refusal):
+        if not self._trying and not self._known.may_try(self._digest, refusal, again=self._comes_again):
             return None
         if self._trying and all(seen.doubtful for seen in self._refusals):
             return None
@@ -162,5 +214,21 @@ class _Negotiation:
         if form is None:
             return None
         self._trying = True
-        self._known.trying(form)
+        if all(seen.doubtful for seen in self._refusals):
+            self._known.exploring = True
+        elif not self._known.exploring:
+            self._known.trying(form)
         return replace(dialect, form=form, schema_in_prompt=True)
+
+    @property
+    def _comes_again(self) -> bool:
+        """Whether a failure is the second in a row, with nothing else under way that may have caused it."""
+        return self._is_scout and self._failed_before and self._known.under_way == 1
+
+
+def _both_paid(answer: Outcome, other: Outcome) -> Outcome:
+    """An answer whose usage holds that of another attempt too."""
+    paid = other.response or other.failure
+    if answer.response is None or paid is None:
+        return answer
+    return replace(answer, response=replace(answer.response, usage=answer.response.usage + paid.usage))

@@ -20,7 +20,7 @@ from aeon.errors import (
     ServerFailed,
     Truncated,
 )
-from aeon.llm.adapters import negotiation
+from aeon.llm.adapters import capabilities, negotiation
 from aeon.llm.adapters.openai import OpenAIAdapter
 from aeon.llm.interface import Message, Parameters
 from aeon.llm.settings import OpenAIProvider
@@ -106,7 +106,7 @@ def test_a_schema_that_the_prompt_shows_already_is_not_repeated(start: Start) ->
         (error(403, "not yours"), AuthenticationFailed, 1),
         (error(402, "pay first"), ProviderError, 1),
         (error(429, "slow down"), RateLimited, 1),
-        (error(500, "oh dear"), ServerFailed, 2),
+        (error(500, "oh dear"), ServerFailed, 1),
         (error(502, "bad gateway"), ServerFailed, 1),
         (error(503, "overloaded"), ServerFailed, 1),
         (error(503, "response_format is not supported"), ServerFailed, 3),
@@ -146,12 +146,156 @@ def test_an_outage_of_a_server_that_took_the_schema_costs_nothing_more(start: St
     assert len(server.bodies) == 1 + 5
 
 
-def test_one_failure_before_the_first_answer_is_not_believed_to_be_a_refusal(start: Start) -> None:
-    server, adapter = start(forms={"json_object"}, says=Failure(500))
+def fails_first(times: int) -> Callable[[object], Any]:
+    """A script: so many failures that say nothing, then answers."""
+    left = iter(range(times))
+    return lambda _: Failure(500, body="") if next(left, None) is not None else {"answer": "x"}
+
+
+def test_a_moment_of_failure_that_many_first_calls_meet_is_told_as_what_it_is(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.0)
+    together, left = threading.Barrier(16, timeout=20), iter(range(16))
+
+    def answer(_: object) -> Any:
+        if next(left, None) is None:
+            return {"answer": "x"}
+        together.wait()
+        return Failure(500, body="")
+
+    server, adapter = start(forms={"json_schema"})
+    server.script["plan"] = answer
+    with ThreadPoolExecutor(16) as pool:
+        failures = [asked.exception() for asked in [pool.submit(adapter.complete, request()) for _ in range(16)]]
+        assert {type(failure) for failure in failures} == {ServerFailed}
+        assert {answered.text for answered in pool.map(adapter.complete, [request()] * 16)} == {ANSWER}
+    assert server.forms_asked == ["json_schema"] * 32
+    assert adapter.findings() == ()
+
+
+def test_one_failure_before_the_first_answer_is_not_taken_for_a_refusal(start: Start) -> None:
+    server, adapter = start()
+    server.script["plan"] = fails_first(1)
+    with pytest.raises(ServerFailed):
+        adapter.complete(request())
     adapter.complete(request())
+    assert server.forms_asked == ["json_schema"] * 2
+
+
+def test_a_failure_that_comes_again_is_a_refusal_only_if_it_is_still_there_when_another_form_has_worked(
+    start: Start,
+) -> None:
+    server, adapter = start(forms={"json_object"}, says=Failure(500, body=""))
+    with pytest.raises(ServerFailed):
+        adapter.complete(request())
+    assert adapter.complete(request()).text == ANSWER
+    assert adapter.complete(request()).text == ANSWER
+    assert server.forms_asked == ["json_schema", "json_schema", "json_object+", "json_schema", "json_object+"]
+    assert "does not take json_schema" in str(adapter.findings()[0])
+
+
+def test_a_failure_that_is_over_when_another_form_has_worked_was_none_of_the_form(start: Start) -> None:
+    server, adapter = start()
+    server.script["plan"] = fails_first(2)
+    with pytest.raises(ServerFailed):
+        adapter.complete(request())
+    answered = adapter.complete(request())
+    assert (answered.text, answered.usage.requests) == (ANSWER, 2)
+    adapter.complete(request())
+    assert server.forms_asked == ["json_schema", "json_schema", "json_object+", "json_schema", "json_schema"]
+    assert adapter.findings() == ()
+
+
+def test_where_a_trial_fails_the_failure_before_it_is_told(start: Start) -> None:
+    server, adapter = start(forms={"json_schema"})
+    server.script["plan"] = fails_first(2)
+    for _ in range(2):
+        with pytest.raises(ServerFailed):
+            adapter.complete(request())
+    assert server.forms_asked == ["json_schema", "json_schema", "json_object+", "text+"]
+    assert adapter.complete(request()).text == ANSWER
+
+
+def test_of_many_first_calls_that_fail_again_one_explores_and_the_others_wait(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 10.0)
+    slow = 0.3
+    server, adapter = start(
+        forms={"json_object"},
+        says=Failure(500, body=""),
+        shape=lambda answer, _: Completion(answer, delay=slow),
+    )
+    with pytest.raises(ServerFailed):
+        adapter.complete(request())
+    with ThreadPoolExecutor(16) as pool:
+        assert {answered.text for answered in pool.map(adapter.complete, [request()] * 16)} == {ANSWER}
+    assert server.forms_asked.count("json_schema") == 3
+    assert server.forms_asked.count("json_object+") == 16
+
+
+def test_those_that_wait_for_an_exploration_wait_until_it_has_an_answer(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.05)
+    answers, exploring = threading.Event(), threading.Event()
+
+    def explored(answer: Any, _: object) -> Any:
+        exploring.set()
+        assert answers.wait(20)
+        return answer
+
+    server, adapter = start(forms={"json_object"}, says=Failure(500, body=""), shape=explored)
+    with pytest.raises(ServerFailed):
+        adapter.complete(request())
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(adapter.complete, request())
+        assert exploring.wait(20)
+        others = [pool.submit(adapter.complete, request()) for _ in range(7)]
+        threading.Event().wait(0.2)
+        answers.set()
+        assert {asked.result().text for asked in [first, *others]} == {ANSWER}
+    assert server.forms_asked.count("json_schema") == 3
+
+
+def test_a_failure_amid_other_calls_is_not_explored(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.0)
+    waiting, answers = threading.Event(), threading.Event()
+
+    def held(_: object) -> Any:
+        waiting.set()
+        assert answers.wait(20)
+        return {"answer": "x"}
+
+    server, adapter = start()
+    server.script["step"], server.script["plan"] = held, Failure(500, body="")
+    with ThreadPoolExecutor(1) as pool:
+        held_call = pool.submit(adapter.complete, request("step"))
+        assert waiting.wait(20)
+        for _ in range(3):
+            with pytest.raises(ServerFailed):
+                adapter.complete(request())
+        answers.set()
+        held_call.result()
+    assert set(server.forms_asked) == {"json_schema"}
+
+
+def test_a_server_that_failed_for_long_is_asked_by_json_schema_again_now_and_then(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capabilities, "DOUBTED_ANSWERS", 3)
+    server, adapter = start(forms={"json_object"}, says=Failure(500, body=""))
+    with pytest.raises(ServerFailed):
+        adapter.complete(request())
+    for _ in range(9):
+        adapter.complete(request())
+    asked = "".join("s" if form == "json_schema" else "o" for form in server.forms_asked)
+    assert asked == "ssos" + "ooo" + "so" + "oooo"
     server.forms = {"json_schema", "json_object"}
-    adapter.complete(request())
-    assert server.forms_asked == ["json_schema", "json_object+", "json_schema"]
+    for _ in range(9):
+        adapter.complete(request())
+    assert set(server.forms_asked[-2:]) == {"json_schema"}
     assert adapter.findings() == ()
 
 
