@@ -16,6 +16,7 @@ from decimal import (
     getcontext,
     localcontext,
 )
+from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -28,9 +29,16 @@ MAX_CHARACTERS = 2_000
 MAX_DEPTH = 100
 MAX_BITS = 4_096
 
+# Digits of what has no end, a quotient or a root. A sum, difference or product of what can be written in an expression
+# keeps all of its digits, far more of them than these.
 _PRECISION = 34
+_EXACT_PRECISION = 8_000
 _CONTEXT = Context(
-    prec=_PRECISION, Emax=308, Emin=-308, traps=[InvalidOperation, DivisionByZero, Overflow, FloatOperation], flags=[]
+    prec=_EXACT_PRECISION,
+    Emax=308,
+    Emin=-308,
+    traps=[InvalidOperation, DivisionByZero, Overflow, FloatOperation],
+    flags=[],
 )
 _ALLOWED = (ast.Constant, ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)
 
@@ -126,6 +134,7 @@ def _evaluator() -> SimpleEval:
 
 
 _LARGEST = Decimal("1.7976931348623157e308")  # what a JSON number of most readers can hold
+_LONG = Decimal(10) ** _PRECISION
 
 
 def _as_number(value: Any) -> int | float:
@@ -137,8 +146,10 @@ def _as_number(value: Any) -> int | float:
         raise ValueError("the expression has no finite value")
     if abs(value) > _LARGEST:
         raise ValueError("a number is larger than 1e308")
-    whole = value == value.to_integral_value() and abs(value) < Decimal(10) ** _PRECISION
-    return int(value) if whole else float(value)
+    if value != value.to_integral_value():
+        return float(value)
+    # A large one may be written briefly, 1e+40, where that is the very number.
+    return float(value) if abs(value) >= _LONG and Decimal(repr(float(value))) == value else int(value)
 
 
 def _bounded(value: Number) -> Number:
@@ -151,17 +162,28 @@ def _checked(function: Callable[..., Number]) -> Callable[..., Number]:
     return lambda *operands: _bounded(function(*operands))
 
 
+def _rounding(function: Callable[..., Number]) -> Callable[..., Number]:
+    """The function with its results rounded to `_PRECISION` digits."""
+
+    def rounded(*operands: Number) -> Number:
+        with localcontext(prec=_PRECISION):
+            return function(*operands)
+
+    return rounded
+
+
 def _divided(a: Number, b: Number) -> Number:
     return Decimal(a) / Decimal(b)
 
 
 def _floor_divided(a: Number, b: Number) -> Number:
-    return a // b if isinstance(a, int) and isinstance(b, int) else math.floor(Decimal(a) / Decimal(b))
+    # A quotient of decimals is rounded, and the floor of a rounded one may be another number.
+    return a // b if isinstance(a, int) and isinstance(b, int) else Fraction(a) // Fraction(b)
 
 
 def _modulo(a: Number, b: Number) -> Number:
     # The sign of the divisor, for whole and decimal numbers alike.
-    return a % b if isinstance(a, int) and isinstance(b, int) else a - b * _floor_divided(a, b)
+    return a - b * _floor_divided(a, b)
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -196,7 +218,7 @@ def _rounded(value: Number, digits: Number = 0) -> Number:
 
 
 def _mean(*values: Number) -> Number:
-    return _divided(_total(*values), len(values))
+    return _rounding(_divided)(_total(*values), len(values))
 
 
 def _smallest(*values: Any) -> Number:
@@ -218,10 +240,10 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
     ast.Add: _checked(operator.add),
     ast.Sub: _checked(operator.sub),
     ast.Mult: _checked(operator.mul),
-    ast.Div: _checked(_divided),
+    ast.Div: _checked(_rounding(_divided)),
     ast.FloorDiv: _checked(_floor_divided),
     ast.Mod: _checked(_modulo),
-    ast.Pow: _checked(_power),
+    ast.Pow: _checked(_rounding(_power)),
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
@@ -229,18 +251,18 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "abs": abs,
     "ceil": math.ceil,
     "cos": _by_float(math.cos),
-    "exp": lambda value: Decimal(value).exp(),
+    "exp": _rounding(lambda value: Decimal(value).exp()),
     "factorial": _checked(_factorial),
     "floor": math.floor,
-    "log": _logarithm,
-    "log10": lambda value: Decimal(value).log10(),
+    "log": _rounding(_logarithm),
+    "log10": _rounding(lambda value: Decimal(value).log10()),
     "max": _largest,
     "mean": _mean,
     "min": _smallest,
-    "pow": _checked(_power),
+    "pow": _checked(_rounding(_power)),
     "round": _rounded,
     "sin": _by_float(math.sin),
-    "sqrt": lambda value: Decimal(value).sqrt(),
+    "sqrt": _rounding(lambda value: Decimal(value).sqrt()),
     "sum": _checked(_total),
     "tan": _by_float(math.tan),
 }

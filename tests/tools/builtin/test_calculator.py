@@ -114,6 +114,36 @@ def test_what_is_refused_is_said_in_words_and_at_once(expression: str, said: str
     assert time.monotonic() - started < 1
 
 
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("1e40 % 3", 1),
+        ("1e35 % 7", 10**35 % 7),
+        ("1e300 % 7", 10**300 % 7),
+        ("12345678901234567890123456789012345678.5 % 10", 8.5),
+        ("1e40 // 3", 10**40 // 3),
+        ("-1e40 // 3", -(10**40) // 3),
+        ("(1e40 + 1) % 3", 2),
+        ("(1e40 * 3 + 1) % 3", 1),
+        ("1e40 + 1", 10**40 + 1),
+        ("1e40", 1e40),
+        ("5.5 // -2", -3),
+        ("-7.5 % 3", 1.5),
+        ("7.5 % -3", -1.5),
+        ("1e308 // 1e-308", 10**616),
+        ("0.3 % 0.1", 0),
+    ],
+)
+def test_whole_quotients_and_remainders_are_exact_whatever_the_size(expression: str, value: float) -> None:
+    assert evaluate(expression) == value
+
+
+@given(st.integers(-(10**60), 10**60), st.integers(1, 10**45), st.integers(0, 20))
+def test_quotient_and_remainder_of_decimals_are_those_of_whole_numbers_scaled(a: int, b: int, digits: int) -> None:
+    assert evaluate(f"({a}e-{digits}) // ({b}e-{digits})") == a // b
+    assert evaluate(f"(({a}e-{digits}) % ({b}e-{digits})) * 1e{digits}") == a % b
+
+
 @given(st.decimals(min_value=-(10**9), max_value=10**9, places=4), st.decimals(-(10**9), 10**9, places=4))
 def test_decimal_numbers_are_exact(a: object, b: object) -> None:
     assert evaluate(f"({a}) + ({b}) - ({b})") == evaluate(f"{a}")
