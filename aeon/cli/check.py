@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,18 @@ from aeon.cli.progress_live import is_utf
 from aeon.cli.progress_view import counted
 from aeon.cli.status import DONE, USAGE
 from aeon.cli.streams import answer_alone_on_stdout, put, stdout
-from aeon.config import Settings, environment, settings_from
+from aeon.config import Settings, environment, read_inputs, settings_from
 from aeon.config_literal import literal_override
 from aeon.errors import ConfigError
+from aeon.execution.forecast import cycles, forecast
 from aeon.memory.in_memory import InMemory
-from aeon.plan.graph import expected_calls, final_steps, layers
-from aeon.plan.models import Plan
+from aeon.plan.graph import final_steps, layers
+from aeon.plan.models import Plan, PlanStep
 from aeon.plan.workflow import Workflow, inspect_workflow, located
 from aeon.plan.workflow_models import Problem
+from aeon.plan.workflow_references import resolve_arguments
 from aeon.tools.build import build, build_run_registry
+from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 
 _WIDEST = 120
@@ -37,11 +41,12 @@ is to be checked against, as in a run: tools=builtin, inputs.NAME=..., execution
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A file after its check: the workflow, None when it has errors, and all problems."""
+    """A file after its check: the workflow, None when it has errors, all problems, and by mode the calls foretold."""
 
     path: Path
     workflow: Workflow | None
     problems: tuple[Problem, ...]
+    calls: Mapping[str, int] = field(default_factory=dict)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -98,7 +103,19 @@ def _checked(path: Path, settings: Settings, tools: ToolRegistry, inputs: set[st
     except ConfigError as error:
         said = error.message.removeprefix(f"{path}: ")
         return Checked(path, None, (Problem(line=1, column=1, severity="error", message=said),))
-    return Checked(path, workflow, problems)
+    return Checked(path, workflow, problems, _calls(workflow.plan(), settings, tools) if workflow else {})
+
+
+def _calls(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str, int]:
+    """About how many calls to the model a run foretells, by mode."""
+    invoker, texts = ToolInvoker(tools, settings.tools), dict(settings.inputs)
+    with suppress(ConfigError):
+        texts = read_inputs(settings)
+
+    def cost(step: PlanStep) -> int:
+        return cycles(step, tools, invoker, lambda: resolve_arguments(step.arguments or {}, texts, {}))
+
+    return {mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")}
 
 
 def _as_text(checked: Sequence[Checked], ascii_only: bool) -> str:
@@ -112,15 +129,15 @@ def _as_text(checked: Sequence[Checked], ascii_only: bool) -> str:
             lines += [f"{one.path}: {counted(errors, 'error')}, cannot be run"]
         else:
             plan = one.workflow.plan()
-            lines += [*summary_lines(one.workflow, plan), "", draw(plan, width=width, ascii_only=ascii_only)]
+            lines += [*summary_lines(one.workflow, plan, one.calls), "", draw(plan, width=width, ascii_only=ascii_only)]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
 
-def summary_lines(workflow: Workflow, plan: Plan) -> list[str]:
+def summary_lines(workflow: Workflow, plan: Plan, calls: Mapping[str, int]) -> list[str]:
     """What a workflow comes to, for a person."""
-    facts = summary(workflow, plan)
-    calls, final = facts["expected_llm_calls"], ", ".join(facts["final_steps"])
+    facts = summary(workflow, plan, calls)
+    final = ", ".join(facts["final_steps"])
     return [
         f"{workflow.path}: {counted(facts['steps'], 'step')} in {counted(len(facts['layers']), 'layer')},"
         f" ending with {final}",
@@ -130,13 +147,8 @@ def summary_lines(workflow: Workflow, plan: Plan) -> list[str]:
     ]
 
 
-def summary(workflow: Workflow, plan: Plan) -> dict[str, Any]:
-    """What a workflow comes to, as JSON.
-
-    The adaptive mode's calls are an estimate, one pass a layer; in core mode each step that the model does, or asks it
-    for arguments, is one. Repairs and a refined plan come on top.
-    """
-    by_model = sum(step.tool is None or step.arguments is None for step in plan.steps)
+def summary(workflow: Workflow, plan: Plan, calls: Mapping[str, int]) -> dict[str, Any]:
+    """What a workflow comes to, as JSON; `calls` are those that a run of it foretells, by mode."""
     return {
         "goal": plan.goal,
         "task": plan.task,
@@ -145,7 +157,7 @@ def summary(workflow: Workflow, plan: Plan) -> dict[str, Any]:
         "final_steps": [step.step_id for step in final_steps(plan)],
         "tools": sorted({step.tool for step in plan.steps if step.tool}),
         "inputs": list(workflow.input_names),
-        "expected_llm_calls": {"adaptive": expected_calls(plan) - len(plan.steps) + by_model, "core": by_model},
+        "expected_llm_calls": dict(calls),
     }
 
 
@@ -155,7 +167,7 @@ def _as_json(checked: Sequence[Checked]) -> str:
             "file": str(one.path),
             "ok": one.workflow is not None,
             "problems": [problem.model_dump() for problem in one.problems],
-            "summary": summary(one.workflow, one.workflow.plan()) if one.workflow else None,
+            "summary": summary(one.workflow, one.workflow.plan(), one.calls) if one.workflow else None,
         }
         for one in checked
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -30,7 +31,7 @@ from aeon.kernel.state import RunState
 from aeon.kernel.ttl import TTLExpired
 from aeon.llm import findings
 from aeon.llm.settings import SimulatedProvider
-from aeon.plan.graph import expected_calls, layers
+from aeon.plan.graph import layers
 from aeon.plan.models import Plan
 from aeon.plan.workflow_write import workflow_text
 from aeon.resources import resource_root
@@ -46,25 +47,29 @@ plan.yaml`, run it with `python -m aeon plan_file=plan.yaml`. The steps are draw
 configured as for a run: `aeon --help` explains."""
 _OUT = "out="
 _WIDEST = 120
+_TASK = re.compile(r"\+{0,2}task(_file)?=")
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is to be planned; `out` None is standard output."""
+    """What is to be planned; `out` None is standard output. `arguments` are those that a run of the plan needs too."""
 
     settings: Settings
     task: str
     inputs: Mapping[str, str]
     out: Path | None
+    arguments: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """The plan, if there is one, the state it was left in, whether no model made it, and what cut its making short."""
+    """The plan, if there is one, the state it was left in, whether no model made it, about how many calls
+    carrying it out takes, and what cut its making short."""
 
     plan: Plan | None
     state: RunState
     synthetic: bool
+    calls: int = 0
     cut_short: str = ""
 
 
@@ -75,7 +80,8 @@ def main(arguments: Sequence[str]) -> int:
     made, ArtefactError when it cannot be written: then it is on standard output.
     """
     outs = [argument.removeprefix(_OUT) for argument in arguments if argument.startswith(_OUT)]
-    given = parse([argument for argument in arguments if not argument.startswith(_OUT)])
+    words = tuple(argument for argument in arguments if not argument.startswith(_OUT))
+    given = parse(words)
     if given.flags.help:
         print(_HELP)
         return DONE
@@ -87,7 +93,9 @@ def main(arguments: Sequence[str]) -> int:
     task = read_task(settings)
     if task is None:
         raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")
-    request = _Request(settings, task, read_inputs(settings), _target(outs))
+    request = _Request(
+        settings, task, read_inputs(settings), _target(outs), tuple(word for word in words if not _TASK.match(word))
+    )
     try:
         made = _plan(request)
     except StopRequested:
@@ -144,12 +152,15 @@ def _plan(request: _Request) -> _Made:
 
 def _made(kernel: Orchestrator, task: str, synthetic: bool) -> _Made:
     """The plan; one that the budget left unreviewed or unrefined is better than none."""
+    cut_short = ""
     try:
-        return _Made(kernel.plan(task), kernel.state, synthetic)
+        kernel.plan(task)
     except LimitReached as end:
-        return _Made(kernel.state.plan, kernel.state, synthetic, end.message)
+        cut_short = end.message
     except TTLExpired:
-        return _Made(kernel.state.plan, kernel.state, synthetic, "the TTL is used up")
+        cut_short = "the TTL is used up"
+    state = kernel.state
+    return _Made(state.plan, state, synthetic, kernel.forecast(state.plan) if state.plan else 0, cut_short)
 
 
 def _deliver(request: _Request, made: _Made, plan: Plan) -> None:
@@ -173,7 +184,7 @@ def _deliver(request: _Request, made: _Made, plan: Plan) -> None:
 def _ending(request: _Request, made: _Made, plan: Plan) -> str:
     facts = (
         f"{counted(len(plan.steps), 'step')} in {counted(len(layers(plan)), 'layer')},"
-        f" about {expected_calls(plan)} calls to the model to carry out."
+        f" about {made.calls} calls to the model to carry out."
     )
     written = f"Written to {request.out}. Run it: {_command(request)}" if request.out else ""
     return "\n".join(part for part in (_cut_short(made), facts, written) if part)
@@ -196,10 +207,24 @@ def _header(request: _Request, made: _Made) -> list[str]:
 
 
 def _command(request: _Request) -> str:
-    inputs = [f"input_files.{name}={shlex.quote(str(path))}" for name, path in request.settings.input_files.items()]
-    inputs += [f'inputs.{name}="..."' for name in request.settings.inputs]
-    target = shlex.quote(str(request.out or "plan.yaml"))
-    return " ".join(["python -m aeon", f"plan_file={target}", *inputs])
+    """What runs the plan with all that it was made with, but for the task, which stands in it."""
+    given = (f"plan_file={request.out or 'plan.yaml'}", *request.arguments)
+    return " ".join(("python -m aeon", *map(_word, given)))
+
+
+def _word(argument: str) -> str:
+    """An argument as a shell reads it, on one line; the key of an override is left as it is."""
+    key, equals, value = argument.partition("=")
+    if not equals or shlex.quote(key) != key:
+        key, equals, value = "", "", argument
+    if value.isprintable():
+        return f"{key}{equals}{shlex.quote(value) if value else ''}"
+    escaped = "".join(ch if ch.isprintable() and ch not in "\\'" else _escape(ch) for ch in value)
+    return f"{key}{equals}$'{escaped}'"
+
+
+def _escape(ch: str) -> str:
+    return f"\\{ch}" if ch in "\\'" else "".join(f"\\x{byte:02x}" for byte in os.fsencode(ch))
 
 
 def _described(settings: Settings) -> dict[str, str]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from aeon.errors import AeonError, LLMError, NotSimulated, PlanError, ProviderError, ValidationError
 from aeon.events import Emit, ToolCalled, ToolStarted, ignore
+from aeon.execution.forecast import cycles
 from aeon.execution.values import referable, remembered
 from aeon.kernel.state import AdvisoryKind, StepResult
 from aeon.llm.exchange import FieldError
@@ -102,14 +103,7 @@ class StepWorker:
     def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
         """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid,
         else 1."""
-        if step.tool is not None and self._registry.unavailable(step.tool) is not None:
-            return 0
-        if step.tool is None or step.arguments is None or self._registry.get(step.tool) is None:
-            return 1
-        try:
-            return 1 if self._invoker.check_arguments(step.tool, self._resolved(step, results)) else 0
-        except PlanError:
-            return 0
+        return cycles(step, self._registry, self._invoker, lambda: self._resolved(step, results))
 
     def missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
         """Pending steps whose tool is not there, as (step id, words for a person), in plan order (FR-058, FR-071)."""

@@ -25,6 +25,7 @@ from aeon.adaptive.models import DEFAULT_PROFILE
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.convergence.models import ConvergenceAssessment
 from aeon.errors import AeonError, LimitReached, LLMError, StopRequested, Unexpected, ValidationError
+from aeon.execution.forecast import forecast
 from aeon.execution.worker import Situation, StepWorker
 from aeon.kernel import history
 from aeon.kernel.control import RunControl, Workers, as_done
@@ -49,7 +50,7 @@ from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.graph import expected_calls, final_steps, layers, pending_steps, ready_steps
+from aeon.plan.graph import final_steps, layers, pending_steps, ready_steps
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.transitions import cut_off, incoming_context, started
@@ -239,12 +240,11 @@ class Orchestrator:
                 self._review_plan(this)
             this.complete = True
         plan = self._current_plan
-        self._stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=self._forecast(plan)))
+        self._stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=self.forecast(plan)))
 
-    def _forecast(self, plan: Plan) -> int:
+    def forecast(self, plan: Plan) -> int:
         """About how many cycles a plan will take; a tool step with arguments of its own takes none."""
-        by_model = sum(self.executor.worker.cost(step, {}) for step in plan.steps)
-        return by_model if self._core else expected_calls(plan) - len(plan.steps) + by_model
+        return forecast(plan, lambda step: self.executor.worker.cost(step, {}), core=self._core)
 
     def _look_for_tools(self, plan: Plan) -> None:
         """Tell of missing tools as soon as a plan names them (Sprint 1, FR-071)."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -37,7 +40,10 @@ def test_the_same_plan_is_written_to_a_file(aeon: RunAeon, tmp_path: Path) -> No
     printed = aeon("plan", f"task={TASK}", *QUIET).out
     ended = aeon("plan", f"task={TASK}", *QUIET, "out=made.yaml")
     assert (ended.status, ended.out) == (0, "")
-    assert "Written to made.yaml. Run it: python -m aeon plan_file=made.yaml" in ended.err
+    assert (
+        "Written to made.yaml. Run it: python -m aeon plan_file=made.yaml provider=simulated progress=none\n"
+        in ended.err
+    )
     written = (tmp_path / "made.yaml").read_text(encoding="utf-8")
     schema, rest = written.split("\n", 1)
     assert (
@@ -51,7 +57,10 @@ def test_inputs_are_declared_in_the_file_and_named_in_the_command(aeon: RunAeon,
     (tmp_path / "my doc.md").write_text("text")
     ended = aeon("plan", "task=x", "input_files.doc=my doc.md", "inputs.who=us, all", *QUIET)
     assert """\ninputs:\n  doc: The contents of my doc.md.\n  who: A text.\n""" in ended.out
-    assert """#   python -m aeon plan_file=plan.yaml input_files.doc='my doc.md' inputs.who="..."\n""" in ended.out
+    assert (
+        """#   python -m aeon plan_file=plan.yaml input_files.doc='my doc.md' inputs.who='us, all' provider=simulated"""
+        in ended.out
+    )
 
 
 def test_the_task_comes_from_standard_input_too(aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,3 +165,69 @@ def test_a_plan_that_cannot_be_written_is_not_lost(
     assert ended.status == 1
     assert "No space left on device" in ended.err
     assert "\nsteps:\n" in ended.out
+
+
+MAKES_A_TOOL_STEP = """\
+calls:
+  plan:
+    answer:
+      goal: g
+      steps:
+        - {step_id: add, description: add, tool: calculator, agent: null, arguments: '{"expression": "1 + 1"}',
+           dependencies: [], handoff_to_next: null}
+        - {step_id: ask, description: ask, tool: echo, agent: null, arguments: null, dependencies: [add],
+           handoff_to_next: null}
+        - {step_id: say, description: say, tool: null, agent: llm, arguments: null, dependencies: [ask],
+           handoff_to_next: null}
+"""
+
+
+def command_in(text: str) -> list[str]:
+    """The arguments of the command that a plan's file, or what is said of it, gives to run it."""
+    line = next(line for line in text.splitlines() if "python -m aeon " in line)
+    return shlex.split(line.split("python -m aeon ")[1])
+
+
+def forecast(text: str) -> int:
+    """The number of calls that is foretold in a text, the same wherever it stands."""
+    (number,) = set(re.findall(r"about (\d+) (?:calls|LLM cycles)", text))
+    return int(number)
+
+
+@pytest.mark.parametrize(("mode", "calls"), [("core", 2), ("adaptive", 16)])
+def test_the_command_runs_the_plan_as_it_was_made_and_everyone_counts_its_calls_alike(
+    aeon: RunAeon, tmp_path: Path, mode: str, calls: int
+) -> None:
+    (tmp_path / "s.yaml").write_text(MAKES_A_TOOL_STEP)
+    (tmp_path / "own" / "ttl").mkdir(parents=True)
+    (tmp_path / "own" / "ttl" / "mine.yaml").write_text("base: 33\nlimit: 99\n")
+    given = ("tools=builtin", f"mode={mode}", "--config-dir", "own", "ttl=mine")
+    made = aeon("plan", "task=x", "provider=simulated", "provider.scenario=s.yaml", *given, "out=my plan.yaml")
+    command = command_in(made.err)
+    assert command == ["plan_file=my plan.yaml", "provider=simulated", "provider.scenario=s.yaml", *given]
+    assert command == command_in((tmp_path / "my plan.yaml").read_text())
+    ran = aeon(*command, "progress=plain")
+    assert "not found in registry" not in ran.err
+    checked = aeon("check", "my plan.yaml", *given)
+    assert f"{calls} with mode={mode}" in checked.out
+    assert (forecast(made.err), forecast(ran.err)) == (calls, calls)
+
+
+def test_a_tool_that_is_not_there_costs_a_call_whoever_counts(aeon: RunAeon, tmp_path: Path) -> None:
+    (tmp_path / "w.yaml").write_text(
+        "goal: g\nsteps:\n  - {id: a, description: d, tool: gone, arguments: {}}\n"
+        "  - {id: b, description: d, tool: calculator, arguments: {expresion: 1 + 1}}\n"
+    )
+    assert "2 with mode=core" in aeon("check", "w.yaml", "tools=builtin").out
+    ran = aeon("plan_file=w.yaml", "mode=core", "tools=builtin", "provider=simulated", "progress=plain")
+    assert forecast(ran.err) == 2
+
+
+def test_texts_of_any_kind_stand_in_the_command_on_one_line(aeon: RunAeon, tmp_path: Path) -> None:
+    text = "it's\ntwo \\ lines\t; $(rm x)"
+    ended = aeon("plan", f"task={TASK}", f"inputs.who={text}", *QUIET, "out=p.yaml")
+    line = next(line for line in ended.err.splitlines() if "python -m aeon " in line)
+    words = line.split("python -m aeon ")[1]
+    shown = subprocess.run(["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, text=True, check=True).stdout
+    assert shown.split("\0")[:-1] == ["plan_file=p.yaml", f"inputs.who={text}", *QUIET]
+    assert f"#   python -m aeon {words}\n" in (tmp_path / "p.yaml").read_text()
