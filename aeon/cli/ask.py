@@ -33,7 +33,7 @@ def approve(request: ApprovalRequest, stopping: Stopping = _never) -> bool:
     """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested as `_line`."""
     tool = request.tool
     effects = "yes, a call changes something outside" if tool.side_effects else "none declared"
-    say(
+    _put(
         f"\nTool {tool.name}: {one_line(tool.description)}\n"
         f"{_asked_by(request.step)}"
         f"  Side effects: {effects}\n"
@@ -59,7 +59,7 @@ def ask(question: FollowUpQuestion, stopping: Stopping = _never) -> str | None:
     if stopping():
         return None
     where = f" about step {one_line(question.step_id)}" if question.step_id else ""
-    say(
+    _put(
         f"\nQuestion{where}: {one_line(question.question)}\n"
         f"  Assumed meanwhile: {one_line(question.assumption)}\n"
         "  Your answer (Enter keeps the assumption):"
@@ -67,6 +67,17 @@ def ask(question: FollowUpQuestion, stopping: Stopping = _never) -> str | None:
     with suppress(StopRequested):
         return _line(stopping).strip() or None
     return None
+
+
+def _put(prompt: str) -> None:
+    """Show a prompt. What was typed before is thrown away: it cannot be meant for what nobody had seen."""
+    with suppress(ImportError, AttributeError, OSError, ValueError):
+        if sys.stdin.isatty():
+            import termios  # not on every system
+
+            with suppress(termios.error):
+                termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+    say(prompt)
 
 
 def _line(stopping: Stopping) -> str:
