@@ -237,7 +237,8 @@ class AdvisoryRaised(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryScheduled(Event):
-    """A request failed in a way that may pass; it is tried again after `seconds`."""
+    """A request failed in a way that may pass; it is tried again after `seconds`. `error` is its class, a colon and its
+    message."""
 
     site: CallSite
     call: str

@@ -132,8 +132,9 @@ class OpenCycle:
         self.usage += event.usage
 
     def _retried(self, event: RetryScheduled) -> None:
-        message = f"attempt {event.attempt}, tried again after {event.seconds:.3g} s"
-        self.errors.append(CycleError(call=event.call, type=event.error, message=message, transient=True))
+        kind, _, said = event.error.partition(": ")
+        message = f"{said} (attempt {event.attempt}, tried again after {event.seconds:.3g} s)".strip()
+        self.errors.append(CycleError(call=event.call, type=kind, message=message, transient=True))
 
     def _repaired(self, record: RepairRecord) -> None:
         """A repair ended: the attempts since the one before it are its own."""

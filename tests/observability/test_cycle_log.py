@@ -68,6 +68,23 @@ def test_a_repair_keeps_the_bad_answer_its_errors_and_each_attempt(tmp_path: Pat
     assert [(error["type"], error["transient"]) for error in line["errors"]] == [("RateLimited", True)]
 
 
+def test_an_error_that_was_tried_again_has_its_class_and_its_message_apart(tmp_path: Path) -> None:
+    story = Story()
+    site = story.dispatch("plan", "PLAN", 1, None)
+    error = "ServerFailed: http://x/v1 answered 503: busy"
+    story.tell(e.RetryScheduled(site=site, call="plan", attempt=2, seconds=1.5, error=error), site)
+    story.tell(e.CycleFinished(site=site, call="plan"), site)
+    (line,) = logged(tmp_path, story.told)
+    assert line["errors"] == [
+        {
+            "call": "plan",
+            "type": "ServerFailed",
+            "message": "http://x/v1 answered 503: busy (attempt 2, tried again after 1.5 s)",
+            "transient": True,
+        }
+    ]
+
+
 def test_each_repair_of_a_cycle_names_its_own_attempts_only(tmp_path: Path) -> None:
     story = Story()
     site = story.dispatch("step", "EXECUTE", 1, PLAN, "gather")
