@@ -13,6 +13,7 @@ from jsonschema.protocols import Validator
 
 from aeon.errors import ConfigError
 from aeon.tools.schemas import compiled, violations
+from aeon.tools.settings import LONGEST_CALL
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -25,8 +26,8 @@ class Tool:
     """A capability: its name, what it does, JSON Schemas of what goes in and out, the function, and example arguments.
 
     `invoke` is given the mapping of arguments, already checked, and returns a JSON value; it may run in any thread, and
-    several times at once. `timeout_seconds` and `max_output_characters` override `tools.timeout_seconds` and
-    `tools.max_output_characters` for this tool. `side_effects`: a call changes something outside; `pure`: equal
+    several times at once. `timeout_seconds`, at most `LONGEST_CALL`, and `max_output_characters` override
+    `tools.timeout_seconds` and `tools.max_output_characters` for this tool. `side_effects`: a call changes something outside; `pure`: equal
     arguments always give an equal result, whenever they are given.
     """
 
@@ -82,7 +83,8 @@ class ToolRegistry:
         """Add a tool.
 
         Raises ConfigError when its name is taken or is not 1 to 64 letters, digits, `_`, `.` and `-`, when a schema of
-        it is malformed, with the path, or when an example is not as its input schema says.
+        it is malformed, with the path, when a limit of its own cannot be kept, or when an example is not as its input
+        schema says.
         """
         if not isinstance(tool.name, str) or not _NAME.fullmatch(tool.name):
             raise ConfigError(f"tool {tool.name!r}: a name is 1 to 64 letters, digits, '_', '.' and '-'")
@@ -158,6 +160,12 @@ class ToolRegistry:
 
 
 def _checked(tool: Tool) -> RegisteredTool:
+    seconds, characters = tool.timeout_seconds, tool.max_output_characters
+    if seconds is not None and not 0 < seconds <= LONGEST_CALL:
+        allowed = f"more than 0 and at most {LONGEST_CALL} seconds"
+        raise ConfigError(f"tool {tool.name!r}: timeout_seconds={seconds:g}: {allowed}")
+    if characters is not None and characters < 1:
+        raise ConfigError(f"tool {tool.name!r}: max_output_characters={characters}: at least 1")
     inputs = compiled(tool.input_schema, f"tool {tool.name!r}: input_schema")
     outputs = compiled(tool.output_schema, f"tool {tool.name!r}: output_schema")
     if tool.input_schema.get("type", "object") != "object":

@@ -10,6 +10,9 @@ from pydantic import Field, field_validator
 from aeon.tools.mcp_settings import McpSettings
 from aeon.values import Value
 
+LONGEST_CALL = 86_400
+"""The most seconds that a call of a tool may be allowed to take: a day."""
+
 Approval = Literal["never", "ask", "always"]
 BuiltinName = Literal[
     "echo",
@@ -35,7 +38,7 @@ class BuiltinSettings(Value):
     root: Path | None = None
     max_file_bytes: int = Field(default=1_000_000, ge=1)
     allowed_hosts: tuple[str, ...] = ()
-    http_timeout_seconds: float = Field(default=20, gt=0)
+    http_timeout_seconds: float = Field(default=20, gt=0, le=3600)
     max_response_bytes: int = Field(default=1_000_000, ge=1)
 
     @field_validator("allowed_hosts")
@@ -53,13 +56,13 @@ class ToolSettings(Value):
     `functions` are tools of one's own, by name: `package.module:object`, a Python function with type hints and a
     docstring. `approval` says for patterns of names (`*`, `?`, `[...]`) whether a tool is called: `always`; `ask`, the
     person at the terminal decides, and it is refused when there is nobody to ask; `never`, it is refused. The first
-    pattern that matches decides; what none matches is called. `timeout_seconds` is how long a call may take,
-    `max_output_characters` how much of what it returns is kept; a tool may have its own.
+    pattern that matches decides; what none matches is called. `timeout_seconds` is how long a call may take, at most
+    `LONGEST_CALL`, `max_output_characters` how much of what it returns is kept; a tool may have its own.
     """
 
     builtin: BuiltinSettings | None = None
     mcp: McpSettings | None = None
     functions: dict[str, str] = Field(default_factory=dict)
     approval: dict[str, Approval] = Field(default_factory=dict)
-    timeout_seconds: float = Field(default=30, gt=0)
+    timeout_seconds: float = Field(default=30, gt=0, le=LONGEST_CALL)
     max_output_characters: int = Field(default=20_000, ge=1)

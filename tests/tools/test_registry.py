@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from aeon.config import compose
 from aeon.errors import ConfigError
 from aeon.tools.registry import ToolRegistry
 from tests.tools.builders import a_tool
@@ -179,3 +180,25 @@ def test_a_tool_that_is_there_is_available_whatever_its_name() -> None:
     run = ToolRegistry([a_tool(name="dead.own")], parent=process)
     run.ask_when_missing(of_dead)
     assert [run.unavailable(name) for name in ("dead.alive", "dead.own", "dead.x")] == [None, None, GONE]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"timeout_seconds": -1}, "tool 'probe': timeout_seconds=-1: more than 0 and at most 86400 seconds"),
+        ({"timeout_seconds": 0}, "timeout_seconds=0: "),
+        ({"timeout_seconds": 1e10}, "timeout_seconds=1e+10: "),
+        ({"timeout_seconds": float("nan")}, "timeout_seconds=nan: "),
+        ({"max_output_characters": 0}, "tool 'probe': max_output_characters=0: at least 1"),
+    ],
+)
+def test_limits_of_a_tool_that_no_call_could_keep_are_refused(changes: dict[str, Any], said: str) -> None:
+    assert said in refusal(**changes)
+
+
+@pytest.mark.parametrize(("key", "most"), [("timeout_seconds", "86400"), ("builtin.http_timeout_seconds", "3600")])
+def test_a_time_limit_that_no_call_could_keep_is_refused_when_it_is_set(key: str, most: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        compose(["tools=builtin", "provider=simulated", f"tools.{key}=1e10"])
+    assert f"tools.{key}=10000000000.0" in refused.value.message
+    assert most in refused.value.message
