@@ -1,6 +1,7 @@
 # make demo             a recorded run of four passes, at readable speed; no key, no model
 # make run task="..."   the main job: environment, installation and run (args="key=value ..." for overrides)
-# make test             the same for the tests (args="-k name" for pytest)
+# make test             the same for the tests, but for the slow ones (args="-k name" for pytest)
+# make test-slow        the tests that take seconds each
 # make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
 # make lint             style, types, import contracts, dependencies, spelling
 #
@@ -8,9 +9,11 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-local lint clean
+.PHONY: help demo run test test-slow test-local lint clean
 # Else make expands the task's text once more, when it hands its variables to the shell.
 unexport task
+# Kept bytecode halves what each of the tests' many processes costs.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -42,10 +45,15 @@ run: $(VENV)/installed
 # Tests against MCP servers written for Node are skipped where there is no npm to install them.
 NODE_SERVERS := $(if $(shell command -v npm 2> /dev/null),$(patsubst %/package.json,%/node_modules,$(wildcard tests/mcp/package.json)))
 
-test: $(VENV)/installed-dev $(NODE_SERVERS)
-	$(BIN)/python -m pytest -n auto $(args)
+# `make test-local` runs the others, whether their extra is installed or not. One process for each logical core.
+PYTEST := $(BIN)/python -m pytest --ignore=tests/llm/adapters/local -n logical --dist worksteal
 
-# Without these tests' extra `make test` skips them.
+test: $(VENV)/installed-dev $(NODE_SERVERS)
+	$(PYTEST) -m "not slow" $(args)
+
+test-slow: $(VENV)/installed-dev $(NODE_SERVERS)
+	$(PYTEST) -m slow $(args)
+
 test-local: $(VENV)/installed-local
 	$(BIN)/python -m pytest tests/llm/adapters/local $(args)
 

@@ -64,7 +64,25 @@ def test_without_a_target_make_says_what_there_is(workshop: Path) -> None:
     ended = make(workshop)
     assert ended.returncode == 0
     assert "make run" in ended.stdout
-    assert "make test" in ended.stdout
+    assert "make test " in ended.stdout
+    assert "make test-slow" in ended.stdout
+
+
+@pytest.mark.parametrize(("target", "those"), [("test", "not slow"), ("test-slow", "slow")])
+def test_slow_tests_have_a_target_of_their_own_and_local_ones_are_in_neither(
+    workshop: Path, target: str, those: str
+) -> None:
+    assert make(workshop, target, "args=-k name").returncode == 0
+    given = (workshop / "arguments").read_text(encoding="utf-8")
+    assert given.startswith("-m pytest --ignore=tests/llm/adapters/local ")
+    assert given.endswith(f" -m {those} -k name\n")
+
+
+def test_bytecode_is_kept_whatever_the_environment_says(workshop: Path) -> None:
+    python = workshop / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "${PYTHONDONTWRITEBYTECODE-unset}" > arguments\n', encoding="utf-8")
+    assert make(workshop, "test", PYTHONDONTWRITEBYTECODE="1").returncode == 0
+    assert (workshop / "arguments").read_text(encoding="utf-8") == "unset\n"
 
 
 def test_the_demo_is_a_replay_of_a_recording_that_is_shipped(workshop: Path) -> None:

@@ -21,7 +21,7 @@ NODE = shutil.which("node") or "node"
 
 needs_everything = pytest.mark.skipif(
     shutil.which("node") is None or not EVERYTHING.is_file(),
-    reason="needs node, and npm's packages of tests/mcp, which `make test` installs where there is npm",
+    reason="needs node, and npm's packages of tests/mcp, which `make test-slow` installs where there is npm",
 )
 
 
