@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import CodeType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, Template, meta, nodes
@@ -33,8 +35,28 @@ class TemplateNames:
     dynamic: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A template's text and where it is from: what tells one compilation from another, where all environments are set
+    up alike."""
+
+    text: str
+    name: str
+    filename: str | None
+    environment: Environment = field(compare=False)
+
+
+@lru_cache(maxsize=512)
+def _compiled(source: _Source) -> tuple[CodeType, TemplateNames]:
+    tree = source.environment.parse(source.text, source.name, source.filename)
+    return source.environment.compile(tree, source.name, source.filename), names_in(tree)
+
+
 class NamingLoader(FileSystemLoader):
-    """Loads templates as Jinja's own loader does and keeps, by template, what each names; parsed once for both."""
+    """Loads templates as Jinja's own loader does and keeps, by template, what each names; parsed once for both.
+
+    A text is compiled once in a process, whatever library it is in: their environments differ in their loader alone.
+    """
 
     def __init__(self, folders: Sequence[str]) -> None:
         super().__init__(folders)
@@ -42,10 +64,8 @@ class NamingLoader(FileSystemLoader):
 
     def load(self, environment: Environment, name: str, globals: MutableMapping[str, Any] | None = None) -> Template:
         """The compiled template; raises as Jinja's own loader."""
-        source, filename, is_current = self.get_source(environment, name)
-        tree = environment.parse(source, name, filename)
-        code = environment.compile(tree, name, filename)
-        self.names[name] = names_in(tree)
+        text, filename, is_current = self.get_source(environment, name)
+        code, self.names[name] = _compiled(_Source(text, name, filename, environment))
         return environment.template_class.from_code(environment, code, globals or {}, is_current)
 
 
