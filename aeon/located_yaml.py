@@ -21,6 +21,7 @@ _CORE = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+    ("float", r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)", "-+."),
     ("null", r"~|null|Null|NULL|", ("~", "n", "N", "")),
     ("merge", r"<<", "<"),
 )
@@ -54,7 +55,7 @@ class UnreadableFile(ConfigError):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's core schema, as editors read it, less the numbers that JSON lacks: dates, `yes`, `12:30` are text."""
+    """YAML 1.2's core schema, as editors read it: dates, `yes`, `12:30` are text, `.nan` and `.inf` numbers."""
 
 
 def add_core_schema(resolver: Any) -> None:
@@ -70,7 +71,8 @@ def _integer(loader: _Loader, node: Any) -> int:
 
 
 def _number(loader: _Loader, node: Any) -> float:
-    return float(str(loader.construct_scalar(node)))
+    text = str(loader.construct_scalar(node))
+    return float(text.replace(".", "") if text[-1].isalpha() else text)
 
 
 _Loader.yaml_implicit_resolvers = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,12 @@ def test_what_is_no_yaml_says_where(tmp_path: Path, text: str, position: tuple[i
 def test_a_place_is_written_as_people_do() -> None:
     assert dotted(("calls", "step", 1, "answer")) == "calls.step[2].answer"
     assert dotted(()) == ""
+
+
+def test_numbers_that_json_lacks_are_numbers_and_no_text(tmp_path: Path) -> None:
+    value = read(
+        tmp_path, 'a: [.inf, -.Inf, +.INF]\nb: [.nan, .NaN, .NAN]\nc: [".nan", .Nan, -.nan, .infinity]\n'
+    ).value
+    assert value["a"] == [math.inf, -math.inf, math.inf]
+    assert all(math.isnan(number) for number in value["b"])
+    assert value["c"] == [".nan", ".Nan", "-.nan", ".infinity"]

@@ -27,8 +27,8 @@ class Tool:
 
     `invoke` is given the mapping of arguments, already checked, and returns a JSON value; it may run in any thread, and
     several times at once. `timeout_seconds`, at most `LONGEST_CALL`, and `max_output_characters` override
-    `tools.timeout_seconds` and `tools.max_output_characters` for this tool. `side_effects`: a call changes something outside; `pure`: equal
-    arguments always give an equal result, whenever they are given.
+    `tools.timeout_seconds` and `tools.max_output_characters` for this tool. `side_effects`: a call changes something
+    outside; `pure`: equal arguments always give an equal result, whenever they are given.
     """
 
     name: str

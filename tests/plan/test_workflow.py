@@ -119,7 +119,7 @@ steps:
 
 
 def test_values_are_those_of_yaml_1_2(tmp_path: Path) -> None:
-    arguments = "{a: yes, b: 12:30, c: 010, d: 1e3, e: 0x1F, f: 2020-01-01, g: ~, h: true, i: .inf, j: 0o17, k: -1.5}"
+    arguments = "{a: yes, b: 12:30, c: 010, d: 1e3, e: 0x1F, f: 2020-01-01, g: ~, h: true, i: '.inf', j: 0o17, k: -1.5}"
     text = f"goal: g\nsteps: [{{id: a, description: b, tool: t, arguments: {arguments}}}]"
     assert load_workflow(written(tmp_path, text)).plan().steps[0].arguments == {
         "a": "yes",

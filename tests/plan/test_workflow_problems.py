@@ -59,6 +59,8 @@ def errors(folder: Path, text: str, **options: Any) -> list[tuple[int, int, str]
         (HEAD + "  - {id: a, description: b, tool: t, arguments: [1]}", 3, 49, "arguments: must be a mapping"),
         (HEAD + "  - {id: a, description: b, tool: t, arguments: {1: 2}}", 3, 50, "a key must be text: quote it"),
         (HEAD + "  - {id: a, description: b, tool: t, arguments: {x: [1, 9e999]}}", 3, 57, "a number that JSON has"),
+        (HEAD + "  - {id: a, description: b, tool: t, arguments: {x: [1, .nan]}}", 3, 57, "a number that JSON has"),
+        (HEAD + "  - {id: a, description: b, tool: t, arguments: {x: [1, -.inf]}}", 3, 57, "a number that JSON has"),
         (HEAD + "  - {id: a, description: b, tool: t, arguments: {x: !!binary aGk=}}", 3, 53, "a value that JSON has"),
         (HEAD + '  - {id: a, description: "\\ud800"}', 3, 26, "valid Unicode"),
         (HEAD + "  - {id: ' ', description: b}", 3, 10, "blank step_id"),
