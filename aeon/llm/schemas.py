@@ -20,14 +20,17 @@ from typing import Any, get_args
 from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 
-from aeon.errors import SchemaFileError
+from aeon.errors import ConfigError, SchemaFileError
 from aeon.llm.interface import CallName
-from aeon.llm.json_schema import bare, changed_at, check_schema, embedded, rebuilt
+from aeon.llm.json_schema import bare, changed_at, check_schema, embedded, flat_meta_schema, rebuilt
 from aeon.llm.schema_fit import extras, known, misfits, without_demands
 from aeon.llm.strict import strict_violations
 from aeon.resources import resource_root
+from aeon.tools.schemas import compiled
 
 __all__ = ["ANSWER", "CALLS", "SchemaLibrary", "WireSchema", "packaged_schemas", "read_schema", "strict_violations"]
+
+Schema = Mapping[str, Any]
 
 # The calls that have a file: a repair has the schema of the call it repairs, a tool's arguments have the tool's own.
 CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call not in ("repair", "tool_arguments"))
@@ -79,18 +82,33 @@ class SchemaLibrary:
         """
         key = (call, None if tools is None else tuple(tools), tuple(criteria), _key(answer_schema))
         if key not in self._wires:
-            schema = bare(self._full(call, tools, answer_schema))
-            if criteria:
-                schema = changed_at(schema, _CRITERION, lambda name: _one_of(name, criteria))
-            self._wires[key] = WireSchema(schema, not strict_violations(schema))
+            self._wires[key] = self._made(call, tools, criteria, answer_schema)
         return self._wires[key]
+
+    def _made(
+        self, call: CallName, tools: Sequence[str] | None, criteria: Sequence[str], answer_schema: Schema | None
+    ) -> WireSchema:
+        if call == "tool_arguments" and answer_schema is not None:
+            _tool_validator(answer_schema)
+            # One that is not of 2020-12 says which draft it is of, and never goes strict.
+            if not flat_meta_schema().is_valid(answer_schema):
+                return WireSchema(dict(answer_schema), strict=False)
+            schema = bare(answer_schema)
+        else:
+            schema = bare(self._full(call, tools, answer_schema))
+        if criteria:
+            schema = changed_at(schema, _CRITERION, lambda name: _one_of(name, criteria))
+        return WireSchema(schema, not strict_violations(schema))
 
     def local(self, call: CallName, answer_schema: Mapping[str, Any] | None = None) -> Validator:
         """The kept validator of the file's own form, with `answer_schema` as in `wire()`.
 
-        What only a person's file asks for may be missing, and may be anything.
+        What only a person's file asks for may be missing, and may be anything. For `tool_arguments` it is of the draft
+        of the tool's schema, and its checks take bounded time (`aeon.tools.schemas`).
         """
         key = (call, _key(answer_schema))
+        if call == "tool_arguments" and answer_schema is not None and key not in self._validators:
+            self._validators[key] = _tool_validator(answer_schema)
         if key not in self._validators:
             schema, extra = self._full(call, None, answer_schema), self._extra(call)
             self._validators[key] = Draft202012Validator(without_demands(schema, extra) if extra else schema)
@@ -155,9 +173,6 @@ class SchemaLibrary:
     def _full(
         self, call: CallName, tools: Sequence[str] | None, answer_schema: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        if call == "tool_arguments" and answer_schema is not None:
-            check_schema(own := dict(answer_schema), "the tool's input schema")
-            return own
         schema = self._document(call)
         if tools is not None:
             schema = _with_tools(schema, tuple(tools))
@@ -207,6 +222,13 @@ def read_schema(path: Path) -> dict[str, Any]:
         raise SchemaFileError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from error
     check_schema(schema, str(path))
     return dict(schema)
+
+
+def _tool_validator(schema: Schema) -> Validator:
+    try:
+        return compiled(schema, "the tool's input schema")
+    except ConfigError as error:
+        raise SchemaFileError(error.message) from error
 
 
 def _with_tools(schema: dict[str, Any], tools: tuple[str, ...]) -> dict[str, Any]:

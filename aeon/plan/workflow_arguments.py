@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
 from aeon.located_yaml import Place
 from aeon.plan.workflow_references import Reference, references
+from aeon.tools.patterns import CheckTookTooLong
+from aeon.tools.schemas import compiled
 
 
 def argument_problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """The place in the arguments of everything that the schema refuses, and why; values yet to come are left out."""
-    validator = Draft202012Validator(schema)
-    for error in sorted(
-        validator.iter_errors(arguments), key=lambda error: [str(part) for part in error.absolute_path]
-    ):
+    try:
+        errors = list(compiled(schema, "input_schema").iter_errors(arguments))
+    except (CheckTookTooLong, RecursionError) as reason:
+        yield (), f"it cannot be checked: {reason}"
+        return
+    for error in sorted(errors, key=lambda error: [str(part) for part in error.absolute_path]):
         if not _waits(error.instance, error):
             yield tuple(str(p) if isinstance(p, str) else p for p in error.absolute_path), error.message
 

@@ -89,7 +89,7 @@ class ToolInvoker:
         seconds = entry.tool.timeout_seconds or self._settings.timeout_seconds
         own = json.loads(json.dumps(given))
         try:
-            return call_within(seconds, lambda: carried_out(entry, own, limit), f"tool-{entry.tool.name}")
+            return call_within(seconds, lambda: carried_out(entry, own, limit, seconds), f"tool-{entry.tool.name}")
         except TookTooLong:
             return failure("timeout", f"took longer than {seconds:g} seconds", limit)
         except Exception as error:  # no thread or no memory left for it

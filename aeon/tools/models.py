@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from aeon.values import Value
@@ -23,6 +24,17 @@ class SchemaViolation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.pointer or '(whole value)'}: {self.message}"
+
+
+class Undecided(SchemaViolation):
+    """Whether a value is as its schema says could not be found out; another value might fare no better."""
+
+    __slots__ = ()
+
+
+def undecided(violations: Iterable[SchemaViolation]) -> bool:
+    """Whether it could not be found out how a value is, so that nobody could say what to repair."""
+    return any(isinstance(violation, Undecided) for violation in violations)
 
 
 class ToolResult(Value):

@@ -26,8 +26,9 @@ class Outcome:
     cut: int = 0
 
 
-def carried_out(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int) -> Outcome:
-    """Call the tool and take what comes of it. Raises nothing for a fault of the tool's."""
+def carried_out(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int, seconds: float) -> Outcome:
+    """Call the tool and take what comes of it, its result checked for so many seconds at most. Raises nothing for a
+    fault of the tool's."""
     try:
         with printed_to_stderr():
             value = entry.tool.invoke(arguments)
@@ -37,7 +38,7 @@ def carried_out(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int)
         output, text = _as_json(value)
     except BaseException as error:  # the methods of what it returned are the tool's code too
         return failure("not_json", f"what it returned is not JSON: {described(error)}", limit)
-    found = violations(entry.output, output)
+    found = violations(entry.output, output, seconds)
     kept, cut = capped(output if isinstance(output, str) else text, limit)
     shown = Outcome(kept if cut else output, kept, cut=cut)
     if not found:
