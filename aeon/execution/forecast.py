@@ -9,6 +9,7 @@ from aeon.errors import PlanError
 from aeon.plan.graph import expected_calls
 from aeon.plan.models import Plan, PlanStep
 from aeon.tools.invoke import ToolInvoker
+from aeon.tools.models import undecided
 from aeon.tools.registry import ToolRegistry
 
 
@@ -24,9 +25,10 @@ def cycles(
     if step.tool is None or step.arguments is None or registry.get(step.tool) is None:
         return 1
     try:
-        return 1 if invoker.check_arguments(step.tool, arguments()) else 0
+        found = invoker.check_arguments(step.tool, arguments())
     except PlanError:
         return 0
+    return 1 if found and not undecided(found) else 0
 
 
 def forecast(plan: Plan, cost: Callable[[PlanStep], int], *, core: bool) -> int:

@@ -16,44 +16,33 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from aeon.errors import AeonError, LLMError, NotSimulated, PlanError, ProviderError, ValidationError
+from aeon.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
 from aeon.events import Emit, ToolCalled, ToolStarted, ignore
 from aeon.execution.forecast import cycles
-from aeon.execution.values import referable, remembered
+from aeon.execution.outcome import (
+    Remarks,
+    Worked,
+    provider_down,
+    step_result,
+    successful,
+    uncalled,
+    unsuccessful,
+)
+from aeon.execution.values import referable
 from aeon.kernel.state import AdvisoryKind, StepResult
 from aeon.llm.exchange import FieldError
 from aeon.llm.interface import LLMAdapter, current_site
 from aeon.plan.graph import dependents, final_steps
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.transitions import everything_before, failed, finished
+from aeon.plan.transitions import everything_before, finished
 from aeon.plan.views import outline, plan_view
 from aeon.plan.workflow_references import resolve_arguments
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
 from aeon.tools.approval import on_behalf_of
 from aeon.tools.invoke import ToolInvoker, not_found, not_there
-from aeon.tools.models import ToolResult
+from aeon.tools.models import undecided
 from aeon.tools.registry import ToolRegistry
-
-Remarks = tuple[tuple[AdvisoryKind, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Worked:
-    """A step after its work, what came of it, and remarks for a person as (kind, words).
-
-    `ended_by` is the error of a provider that is down: the step failed, and so would the next call (FR-049).
-    """
-
-    step: PlanStep
-    result: StepResult
-    remarks: Remarks = ()
-    ended_by: LLMError | None = None
-
-    @property
-    def remembered(self) -> Any:
-        """What memory keeps of its output."""
-        return remembered(self.result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +56,11 @@ class Situation:
     results: Mapping[str, StepResult] = field(default_factory=dict)
     ttl_remaining: int | None = None
     free: bool = False
+
+
+__all__ = ["CycleNeeded", "Situation", "StepWorker", "Worked", "shown"]
+
+_BY_MODEL = " is carried out by the model instead"
 
 
 class CycleNeeded(Exception):
@@ -156,10 +150,10 @@ class StepWorker:
     def _with_tool(self, step: PlanStep, situation: Situation, *, repaired: bool = False) -> Worked:
         """By its tool; one whose tool is gone by now is repaired, but once only."""
         try:
-            arguments, remarks = self._arguments(step, situation)
+            step, arguments, remarks = self._arguments(step, situation)
         except NotSimulated as error:
             return uncalled(step, error)
-        except (LLMError, ValidationError, PlanError) as error:
+        except (LLMError, ValidationError, PlanError, SchemaFileError) as error:
             return unsuccessful(step, f"Arguments of tool '{step.tool}': {error.message}", error=error)
         site, name = current_site(), step.tool or ""
         self._emit(ToolStarted(site=site, step_id=step.step_id, tool=name, arguments=arguments), site)
@@ -167,18 +161,21 @@ class StepWorker:
             result = self._invoker.invoke(name, arguments)
         self._emit(ToolCalled(site=current_site(), step_id=step.step_id, result=result), current_site())
         if result.error_kind == "unknown":
-            return self._by_model(step, situation) if repaired else self._without_tool(step, situation)
-        if result.error is not None:
+            worked = self._gone_again(step, situation) if repaired else self._without_tool(step, situation)
+        elif result.error is not None:
             worked = unsuccessful(step, f"Tool '{step.tool}': {result.error}", tool=result)
         else:
             worked = successful(step, result)
-        return replace(worked, remarks=remarks)
+        return replace(worked, remarks=(*remarks, *worked.remarks))
 
-    def _arguments(self, step: PlanStep, situation: Situation) -> tuple[dict[str, Any], Remarks]:
-        """The tool's arguments: given, or asked for; those that its schema refuses are repaired (FR-025, FR-030)."""
+    def _arguments(self, step: PlanStep, situation: Situation) -> tuple[PlanStep, dict[str, Any], Remarks]:
+        """The tool's arguments: given, or asked for; those that its schema refuses are repaired (FR-025, FR-030).
+
+        With them the step, which says the repaired ones from now on.
+        """
         tool = self._registry.get(step.tool or "")
         if tool is None:
-            return step.arguments or {}, ()
+            return step, step.arguments or {}, ()
         if step.arguments is None:
             asked = self._structured.call(
                 "tool_arguments",
@@ -187,24 +184,28 @@ class StepWorker:
                     "plan": plan_view(situation.plan),
                     "step": shown(step, situation),
                     "tool": tool.describe(),
+                    "tools": self._registry.describe(),
                     "ttl_remaining": situation.ttl_remaining,
                 },
                 dict,
                 role="worker",
+                tools=self._registry.names(),
                 answer_schema=tool.input_schema,
             )
-            return asked, ()
+            return step, asked, ()
         arguments = self._resolved(step, situation.results)
         violations = self._invoker.check_arguments(tool.name, arguments)
         if not violations:
-            return arguments, ()
+            return step, arguments, ()
+        if undecided(violations):
+            raise ValidationError("; ".join(map(str, violations)), errors=tuple(map(str, violations)))
         if situation.free:
             raise CycleNeeded
         errors = [FieldError(violation.pointer, violation.message) for violation in violations]
-        mended = self._supervisor.repair_tool_call(tool, arguments, errors=errors)
+        mended = self._supervisor.repair_tool_call(tool, arguments, errors=errors, tools=self._registry.describe())
         before, after = (json.dumps(value, ensure_ascii=False) for value in (arguments, mended))
-        remark = f"Step {step.step_id}: the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
-        return mended, (("repaired_arguments", remark),)
+        remark = f": the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
+        return step.model_copy(update={"arguments": mended}), mended, (_told("repaired_arguments", step, remark),)
 
     def _without_tool(self, step: PlanStep, situation: Situation) -> Worked:
         """Repair a step whose tool is missing to one with a registered tool, else let the model do it (FR-058 to
@@ -213,19 +214,28 @@ class StepWorker:
             raise CycleNeeded
         missing = not_found(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
         step = step.model_copy(update={"errors": (*step.errors, missing)})
-        remarks: list[tuple[AdvisoryKind, str]] = [("unknown_tool", f"Step {step.step_id}: {missing}")]
+        remarks = [_told("unknown_tool", step, f": {missing}")]
         try:
             repaired = self._repaired(step, situation.plan)
         except LLMError as error:
             worked = unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
             return replace(worked, remarks=tuple(remarks))
         if repaired is not None:
-            remarks.append(("repaired_step", f"Step {step.step_id} was repaired: it uses tool '{repaired.tool}' now"))
+            remarks.append(_told("repaired_step", step, f" was repaired: it uses tool '{repaired.tool}' now"))
             worked = self._with_tool(repaired, situation, repaired=True)
         else:
-            remarks.append(("fallback_step", f"Step {step.step_id} is carried out by the model instead"))
+            remarks.append(_told("fallback_step", step, _BY_MODEL))
             worked = self._by_model(step, situation)
         return replace(worked, remarks=(*remarks, *worked.remarks))
+
+    def _gone_again(self, step: PlanStep, situation: Situation) -> Worked:
+        """By the model, as the tool that a repair had put in place is not there any more either (FR-073)."""
+        missing = not_found(step.tool or "")
+        step = step.model_copy(update={"errors": (*step.errors, missing)})
+        worked = self._by_model(step, situation)
+        return replace(
+            worked, remarks=(_told("unknown_tool", step, f": {missing}"), _told("fallback_step", step, _BY_MODEL))
+        )
 
     def _repaired(self, step: PlanStep, plan: Plan) -> PlanStep | None:
         """The step with a registered tool, its own arguments kept; None when no tool fits, or none could be found.
@@ -251,49 +261,13 @@ class StepWorker:
         return resolve_arguments(arguments, self._inputs, outputs)
 
 
+def _told(kind: AdvisoryKind, step: PlanStep, words: str) -> tuple[AdvisoryKind, str]:
+    return kind, f"Step {step.step_id}{words}"
+
+
 def shown(step: PlanStep, situation: Situation) -> dict[str, Any]:
     """A step as its prompt shows it; in core mode every result and error before it is its context (FR-002)."""
     if situation.ttl_remaining is None:
         return step.model_dump()
     context = everything_before(situation.plan, step, situation.results)
     return step.model_copy(update={"incoming_context": context}).model_dump()
-
-
-def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:
-    """The worker's answer; with `as_json` its output is kept as JSON text."""
-    output = answer["step_output"]
-    return StepResult(
-        step_id=step_id,
-        step_output=json.dumps(output, ensure_ascii=False, indent=2) if as_json else output,
-        clarity_state=answer["clarity_state"],
-        clarity_reason=answer["clarity_reason"],
-        handoff=answer["handoff_to_next"],
-    )
-
-
-def successful(step: PlanStep, tool: ToolResult) -> Worked:
-    """A step whose tool gave a result."""
-    result = StepResult(step_id=step.step_id, step_output=tool.text, tool_result=tool.model_dump(mode="json"))
-    return Worked(finished(step, result), result)
-
-
-def uncalled(step: PlanStep, reason: NotSimulated) -> Worked:
-    """A step of a rehearsal whose tool was not called: made-up arguments are not acted upon, and its output says so."""
-    output = f"(simulated) Tool '{step.tool}' was not called: {reason.message}."
-    result = StepResult(step_id=step.step_id, step_output=output)
-    return Worked(finished(step, result), result)
-
-
-def unsuccessful(
-    step: PlanStep, message: str, *, tool: ToolResult | None = None, error: AeonError | None = None
-) -> Worked:
-    """A step that failed; the run goes on, the error visible to what comes after, unless the provider is down
-    (FR-054)."""
-    given = tool.model_dump(mode="json") if tool else None
-    result = StepResult(step_id=step.step_id, error=message, tool_result=given)
-    return Worked(failed(step, message), result, ended_by=provider_down(error))
-
-
-def provider_down(error: AeonError | None) -> LLMError | None:
-    """The error, when it means that the next call would fail too."""
-    return error if isinstance(error, ProviderError) and error.ends_run else None

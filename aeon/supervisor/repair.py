@@ -131,10 +131,16 @@ class Supervisor:
         return self._repaired(case, tuple(errors))
 
     def repair_tool_call(
-        self, tool: Tool, arguments: Mapping[str, Any], *, errors: Sequence[FieldError] = ()
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        *,
+        errors: Sequence[FieldError] = (),
+        tools: Sequence[Mapping[str, Any]] = (),
     ) -> dict[str, Any]:
         """The arguments that the tool's input schema accepts, made from those it does not (FR-030).
 
+        `tools` are all the registered ones, described; the model is shown them beside the one that is called (FR-068).
         Raises as `repair_json`.
         """
         wire = self._schemas.wire("tool_arguments", answer_schema=tool.input_schema)
@@ -146,7 +152,8 @@ class Supervisor:
             parse=dict,
             validator=self._schemas.local("tool_arguments", tool.input_schema),
             strict=wire.strict,
-            tools=(tool.describe(),),
+            tools=tools or (tool.describe(),),
+            context={"tool": tool.name},
         )
         return repaired.value
 

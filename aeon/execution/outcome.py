@@ -1,0 +1,75 @@
+"""What comes of carrying out a step: the step, its result, and what a person should know. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aeon.errors import AeonError, LLMError, NotSimulated, ProviderError
+from aeon.execution.values import remembered
+from aeon.kernel.state import AdvisoryKind, StepResult
+from aeon.plan.models import PlanStep
+from aeon.plan.transitions import failed, finished
+from aeon.tools.models import ToolResult
+
+Remarks = tuple[tuple[AdvisoryKind, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """A step after its work, what came of it, and remarks for a person as (kind, words).
+
+    `ended_by` is the error of a provider that is down: the step failed, and so would the next call (FR-049).
+    """
+
+    step: PlanStep
+    result: StepResult
+    remarks: Remarks = ()
+    ended_by: LLMError | None = None
+
+    @property
+    def remembered(self) -> Any:
+        """What memory keeps of its output."""
+        return remembered(self.result)
+
+
+def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:
+    """The worker's answer; with `as_json` its output is kept as JSON text."""
+    output = answer["step_output"]
+    return StepResult(
+        step_id=step_id,
+        step_output=json.dumps(output, ensure_ascii=False, indent=2) if as_json else output,
+        clarity_state=answer["clarity_state"],
+        clarity_reason=answer["clarity_reason"],
+        handoff=answer["handoff_to_next"],
+    )
+
+
+def successful(step: PlanStep, tool: ToolResult) -> Worked:
+    """A step whose tool gave a result."""
+    result = StepResult(step_id=step.step_id, step_output=tool.text, tool_result=tool.model_dump(mode="json"))
+    return Worked(finished(step, result), result)
+
+
+def uncalled(step: PlanStep, reason: NotSimulated) -> Worked:
+    """A step of a rehearsal whose tool was not called: made-up arguments are not acted upon, and its output says so."""
+    output = f"(simulated) Tool '{step.tool}' was not called: {reason.message}."
+    result = StepResult(step_id=step.step_id, step_output=output)
+    return Worked(finished(step, result), result)
+
+
+def unsuccessful(
+    step: PlanStep, message: str, *, tool: ToolResult | None = None, error: AeonError | None = None
+) -> Worked:
+    """A step that failed; the run goes on, the error visible to what comes after, unless the provider is down
+    (FR-054)."""
+    given = tool.model_dump(mode="json") if tool else None
+    result = StepResult(step_id=step.step_id, error=message, tool_result=given)
+    return Worked(failed(step, message), result, ended_by=provider_down(error))
+
+
+def provider_down(error: AeonError | None) -> LLMError | None:
+    """The error, when it means that the next call would fail too."""
+    return error if isinstance(error, ProviderError) and error.ends_run else None
