@@ -7,7 +7,7 @@ from collections import Counter
 from textwrap import wrap
 
 from aeon import events as e
-from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line
+from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line, was_called
 from aeon.convergence.models import ConvergenceScores
 from aeon.kernel.state import RefinementRecord
 from aeon.plan.models import PlanStep
@@ -236,14 +236,15 @@ def _gave(step: PlanStep) -> str:
 
 
 def _tool(event: e.ToolStarted | e.ToolCalled, view: RunView) -> str:
-    """A call when it begins, with its arguments, and when it is over: it may take long, or be waited for in vain."""
+    """A tool when it is asked for, with its arguments, and what came of it: it may take long, or never end."""
+    name = event.tool if isinstance(event, e.ToolStarted) else event.result.tool
+    head = f"pass {event.site.pass_number}  tool  {_target(one_line(name), event.step_id)}"
     if isinstance(event, e.ToolStarted):
-        given = one_line(json.dumps(event.arguments, ensure_ascii=False)[:_EXCERPT], 120)
-        return f"pass {event.site.pass_number}  tool  {_target(one_line(event.tool), event.step_id)}  called  {given}"
+        return f"{head}  asked for  {one_line(json.dumps(event.arguments, ensure_ascii=False)[:_EXCERPT], 120)}"
     result = event.result
-    came = f"failed ({result.error_kind})" if result.error_kind else "gave a result"
+    failed = "failed" if was_called(result) else "not called"
+    came = f"{failed} ({result.error_kind})" if result.error_kind else "gave a result"
     cut = f", {result.cut:,} characters cut" if result.cut else ""
-    head = f"pass {event.site.pass_number}  tool  {_target(one_line(result.tool), event.step_id)}"
     return f"{head}  {came}{cut}" + ("" if view.recording else f"  {result.seconds:.1f}s")
 
 

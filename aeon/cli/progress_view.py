@@ -10,6 +10,7 @@ from aeon import events as e
 from aeon.convergence.models import ConvergenceScores
 from aeon.plan.models import Plan, PlanStep
 from aeon.store.cassette import Provenance
+from aeon.tools.models import ToolResult
 
 SCORES = ("completeness", "coherence", "consistency")
 
@@ -191,7 +192,7 @@ class RunView:
             case e.ToolStarted(step_id=step_id, tool=tool):
                 self._mark(step_id, calling=tool)
             case e.ToolCalled(step_id=step_id, result=result):
-                self.tool_calls += 1
+                self.tool_calls += was_called(result)
                 self._mark(step_id, tool=result.tool, calling=None)
                 if result.error is not None:
                     self.note = f"tool {result.tool}: {result.error}"
@@ -212,6 +213,11 @@ class RunView:
     def _mark(self, step_id: str | None, **changes: Any) -> None:
         if step_id in self.steps:
             self.steps[step_id] = replace(self.steps[step_id], **changes)
+
+
+def was_called(result: ToolResult) -> bool:
+    """Whether the tool itself was reached: not when it is not there, not approved, or its arguments are refused."""
+    return result.error_kind not in ("unknown", "invalid_arguments", "refused")
 
 
 def one_line(text: str, limit: int | None = None) -> str:

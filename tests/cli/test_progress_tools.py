@@ -9,7 +9,7 @@ from aeon.cli.progress_lines import headline, step_rows
 from aeon.kernel.state import Advisory, AdvisoryKind
 from aeon.llm.interface import CallSite
 from aeon.plan.models import Plan, PlanStep, renumbered
-from aeon.tools.models import ToolResult
+from aeon.tools.models import ToolErrorKind, ToolResult
 from tests.cli.test_progress import Terminal, drawn, seen, shown_by
 from tests.observability.support import Story
 
@@ -73,10 +73,22 @@ def test_lines_tell_each_call_of_a_tool_and_nothing_steers_the_terminal() -> Non
     story = told()
     called(story, "sum", "calculator", error="broke", error_kind="raised")
     text = shown_by("plain", story.told)
-    assert "pass 1  tool  calculator sum  called  {" in text
+    assert "pass 1  tool  calculator sum  asked for  {" in text
     assert "tool  calculator sum  gave a result  0.1s" in text
     assert "tool  calculator sum  failed (raised)  0.1s" in text
     assert "\x1b" not in text
+
+
+@pytest.mark.parametrize("kind", ["refused", "unknown", "invalid_arguments"])
+def test_a_tool_that_was_not_called_is_neither_shown_as_called_nor_counted(kind: ToolErrorKind) -> None:
+    story = Story()
+    story.tell(e.PlanMade(plan=Plan(goal="g", steps=STEPS), layers=1, expected_calls=3))
+    called(story, "sum", "calculator", error="no", error_kind=kind)
+    text = shown_by("plain", story.told)
+    assert f"tool  calculator sum  not called ({kind})" in text
+    assert "  called" not in text
+    assert "failed" not in text
+    assert seen(story.told).tool_calls == 0
 
 
 def test_the_end_of_core_mode_is_said_in_its_own_words() -> None:
