@@ -28,7 +28,7 @@ _NONE = "There are no tools. tools=builtin has some; docs/tools.md tells how to 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List the tools; --json gives what a model is told, for machines.
+    """List the tools; --json gives what a model is told, and the conditions, for machines.
 
     Raises ConfigError for tools that cannot be had.
     """
@@ -51,10 +51,16 @@ def _listed(settings: Settings, as_json: bool) -> str:
         of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
         invoker = ToolInvoker(of_run, settings.tools)
         if as_json:
-            return json.dumps(of_run.describe(), indent=2, ensure_ascii=False)
+            tools = [_for_machines(tool, invoker.approval(tool.name)) for tool in of_run.list()]
+            return json.dumps(tools, indent=2, ensure_ascii=False)
         return "\n".join(described(tool, invoker.approval(tool.name)) for tool in of_run.list())
     finally:
         registry.close()
+
+
+def _for_machines(tool: Tool, approval: str) -> dict[str, Any]:
+    """What a model is told of the tool, and under which conditions it is called."""
+    return {**tool.describe(), "side_effects": tool.side_effects, "pure": tool.pure, "approval": approval}
 
 
 def _json(value: Mapping[str, Any]) -> str:

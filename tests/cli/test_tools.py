@@ -42,6 +42,19 @@ def test_for_machines_it_is_what_a_model_is_told(aeon: RunAeon, tmp_path: Path) 
     assert {"name", "description", "input_schema", "output_schema", "examples"} <= set(tools["calculator"])
 
 
+def test_for_machines_it_is_the_conditions_too(aeon: RunAeon) -> None:
+    ended = aeon("tools", "--json", "tools=builtin", "tools.approval.current_time=ask")
+    tools = {tool["name"]: tool for tool in json.loads(ended.out)}
+    said = [
+        {key: tools[name][key] for key in ("side_effects", "pure", "approval")} for name in ("echo", "current_time")
+    ]
+    assert said == [
+        {"side_effects": False, "pure": True, "approval": "always"},
+        {"side_effects": False, "pure": False, "approval": "ask"},
+    ]
+    assert json.loads(aeon("tools", "--json").out) == []
+
+
 @pytest.mark.parametrize(
     ("override", "said"),
     [
