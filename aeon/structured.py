@@ -103,25 +103,41 @@ class StructuredCaller:
                 parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
                 site=site,
             )
-            return self._answer(
-                request, self._schemas.local(name, answer_schema), parse, _shown_tools(tools, variables)
-            )
+            return self._answer(request, self._schemas.local(name, answer_schema), parse, variables, tools)
         except BaseException as error:
             failure, message = type(error).__name__, str(error)
             raise
         finally:
             self._emit(events.CycleFinished(site=site, call=name, error=failure, message=message), site)
 
-    def _answer(self, request: LLMRequest, validator: Validator, parse: Callable[[Any], T], tools: Sequence[Any]) -> T:
+    def _answer(
+        self,
+        request: LLMRequest,
+        validator: Validator,
+        parse: Callable[[Any], T],
+        variables: Mapping[str, Any],
+        names: Sequence[str] | None,
+    ) -> T:
         def read(answer: Any) -> T:
             return parse(self._schemas.readable(request.call, answer))
 
         answered = exchange(self._llm, request, validator, read, emit=self._emit)
         if not answered.errors:
             return cast(T, answered.value)
+        text, tools = answered.response.text, _shown_tools(names, variables)
         try:
+            if request.call in ("plan", "subplan", "refinement"):
+                return self._supervisor.repair_plan(
+                    text,
+                    read,
+                    errors=answered.errors,
+                    tools=tools,
+                    names=names,
+                    call=request.call,
+                    site=request.site,
+                )
             repaired = self._supervisor.repair_json(
-                answered.response.text,
+                text,
                 request.schema,
                 errors=answered.errors,
                 call=request.call,

@@ -29,6 +29,7 @@ from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
 from aeon.plan.models import PlanStep
 from aeon.plan.views import step_view
+from aeon.supervisor.faithful import PlannedCall, changed_meaning
 from aeon.supervisor.models import RepairRecord
 from aeon.supervisor.steps import step_schema, tool_of
 from aeon.tools.registry import Tool, ToolRegistry
@@ -190,21 +191,37 @@ class Supervisor:
         errors: Sequence[FieldError] = (),
         tools: Sequence[Any] = (),
         names: Sequence[str] | None = None,
+        call: PlannedCall = "plan",
+        site: CallSite | None = None,
     ) -> T:
-        """The plan that a malformed one was meant to be (FR-031). `parse` holds it to its structure.
+        """The plan, subplan or refinement that a malformed one was meant to be (FR-031).
 
+        `parse` holds it to its structure, and it is held to what the original said (`aeon.supervisor.faithful`): an
+        answer with another goal, other steps or a tool that the original did not name is not valid (FR-032).
         Raises as `repair_json`.
         """
-        wire = self._schemas.wire("plan", tools=names)
+
+        def held(answer: Any) -> T:
+            found = changed_meaning(call, malformed, answer, errors)
+            try:
+                value = parse(answer)
+            except InvalidAnswer as invalid:
+                raise InvalidAnswer((*invalid.errors, *found)) from invalid
+            if found:
+                raise InvalidAnswer(found)
+            return value
+
+        wire = self._schemas.wire(call, tools=names)
         repaired = self.repair_json(
             malformed,
             wire.schema,
             errors=errors,
-            call="plan",
-            parse=parse,
-            validator=self._schemas.local("plan"),
+            call=call,
+            parse=held,
+            validator=self._schemas.local(call),
             strict=wire.strict,
             tools=tools,
+            site=site,
         )
         return repaired.value
 
