@@ -5,22 +5,28 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import hydra
 import yaml
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.hydra import Hydra
+from hydra._internal.sources_registry import SourcesRegistry
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.initialize import get_gh_backup, restore_gh_from_backup
+from hydra.plugins.config_source import ConfigResult
 from hydra.version import VersionBase, setbase
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
+from omegaconf._utils import get_yaml_loader
 from omegaconf.errors import OmegaConfBaseException
 
 from aeon import config_fallbacks
@@ -191,12 +197,38 @@ def full_errors() -> Iterator[None]:
 def _hydra_in(config_dir: str | Path | None) -> Iterator[None]:
     """Hydra initialised in a folder; afterwards its global state is as it was before."""
     version, backup = VersionBase.instance(), get_gh_backup()
+    Plugins.instance()  # which fills the registry of sources
+    sources = SourcesRegistry.instance().types
+    file_source = sources["file"]
     before = version.getbase()
     setbase(HYDRA_VERSION_BASE)
     try:
         GlobalHydra.instance().clear()
+        sources["file"] = _KeptFiles
         Hydra.create_main_hydra2("aeon", search_path(config_dir))
         yield
     finally:
+        sources["file"] = file_source
         restore_gh_from_backup(backup)
         version.version_base = before
+
+
+class _KeptFiles(FileConfigSource):
+    """Hydra's own source of files, which reads them each time and parses only a text that is new to the process."""
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        """The file's configuration; where it cannot be read or parsed, Hydra's own way says so."""
+        path = Path(self.path, self._normalize_file_name(config_path))
+        try:
+            text = path.read_text(encoding="utf-8")
+            value = _parsed_yaml(text)
+        except (OSError, ValueError, yaml.YAMLError):
+            return super().load_config(config_path)
+        config = OmegaConf.create({} if value is None else value)
+        place, header = f"{self.scheme()}://{self.path}", self._get_header_dict(text[:512])
+        return ConfigResult(config=config, path=place, provider=self.provider, header=header)
+
+
+@lru_cache(maxsize=512)
+def _parsed_yaml(text: str) -> Any:
+    return yaml.load(text, Loader=get_yaml_loader())

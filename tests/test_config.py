@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hydra._internal.sources_registry import SourcesRegistry
 from hydra.core.global_hydra import GlobalHydra
 from hydra.version import VersionBase
 from hypothesis import given, settings
@@ -217,10 +218,24 @@ def test_a_configuration_folder_that_is_not_there_is_named(tmp_path: Path) -> No
         compose([], tmp_path / "nowhere")
 
 
+def test_a_file_that_has_changed_is_composed_as_it_is_now_and_hydra_s_own_way_of_reading_is_left_as_it_was(
+    tmp_path: Path,
+) -> None:
+    own = tmp_path / "limits" / "mine.yaml"
+    own.parent.mkdir()
+    compose([])
+    registered = dict(SourcesRegistry.instance().types)
+    for passes in (3, 4):
+        own.write_text(f"defaults: [default]\nmax_passes: {passes}\n")
+        assert [compose(["limits=mine"], tmp_path).limits.max_passes for _ in range(2)] == [passes] * 2
+    assert SourcesRegistry.instance().types == registered
+
+
 SPECIAL = st.sampled_from(list("\\'\"${}[](),=:#~%@!|&*;`<>? \t\r\n"))
 LITERAL = st.text(st.one_of(SPECIAL, st.characters(codec="utf-8")), max_size=30)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(LITERAL, min_size=1, max_size=8))
 def test_free_text_survives_composition_byte_for_byte(texts: list[str]) -> None:
