@@ -94,6 +94,7 @@ def test_jobs_that_run_side_by_side_in_a_sweep_ask_only_for_their_own_difference
     assert all(job["parent"]["saved"]["model_calls"] > 5 for job in jobs)
 
 
+@pytest.mark.slow
 def test_a_sweep_of_a_swept_job_sweeps_what_is_asked_for_today(
     aeon: RunAeon, server: OpenAIServer, recorded: Path, tmp_path: Path
 ) -> None:

@@ -115,6 +115,7 @@ def whole_run(runs: Killed, *more: str) -> tuple[dict[str, Any], Counter[str], C
     return artefacts(runs.root / "whole"), runs.asked("whole"), runs.weighed("whole"), writes
 
 
+@pytest.mark.slow
 def test_a_run_killed_early_midway_and_late_is_resumed_as_if_nothing_had_been(tmp_path: Path) -> None:
     with house(tmp_path) as runs:
         whole, once, tools, writes = whole_run(runs)
