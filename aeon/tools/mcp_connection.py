@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mcp.types import Tool as ListedTool
 
 MAX_TOOLS = 1000
+_LAST_ANSWER_SECONDS = 0.3
 
 
 class ServerUnavailable(Exception):
@@ -81,9 +82,13 @@ class Connection:
         said = "" if self._server.url else await self._last_words.text()
         return f"{told}; it wrote: {said}" if said else told
 
+    def _exited(self) -> None:
+        # What it said before it went is still on its way.
+        asyncio.get_running_loop().call_later(_LAST_ANSWER_SECONDS, self._end.set)
+
     async def _live(self, after: Connection | None) -> None:
         failure = "the connection was closed"
-        with self._last_words, noted_processes() as started:
+        with self._last_words, noted_processes(self._exited) as started:
             try:
                 if after is not None:
                     await after.aclose()

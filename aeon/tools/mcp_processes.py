@@ -1,4 +1,4 @@
-"""The processes of servers: known by their ids, so that what a server leaves behind can be ended too.
+"""The processes of servers: known by their ids, so that their end is seen and what one leaves behind is ended too.
 
 The SDK starts each server in a process group of its own and ends the server; a child that outlives a server which went
 by itself is nobody's then.
@@ -10,12 +10,20 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
-_spawned: ContextVar[list[int] | None] = ContextVar("spawned", default=None)
+
+class _Noted(NamedTuple):
+    """The ids of the processes that a task has started, and what is to be called when one of them has ended."""
+
+    started: list[int]
+    on_exit: Callable[[], None]
+
+
+_spawned: ContextVar[_Noted | None] = ContextVar("spawned", default=None)
 
 _TERM_SECONDS = 1.0
 _POLL_SECONDS = 0.02
@@ -29,17 +37,34 @@ class ProcessLoop(asyncio.SelectorEventLoop if sys.platform != "win32" else asyn
         transport, protocol = await super().subprocess_exec(*args, **kwargs)
         noted = _spawned.get()
         if noted is not None:
-            noted.append(transport.get_pid())
+            noted.started.append(transport.get_pid())
+            _tell_of_exit(transport, protocol, noted.on_exit)
         return transport, protocol
 
 
+def _tell_of_exit(transport: Any, protocol: Any, on_exit: Callable[[], None]) -> None:
+    """A pipe may stay open long after its process, in the hands of a child; a process that has ended has ended."""
+    heard = protocol.process_exited
+
+    def process_exited() -> None:
+        heard()
+        on_exit()
+
+    protocol.process_exited = process_exited
+    if transport.get_returncode() is not None:
+        on_exit()
+
+
 @contextmanager
-def noted_processes() -> Iterator[list[int]]:
-    """The ids of the processes that this task starts meanwhile, on a ProcessLoop."""
-    noted: list[int] = []
+def noted_processes(on_exit: Callable[[], None]) -> Iterator[list[int]]:
+    """The ids of the processes that this task starts meanwhile, on a ProcessLoop.
+
+    `on_exit` is called there whenever one of them has ended, whatever of theirs is still open.
+    """
+    noted = _Noted([], on_exit)
     token = _spawned.set(noted)
     try:
-        yield noted
+        yield noted.started
     finally:
         _spawned.reset(token)
 
