@@ -160,11 +160,23 @@ class NotAnAPI(ProviderError):
 
 
 class AnswerError(LLMError):
-    """The provider answered and there is no answer in it. Never sent to repair. `model` is who answered, if known."""
+    """The provider answered and there is no answer in it. Never sent to repair. `model` is who answered, if known.
 
-    def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None, model: str = "") -> None:
+    `usage_reported` is False when the server did not say what that had cost.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        usage: Usage | None = None,
+        model: str = "",
+        usage_reported: bool = True,
+    ) -> None:
         super().__init__(message, hint=hint, usage=usage)
         self.model = model
+        self.usage_reported = usage_reported
 
 
 class Truncated(AnswerError):

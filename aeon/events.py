@@ -131,7 +131,8 @@ class CallAnswered(Event):
 class CallFailed(Event):
     """A request failed for good, or its answer was no answer; `model` is who gave that answer, if one came.
 
-    `asked` is the model that the request named, if it named one, and `endpoint` who failed.
+    `asked` is the model that the request named, if it named one, and `endpoint` who failed. `usage_reported` is False
+    when there was such an answer and the server did not say what it had cost.
     """
 
     site: CallSite
@@ -144,6 +145,7 @@ class CallFailed(Event):
     model: str = ""
     asked: str = ""
     endpoint: str = ""
+    usage_reported: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,6 +120,7 @@ def _completed(llm: LLMAdapter, request: LLMRequest, emit: events.Emit) -> LLMRe
             model=error.model if isinstance(error, AnswerError) else "",
             asked=request.parameters.model or "",
             endpoint=error.endpoint if isinstance(error, LLMError) else "",
+            usage_reported=not isinstance(error, AnswerError) or error.usage_reported,
         )
         emit(failed, request.site)
         raise
@@ -147,7 +148,10 @@ def _with_text(response: LLMResponse) -> LLMResponse:
         failure = EmptyAnswer
     if failure is not None:
         raise failure(
-            f"there is no answer: finish_reason {response.finish_reason!r}", usage=response.usage, model=response.model
+            f"there is no answer: finish_reason {response.finish_reason!r}",
+            usage=response.usage,
+            model=response.model,
+            usage_reported=response.usage_reported,
         )
     return response
 

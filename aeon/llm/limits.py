@@ -84,15 +84,21 @@ class RunLimits:
         except AeonError as error:
             endpoint = error.endpoint if isinstance(error, LLMError) else ""
             answered = getattr(error, "model", "")
-            self._record(error.usage, self._prices.cost(error.usage, endpoint=endpoint, answered=answered, asked=asked))
+            cost = self._prices.cost(error.usage, endpoint=endpoint, answered=answered, asked=asked)
+            self._record(error.usage, cost, metered=_is_metered(error.usage, getattr(error, "usage_reported", True)))
             raise
         cost = self._prices.cost(response.usage, endpoint=response.endpoint, answered=response.model, asked=asked)
-        self._record(response.usage, cost, metered=response.usage_reported or response.usage.total_tokens > 0)
+        self._record(response.usage, cost, metered=_is_metered(response.usage, response.usage_reported))
         return response
 
     def _record(self, usage: Usage, cost: float | None, *, metered: bool = True) -> None:
         with self._lock:
             self._spent = self._spent.paid(usage, cost, metered=metered)
+
+
+def _is_metered(usage: Usage, reported: bool) -> bool:
+    """Whether usage can be counted: told, or an estimate of both its sides."""
+    return reported or (usage.input_tokens > 0 and usage.output_tokens > 0)
 
 
 def check(limits: LimitSettings, spent: Spent) -> None:

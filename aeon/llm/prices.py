@@ -119,8 +119,9 @@ def cost(usage: Usage, price: Price) -> float:
     Reasoning tokens are a part of the output, and cost what output costs.
     """
     cached = price.input if price.cached is None else price.cached
-    fresh = usage.input_tokens - usage.cached_tokens
-    return (fresh * price.input + usage.cached_tokens * cached + usage.output_tokens * price.output) / PER
+    kept = min(usage.cached_tokens, usage.input_tokens)
+    fresh = usage.input_tokens - kept
+    return (fresh * price.input + kept * cached + usage.output_tokens * price.output) / PER
 
 
 @lru_cache(maxsize=1024)

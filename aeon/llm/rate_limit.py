@@ -231,7 +231,8 @@ class RateLimit:
             self._check()
             response = self._inner.complete(request)
         except AeonError as error:
-            self._limiter.leave(turn, error.usage.total_tokens, error)
+            told = getattr(error, "usage_reported", True)
+            self._limiter.leave(turn, error.usage.total_tokens if told else turn.tokens, error)
             raise
         except BaseException as error:
             self._limiter.leave(turn, 0, AeonError(str(error)))

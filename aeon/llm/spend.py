@@ -59,7 +59,7 @@ class Spend:
         except LLMError as error:
             answered = getattr(error, "model", "")
             cost = self._prices.cost(error.usage, endpoint=error.endpoint, answered=answered, asked=asked)
-            self._meter.add(error.usage, cost)
+            self._meter.add(error.usage, cost if getattr(error, "usage_reported", True) else None)
             raise
         cost = self._prices.cost(response.usage, endpoint=response.endpoint, answered=response.model, asked=asked)
         self._meter.add(response.usage, cost if response.usage_reported else None)

@@ -174,12 +174,12 @@ def _of_error(error: LLMError) -> dict[str, Any]:
     }
     if isinstance(error, ProviderError):
         return {**kept, "status": error.status, "retry_after": error.retry_after}
-    return {**kept, "model": getattr(error, "model", "")}
+    return {**kept, "model": getattr(error, "model", ""), "usage_reported": getattr(error, "usage_reported", True)}
 
 
 def _error(answer: dict[str, Any]) -> LLMError:
     made = _ERRORS[answer["error"]]
-    more = {name: answer[name] for name in ("status", "retry_after", "model") if name in answer}
+    more = {name: answer[name] for name in ("status", "retry_after", "model", "usage_reported") if name in answer}
     error = made(answer["message"], hint=answer["hint"], usage=Usage(**answer["usage"]), **more)
     if endpoint := answer.get("endpoint"):
         error.endpoint = endpoint

@@ -133,8 +133,12 @@ class Ledger:
 
     def _failed(self, event: CallFailed) -> None:
         cost = self._prices.cost(event.usage, endpoint=event.endpoint, answered=event.model, asked=event.asked)
-        if cost is None:
-            self._unpriced.add(event.model or event.asked or UNKNOWN_MODEL)
+        named = event.model or event.asked or UNKNOWN_MODEL
+        if not event.usage_reported:
+            self._unreported.add(named)
+            cost = None
+        elif cost is None:
+            self._unpriced.add(named)
         self._book(event, event.model or UNKNOWN_MODEL, cost)
 
     def _book(self, event: CallAnswered | CallFailed, model: str, cost: float | None) -> None:

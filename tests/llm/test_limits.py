@@ -40,7 +40,7 @@ class Model:
         if self.barrier is not None:
             self.barrier.wait()
         if self.fails:
-            raise Truncated("cut off", usage=self.usage)
+            raise Truncated("cut off", usage=self.usage, usage_reported=self.reported)
         return LLMResponse("{}", self.usage, self.name, endpoint=self.endpoint, usage_reported=self.reported)
 
 
@@ -163,6 +163,24 @@ def test_an_answer_that_tells_no_usage_ends_a_run_with_a_cap_on_it(cap: str) -> 
     assert model.calls == 1
     with pytest.raises(LimitReached, match="cannot be known, as an answer came without its usage"):
         limits.complete(request())
+
+
+@pytest.mark.parametrize("cap", ["max_cost", "max_tokens"])
+@pytest.mark.parametrize("told", [Usage(requests=1), Usage(100, 0, requests=1)])
+def test_a_call_that_was_answered_with_nothing_and_tells_no_usage_ends_a_run_with_a_cap_on_it(
+    cap: str, told: Usage
+) -> None:
+    model = Model(told, fails=True, reported=False)
+    limits = limited(model, {"m": PRICE}, **{cap: 1000})
+    with pytest.raises(Truncated):
+        limits.complete(request())
+    assert [outcome(limits) for _ in range(2)] == [cap, cap]
+    assert model.calls == 1
+
+
+def test_half_a_usage_is_none() -> None:
+    limits = limited(Model(Usage(100, 0), reported=False), max_tokens=1000)
+    assert [outcome(limits) for _ in range(2)] == ["answered", "max_tokens"]
 
 
 def test_an_estimated_usage_is_counted_by_its_estimate() -> None:

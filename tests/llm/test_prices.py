@@ -116,3 +116,7 @@ def test_the_price_list_is_imported_when_it_is_needed() -> None:
     code = "import sys, aeon, aeon.llm.stack; assert 'genai_prices' not in sys.modules"
     code += "; assert 'pyrate_limiter' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_cached_tokens_never_lower_a_cost_below_that_of_the_whole_input_cached() -> None:
+    assert cost(Usage(100, 0, cached_tokens=5000), Price(input=2, cached=1, output=1)) == pytest.approx(100 / 1e6)

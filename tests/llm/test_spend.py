@@ -36,3 +36,11 @@ def test_one_answer_of_unknown_cost_makes_the_whole_unknown_for_good(answer: LLM
     Spend(Scripted(LLMResponse("a", MILLION, "m")), known, meter).complete(request())
     assert meter.bill.cost is None
     assert meter.bill.calls == 2
+
+
+def test_an_answer_that_is_none_and_tells_no_usage_makes_the_cost_unknown() -> None:
+    meter = Meter()
+    spend = Spend(Scripted(Truncated("cut off", model="m", usage_reported=False)), PRICES, meter)
+    with pytest.raises(Truncated):
+        spend.complete(request())
+    assert meter.bill.cost is None

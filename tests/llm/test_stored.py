@@ -165,7 +165,9 @@ def test_the_seed_and_the_content_of_a_scenario_shape_what_the_simulated_provide
 
 @pytest.mark.parametrize("kind", [Truncated, Refused, Filtered, EmptyAnswer])
 def test_an_answer_that_is_none_was_paid_for_and_is_raised_again(sessions: Any, kind: type[AnswerError]) -> None:
-    error = kind("nothing there", hint="ask otherwise", usage=Usage(9, 8, requests=1), model="m-1")
+    error = kind(
+        "nothing there", hint="ask otherwise", usage=Usage(9, 8, requests=1), model="m-1", usage_reported=False
+    )
     with pytest.raises(kind) as first:
         Stored(Model(error), sessions(), PROVIDER).complete(REQUEST)
     assert first.value is error

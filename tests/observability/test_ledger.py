@@ -11,7 +11,7 @@ from aeon.result import TokenUsage
 from tests.observability.support import MODEL, Story, feed, realistic_run
 
 
-def failed(usage: Usage, model: str = "") -> e.CallFailed:
+def failed(usage: Usage, model: str = "", *, reported: bool = True) -> e.CallFailed:
     return e.CallFailed(
         site=CallSite(sequence=1),
         call="plan",
@@ -21,6 +21,7 @@ def failed(usage: Usage, model: str = "") -> e.CallFailed:
         usage=usage,
         seconds=2.0,
         model=model,
+        usage_reported=reported,
     )
 
 
@@ -138,3 +139,13 @@ def test_many_threads_may_book_and_read_at_once() -> None:
     for thread in threads:
         thread.join()
     assert ledger.usage().total.requests == 60
+
+
+def test_an_answer_that_is_none_and_tells_no_usage_is_unreported_and_its_cost_unknown() -> None:
+    story = Story()
+    story.tell(failed(Usage(requests=1), "m", reported=False))
+    ledger = Ledger({"m": Price(input=1, output=1)})
+    feed(ledger, story.told)
+    usage = ledger.usage()
+    assert usage.total.cost is None
+    assert (usage.unreported, usage.unpriced) == (("m",), ())

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WrapValidator
 from pydantic import ValidationError as ShapeError
 
-from aeon.errors import ConnectionFailed, EmptyAnswer, Filtered, ProviderError, Refused, Truncated
+from aeon.errors import AnswerError, ConnectionFailed, EmptyAnswer, Filtered, ProviderError, Refused, Truncated
 from aeon.llm.adapters.openai_errors import Endpoint, not_an_api, of_refusal
 from aeon.llm.adapters.refusal import error_in
 from aeon.llm.adapters.schema_check import is_valid
@@ -84,8 +84,13 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
     choice, model = completion.choices[0], completion.model or model
     text = _text(choice.message, request)
     whole = choice.finish_reason == "length" and holds(text, request)
+    reported = _is_reported(completion.usage, text)
     if not whole:
-        _check(choice, text, usage, model, request, endpoint)
+        try:
+            _check(choice, text, usage, model, request, endpoint)
+        except AnswerError as error:
+            error.usage_reported = reported
+            raise
     return LLMResponse(
         text=text,
         usage=usage,
@@ -93,7 +98,7 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
         response_id=completion.id,
         finish_reason="stop" if whole else choice.finish_reason or "stop",
         endpoint=name,
-        usage_reported=_is_reported(completion.usage),
+        usage_reported=reported,
     )
 
 
@@ -154,19 +159,29 @@ def _read(body: bytes) -> Completion | None:
 
 
 def usage_of(completion: Completion) -> Usage:
-    """Tokens of one request; what the server does not report counts as 0."""
+    """Tokens of one request; what the server does not report counts as 0, and a part is at most the whole."""
     usage = completion.usage or _Usage()
+    read, written = _counted(usage.prompt_tokens), _counted(usage.completion_tokens)
+    cached = (usage.prompt_tokens_details or _InputDetails()).cached_tokens
+    reasoning = (usage.completion_tokens_details or _OutputDetails()).reasoning_tokens
     return Usage(
-        input_tokens=usage.prompt_tokens or 0,
-        output_tokens=usage.completion_tokens or 0,
-        cached_tokens=(usage.prompt_tokens_details or _InputDetails()).cached_tokens or 0,
-        reasoning_tokens=(usage.completion_tokens_details or _OutputDetails()).reasoning_tokens or 0,
+        input_tokens=read,
+        output_tokens=written,
+        cached_tokens=min(read, _counted(cached)),
+        reasoning_tokens=min(written, _counted(reasoning)),
         requests=1,
     )
 
 
-def _is_reported(usage: _Usage | None) -> bool:
-    return usage is not None and (usage.prompt_tokens, usage.completion_tokens) != (None, None)
+def _counted(tokens: int | None) -> int:
+    return max(0, tokens or 0)
+
+
+def _is_reported(usage: _Usage | None, text: str) -> bool:
+    """Whether a server said what an answer used: every request has a prompt, and a text is made of tokens."""
+    if usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
+        return False
+    return usage.prompt_tokens > 0 and usage.completion_tokens >= (1 if text.strip() else 0)
 
 
 def _check(choice: _Choice, text: str, usage: Usage, model: str, request: LLMRequest, endpoint: Endpoint) -> None:

@@ -434,6 +434,12 @@ def test_a_response_names_its_endpoint_and_whether_its_cost_is_known(start: Star
     server, adapter = start({"name": "my-server"})
     assert adapter.complete(request()).endpoint == "my-server"
     assert adapter.complete(request()).usage_reported
-    for usage in (None, {}, {"total_tokens": 5}):
+    told = {"prompt_tokens": 5, "completion_tokens": 5}
+    untold = ({}, {"prompt_tokens": 5}, {"completion_tokens": 5})
+    unlike = ({"prompt_tokens": -5}, {"completion_tokens": -5}, {"completion_tokens": 0}, {"prompt_tokens": 0})
+    for usage in (None, {"total_tokens": 5}, *untold, *({**told, **wrong} for wrong in unlike)):
         server.script["plan"] = Completion(ANSWER, usage=usage)
-        assert not adapter.complete(request()).usage_reported
+        response = adapter.complete(request())
+        assert not response.usage_reported
+        assert response.usage.input_tokens in (0, 5)
+        assert response.usage.output_tokens in (0, 5)

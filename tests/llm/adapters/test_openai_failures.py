@@ -51,6 +51,34 @@ def test_an_answer_without_a_usable_text_is_an_error_that_knows_what_was_paid(
     assert not failure.value.retryable
 
 
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 100}, {"prompt_tokens": 0, "completion_tokens": 0}])
+@pytest.mark.parametrize("text", [None, "cut of"])
+def test_an_answer_without_a_usable_text_says_whether_its_cost_is_known(
+    text: str | None, usage: dict[str, int] | None, openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = Completion(text, finish_reason="length", usage=usage)
+    with pytest.raises(Truncated) as failure:
+        connect().complete(request())
+    assert not failure.value.usage_reported
+    openai_server.script["plan"] = Completion(text, finish_reason="length")
+    with pytest.raises(Truncated) as failure:
+        connect().complete(request())
+    assert failure.value.usage_reported
+
+
+def test_a_part_of_the_tokens_is_never_more_than_the_whole(openai_server: OpenAIServer, connect: Connect) -> None:
+    openai_server.script["plan"] = Completion(
+        '{"answer": "x"}',
+        usage={
+            "prompt_tokens": 100,
+            "completion_tokens": 20,
+            "prompt_tokens_details": {"cached_tokens": 5000},
+            "completion_tokens_details": {"reasoning_tokens": 5000},
+        },
+    )
+    assert connect().complete(request()).usage == Usage(100, 20, 100, 20, requests=1)
+
+
 @pytest.mark.parametrize("code", ["content_filter", "content_policy_violation"])
 def test_a_prompt_that_is_filtered_is_no_refusal_of_a_parameter(
     code: str, openai_server: OpenAIServer, connect: Connect
