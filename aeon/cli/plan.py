@@ -47,7 +47,8 @@ plan.yaml`, run it with `python -m aeon plan_file=plan.yaml`. The steps are draw
 configured as for a run: `aeon --help` explains."""
 _OUT = "out="
 _WIDEST = 120
-_TASK = re.compile(r"\+{0,2}task(_file)?=")
+# The task stands in the plan, and answers that the plan was made from are none to carrying it out.
+_OF_THE_MAKING = re.compile(r"\+{0,2}(task|task_file|resume|store|store\.\w+)=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,11 @@ def main(arguments: Sequence[str]) -> int:
     if task is None:
         raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")
     request = _Request(
-        settings, task, read_inputs(settings), _target(outs), tuple(word for word in words if not _TASK.match(word))
+        settings,
+        task,
+        read_inputs(settings),
+        _target(outs),
+        tuple(word for word in words if not _OF_THE_MAKING.match(word)),
     )
     try:
         made = _plan(request)
@@ -207,7 +212,7 @@ def _header(request: _Request, made: _Made) -> list[str]:
 
 
 def _command(request: _Request) -> str:
-    """What runs the plan with all that it was made with, but for the task, which stands in it."""
+    """What runs the plan with all that it was made with, but for the task and what it was answered from."""
     given = (f"plan_file={request.out or 'plan.yaml'}", *request.arguments)
     return " ".join(("python -m aeon", *map(_word, given)))
 
