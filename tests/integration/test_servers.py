@@ -52,7 +52,7 @@ SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
     "answers 501": ({"forms": {"json_object", "text"}, "says": Failure(501, body="")}, 1, 0),
     "answers 200 with an error in the body": (
         {"forms": {"json_object", "text"}, "says": Failure(200, body={"error": "unsupported"})},
-        1,
+        2,
         0,
     ),
     "answers 500 and names the parameter": (
@@ -76,6 +76,16 @@ SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
     "answers in a list of parts": ({"shape": servers.in_parts}, 0, 0),
     "puts the answer where the reasoning should be": ({"shape": servers.as_reasoning}, 0, 0),
     "refuses `temperature`": ({"refuses": {"temperature": not_taken("temperature")}}, 1, 0),
+    "answers 400 to json_schema and says nothing": (
+        {"forms": {"json_object", "text"}, "says": Failure(400, body="")},
+        2,
+        0,
+    ),
+    "refuses `reasoning_effort` and says nothing of it": (
+        {"refuses": {"reasoning_effort": error(400, '"llama3.1" does not support thinking')}},
+        1,
+        0,
+    ),
     "refuses `reasoning_effort`": ({"refuses": {"reasoning_effort": not_taken("reasoning_effort")}}, 1, 0),
     "calls the limit of tokens `max_tokens`": (
         {"refuses": {"max_completion_tokens": not_taken("max_completion_tokens")}},
@@ -147,7 +157,7 @@ def test_what_was_found_out_is_in_every_result_and_said_in_the_first_run(serve: 
     expected = (
         "openai, model scripted: does not take json_schema: json_object and the schema in the prompt from now on; "
         "provider.structured_output=json_object spares the try",
-        "openai, model scripted: takes no reasoning_effort: it is left out from now on",
+        "openai, model scripted: takes no reasoning_effort: it is left out from now on; reasoning=none spares the try",
     )
     assert [result.provider.findings for result in results] == [expected, expected]
     assert said == [list(expected), []]

@@ -141,7 +141,7 @@ class Capabilities:
         with self._lock:
             self._accept_form(digest, start, dialect, refusals, doubted)
             for name in sorted(dialect.without - self._without):
-                self._find(name, f"takes no {name}: it is left out from now on")
+                self._find(name, f"takes no {name}: it is left out from now on" + _SPARED.get(name, ""))
             if dialect.renamed and not self._renamed:
                 self._find("max_tokens", "has the other name for the limit of tokens (provider.max_tokens_parameter)")
             self._without |= dialect.without
@@ -210,6 +210,7 @@ class Capabilities:
         yield from new
 
 
+_SPARED = {"reasoning_effort": "; reasoning=none spares the try"}
 _WAYS: dict[Form, str] = {
     "json_schema": "json_schema",
     "json_object": "json_object and the schema in the prompt",

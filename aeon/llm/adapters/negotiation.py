@@ -1,8 +1,9 @@
 """Finding out how a server can be spoken to, with the requests that have to be made anyway.
 
 A request goes out in the best dialect known. What the server refuses is said in another way: without a parameter that
-it names, or with the schema told as json_object, or only in the prompt. A refusal is believed when the other way works;
-where none does, the first error is the one that is told, so that a dead key or an outage is not taken for a dialect.
+it names, or, if it names nothing, without those that nothing depends on (the effort, the temperature), or with the
+schema told as json_object, or only in the prompt. A refusal is believed when the other way works; where none does, the
+first error is the one that is told, so that a dead key or an outage is not taken for a dialect.
 
 A failure that may as well be an outage (500 without a word of the format) is told, and nothing is tried. Only where it
 comes again, to a request that is alone with a server that has accepted none yet, that one explores: it tries another
@@ -115,7 +116,9 @@ class _Negotiation:
         self._tried: list[Dialect] = []
         self._refusals: list[Refusal] = []
         self._first: Agreed | None = None
-        self._trying = False
+        self._allowed = self._trying = False
+        self._judged: Refusal | None = None
+        self._suspected: frozenset[str] = frozenset()
         self._is_scout, self._failed_before = is_scout, known.failed
 
     async def agreed(self) -> Agreed:
@@ -132,7 +135,7 @@ class _Negotiation:
                 self._refusals.append(refusal)
                 self._first = self._first or last
                 dialect = self._next(dialect, refusal)
-            if self._trying:
+            if self._allowed:
                 self._known.tried_in_vain()
             return self._first or last
         finally:
@@ -183,11 +186,11 @@ class _Negotiation:
                     self._first = None
                 self._refusals.pop()
                 return other_way
-        return self._other_form(dialect, refusal)
+        return self._without_suspects(dialect, refusal) or self._other_form(dialect, refusal)
 
     def _as_found_meanwhile(self) -> Dialect | None:
         now = self._current()
-        if now == self._start or self._trying:
+        if now == self._start or self._allowed:
             return None
         self._start = now
         return now
@@ -202,11 +205,32 @@ class _Negotiation:
             return replace(dialect, renamed=True)
         return replace(dialect, without=dialect.without | {name})
 
+    def _without_suspects(self, dialect: Dialect, refusal: Refusal) -> Dialect | None:
+        """The same without a parameter that may be what is refused: each alone, the effort first, then all."""
+        whole = self._whole(dialect)
+        suspects = refusal.suspects(self._wire.parameters(whole))
+        trials = [{name} for name in suspects] + ([set(suspects)] if suspects else [])
+        left = (replace(whole, without=whole.without | names) for names in trials)
+        trial = next((dialect for dialect in left if dialect not in self._tried), None)
+        if trial is None or not self._may_try(refusal):
+            return None
+        self._suspected |= set(suspects)
+        return trial
+
+    def _whole(self, dialect: Dialect) -> Dialect:
+        """With what was left out on trial."""
+        return replace(dialect, without=dialect.without - self._suspected)
+
+    def _may_try(self, refusal: Refusal) -> bool:
+        """Whether anything may be tried that the server did not ask for; one refusal is judged once."""
+        if not self._allowed and refusal is not self._judged:
+            self._judged = refusal
+            self._allowed = self._known.may_try(self._digest, refusal, again=self._comes_again)
+        return self._allowed
+
     def _other_form(self, dialect: Dialect, refusal: Refusal) -> Dialect | None:
         of_something_else = refusal.param and not refusal.of_the_format
-        if self._form is not None or of_something_else:
-            return None
-        if not self._trying and not self._known.may_try(self._digest, refusal, again=self._comes_again):
+        if self._form is not None or of_something_else or not self._may_try(refusal):
             return None
         if self._trying and all(seen.doubtful for seen in self._refusals):
             return None
@@ -218,7 +242,7 @@ class _Negotiation:
             self._known.exploring = True
         elif not self._known.exploring:
             self._known.trying(form)
-        return replace(dialect, form=form, schema_in_prompt=True)
+        return replace(self._whole(dialect), form=form, schema_in_prompt=True)
 
     @property
     def _comes_again(self) -> bool:

@@ -206,9 +206,12 @@ def _not_an_api_hint(_error: Any, endpoint: Endpoint) -> str:
 def _refused_hint(error: Any, endpoint: Endpoint) -> str:
     if error.code == "context_length_exceeded":
         return "The prompt is too long for the model: choose one with a larger context, or give it less material."
-    if error.status_code == 404:
+    if error.status_code == 404 and "parameter" not in str(getattr(error, "message", "")).lower():
         return f"Check provider.model, and provider.base_url ({endpoint.address})."
-    return "Check provider.model and its parameters (temperature, max_tokens, effort, extra_body) against the server."
+    return (
+        "Check provider.model and its parameters (temperature, max_tokens, effort, extra_body) against the server. "
+        "reasoning=none sends no effort; provider.structured_output=prompt tells the schema in the prompt alone."
+    )
 
 
 def _rate_hint(_error: Any, _endpoint: Endpoint) -> str:

@@ -11,6 +11,9 @@ from typing import Any
 # Statuses that servers have for "I do not know this parameter"; 500 is doubtful: it may be an outage as well.
 OF_PARAMETERS = frozenset({200, 400, 404, 405, 415, 422, 501})
 DOUBTFUL = 500
+_VAGUE = frozenset({200, 400, 422})
+_EFFORT = "reasoning_effort"
+_OPTIONAL = (_EFFORT, "temperature")
 _OF_SOMETHING_ELSE = frozenset(
     {
         "context_length_exceeded",
@@ -32,6 +35,8 @@ _NOT_TAKEN = re.compile(
     r"|extra (?:inputs|fields)|extra_forbidden|(?:doesn|does ?n).{0,3}t support|deprecated",
     re.IGNORECASE,
 )
+_REASONING = re.compile(r"\bthink|\breasoning", re.IGNORECASE)
+_PARAMETERS = re.compile(r"\bparameter", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +71,37 @@ class Refusal:
         )
 
     def not_taken(self, parameters: Collection[str]) -> str | None:
-        """The one of these parameters that the server says it does not take; None if it names none of them."""
-        named = (name for name in parameters if name == self.param or name in self.fields)
-        quoted = (name for name in parameters if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message))
-        found = next(named, None) or next(quoted, None)
-        refused = self.code in _NOT_TAKEN_CODES or _NOT_TAKEN.search(self.message) is not None
-        return found if refused else None
+        """The one of these parameters that the server says it does not take; None if it names none of them.
+
+        Words about thinking or reasoning name the effort: that is what asks for it.
+        """
+        if self.code not in _NOT_TAKEN_CODES and _NOT_TAKEN.search(self.message) is None:
+            return None
+        of_reasoning = (name for name in parameters if name == _EFFORT and self._is_of_reasoning)
+        return next(self._named(parameters), None) or next(of_reasoning, None)
+
+    def suspects(self, parameters: Collection[str]) -> tuple[str, ...]:
+        """Those of these parameters that may be what the server does not take, though it does not say that it is.
+
+        Those that nothing depends on, of an error that names nothing; of an error about a value, only the effort:
+        reasoning modes set one for every model, whereas another value is a person's own to correct.
+        """
+        names_them = self.status_code == 404 and _PARAMETERS.search(self.message) is not None
+        if self.of_the_format or not (self.status_code in _VAGUE or names_them):
+            return ()
+        named = set(self._named(parameters))
+        if self.param or self.fields or named:
+            return (_EFFORT,) if _EFFORT in named else ()
+        return tuple(name for name in _OPTIONAL if name in parameters)
+
+    @property
+    def _is_of_reasoning(self) -> bool:
+        return not self.param and not self.fields and _REASONING.search(self.message) is not None
+
+    def _named(self, parameters: Collection[str]) -> Iterator[str]:
+        """Those of these parameters that the error points at, then those that it quotes."""
+        yield from (name for name in parameters if name == self.param or name in self.fields)
+        yield from (name for name in parameters if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message))
 
 
 def refusal_of(status_code: int, body: Any) -> Refusal:
