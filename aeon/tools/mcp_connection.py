@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from aeon.tools.mcp_processes import end_group, noted_processes
+from aeon.tools.mcp_results import bounded_check
 from aeon.tools.mcp_settings import McpServer
 from aeon.tools.mcp_stderr import LastWords
 from aeon.tools.mcp_transport import MissingVariable, transport
@@ -116,6 +117,8 @@ class Connection:
             async with Client(way, cache=None) as client:
                 self._last_words.close()
                 tools = await list_tools(client)
+                # The SDK's own check of results has no end, and a server writes the schema and the result.
+                client.session.validate_tool_result = bounded_check(tools)  # type: ignore[method-assign]
                 self._scope.deadline = math.inf
                 self._started.set_result(Started(client, tools))
                 await self._end.wait()
