@@ -131,8 +131,10 @@ class Aeon:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know before a run: tools that are missing, what has changed since the run resumed."""
-        return (*self._process.warnings, *lineage.warnings(self._parent, self._process))
+        """What a person should know before a run: tools that are missing, what has changed since the run resumed, what
+        of a cassette's settings is not taken."""
+        held_back = lineage.held_back_warnings(self.settings, self._composition)
+        return (*self._process.warnings, *lineage.warnings(self._parent, self._process), *held_back)
 
     @property
     def workflow(self) -> Workflow | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from aeon import origin as origins
 from aeon.config_compose import is_sweep, single_value
 from aeon.config_literal import quoted
+from aeon.config_recorded import sorted_out
 from aeon.errors import ConfigError, StoreFailed
 from aeon.origin import Composition, Origin
 from aeon.store import cassette
@@ -58,16 +59,39 @@ def _of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
     if not values:
         return None
     origin = origins.parse(values, f"store.path={path}: its origin")
-    folder = str(Path(origin.config_dir).expanduser()) if origin.config_dir else None
-    return origin.model_copy(update={"config_dir": folder})
+    # Whoever made it, no file of this machine is read and no address called because a cassette names it.
+    provider = origin.provider.model_copy(update={"base_url": None})
+    return origin.model_copy(update={"provider": provider, "paths": {}, "files": {}})
 
 
 def _of_replay(today: Composition) -> Composition:
     path = _recording(today.overrides)
     origin = replayed(path) if path is not None else None
-    if origin is None or origin.overrides is None:
+    if path is None or origin is None or origin.overrides is None:
         return today
+    if path.suffix == cassette.SUFFIX:
+        folder = _folder(today)
+        name = origin.config_name if today.config_dir else Composition().config_name
+        taken, _ = sorted_out(origin.overrides, folder)
+        origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
     return recomposed(origin, today, f"store.path={path}")
+
+
+def held_back(recording: Path, composed: Composition | None) -> tuple[str, ...]:
+    """What the head of a cassette names that only the person who replays it may say, and has not said: the keys of
+    overrides, and `--config-dir`. Empty for a recording of another kind. Raises ConfigError."""
+    origin = replayed(recording) if recording.suffix == cassette.SUFFIX else None
+    if origin is None:
+        return ()
+    today = composed or Composition()
+    taken, held = sorted_out(origin.overrides or (), _folder(today))
+    said = [f"{key_of(text)}." for text in today.overrides if text not in taken]
+    folder = ["--config-dir"] if origin.config_dir and today.config_dir is None else []
+    return (*folder, *(key for key in held if not any(f"{key}.".startswith(given) for given in said)))
+
+
+def _folder(today: Composition) -> Path | None:
+    return today.config_dir.expanduser() if today.config_dir else None
 
 
 def _recording(overrides: Sequence[str]) -> Path | None:
@@ -98,6 +122,7 @@ def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
             hint="Put it back, or give one of the same content with --config-dir DIR (in Python config_dir=DIR).",
         )
     recorded = origin.overrides if Path(origin.working_directory) == Path.cwd() else _anchored(origin)
+    recorded = [text for text in recorded if not _is_of_hydra(key_of(text))]
     replaced = {key_of(text) for text in today.overrides if text.startswith(("~", "+")) or "." not in key_of(text)}
     return Composition(
         overrides=(*(text for text in recorded if key_of(text) not in replaced), *today.overrides),
@@ -121,8 +146,11 @@ def key_of(override: str) -> str:
 
 
 def _is_apart(key: str) -> bool:
-    of_hydra = key.startswith(("hydra.", "hydra/")) and key != _SEARCH_PATH
-    return of_hydra or key.partition(".")[0] in _GIVEN_APART
+    return _is_of_hydra(key) or key.partition(".")[0] in _GIVEN_APART
+
+
+def _is_of_hydra(key: str) -> bool:
+    return key == "hydra" or (key.startswith(("hydra.", "hydra/", "hydra@")) and key != _SEARCH_PATH)
 
 
 def _anchored(origin: Origin) -> Sequence[str]:

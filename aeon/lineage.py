@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aeon.config import Settings, configuration_hash, recorded_origin
-from aeon.config_origin import key_of, recordable
+from aeon.config_origin import held_back, key_of, recordable
 from aeon.errors import ConfigError, StoreFailed
 from aeon.llm.interface import Usage
 from aeon.llm.prices import price_book
@@ -99,6 +99,17 @@ def warnings(parent: Parent | None, shared: Process) -> Iterator[str]:
     for name, digest in (("prompts", shared.prompts_digest), ("schemas", shared.schemas_digest)):
         if parent.origin.hashes.get(name, digest) != digest:
             yield f"the {name} have changed since {parent.path}: what they change is asked again"
+
+
+def held_back_warnings(settings: Settings, composition: Composition | None) -> Iterator[str]:
+    """What the cassette that is replayed was recorded with, and is not taken from it."""
+    if settings.store.mode != "replay" or settings.store.path is None:
+        return
+    for key in held_back(settings.store.path, composition):
+        yield (
+            f"the recording was made with {key}, which is not taken from a cassette: "
+            "give it again to use it, if you trust it; without it requests may differ from those recorded"
+        )
 
 
 def origin_of(
