@@ -118,7 +118,7 @@ class Connection:
                 self._last_words.close()
                 tools = await list_tools(client)
                 # The SDK's own check of results has no end, and a server writes the schema and the result.
-                client.session.validate_tool_result = bounded_check(tools)  # type: ignore[method-assign]
+                client.session.validate_tool_result = bounded_check(tools)  # type: ignore[method-assign, assignment]
                 self._scope.deadline = math.inf
                 self._started.set_result(Started(client, tools))
                 await self._end.wait()
