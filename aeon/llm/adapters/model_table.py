@@ -17,6 +17,9 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 _OPENAI = ("openai", "azure")
 _REASONING = "https://platform.openai.com/docs/guides/reasoning"
+_THINKING = "https://docs.ollama.com/capabilities/thinking"
+_GROQ = "https://console.groq.com/docs/reasoning"
+_GEMINI = "https://ai.google.dev/gemini-api/docs/openai"
 _EFFORTS = "https://learn.microsoft.com/javascript/api/@azure/ai-projects/reasoningeffort"
 
 
@@ -45,6 +48,14 @@ MODELS: tuple[Row, ...] = (
     Row(_OPENAI, r"gpt-5\.1(-|$)", _EFFORTS, "without_effort", ("none", "low", "medium", "high")),
     Row(_OPENAI, r"gpt-5\.\d", _EFFORTS, "without_effort", ("none", "low", "medium", "high", "xhigh")),
     Row(_OPENAI, r"(chat)?gpt-(3\.5|4)", _REASONING, "yes", ()),
+    Row(("anthropic",), r".*", "https://docs.anthropic.com/en/api/openai-sdk", "yes", ()),
+    Row(("gemini",), r"gemini-(1|2\.0)|gemma", _GEMINI, "yes", ()),
+    Row(("gemini",), r"gemini-", _GEMINI, "yes", ("none", "minimal", "low", "medium", "high")),
+    Row(("groq",), r"gpt-oss", _GROQ, "yes", ("low", "medium", "high")),
+    Row(("groq",), r".*", _GROQ, "yes", ()),
+    Row(("mistral",), r".*", "https://docs.mistral.ai/inference/conversations/reasoning", "yes", ()),
+    Row(("ollama",), r"gpt-oss", _THINKING, "yes", ("low", "medium", "high")),
+    Row(("ollama",), r"(code)?llama|gemma|ministral|mistral|mixtral|phi|qwen2|tinyllama", _THINKING, "yes", ()),
 )
 
 TOKEN_PARAMETERS: dict[str, tuple[TokenParameter, str]] = {
