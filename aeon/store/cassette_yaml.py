@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -21,7 +21,13 @@ MAX_CHARACTERS = 200_000_000
 """How much a file may hold once its aliases are followed."""
 
 MAX_DEPTH = 200
-"""How deep the values of a file may be nested."""
+"""How deep the YAML of a file may be nested."""
+
+MAX_VALUE_DEPTH = 400
+"""How deep its values may be nested, with aliases and JSON texts followed."""
+
+_LEAST_SIZE = 16
+"""What a value of whatever kind counts at least, in characters: about what it costs to look at it."""
 
 _WIDTH, _LONGEST_KEY, _DEEPEST = 100, 120, 40
 _PLAIN = re.compile(r"[A-Za-z_/][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
@@ -29,6 +35,13 @@ _BLOCK = re.compile("[\t\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BARE = re.compile("[\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _json_text(loader: Any, node: Any) -> Any:
+    try:
+        return json.loads(loader.construct_scalar(node))
+    except ValueError as error:
+        raise yaml.constructor.ConstructorError(None, None, f"!json: {error}", node.start_mark) from error
 
 
 class _Loader(_Base):  # type: ignore[misc]
@@ -46,41 +59,81 @@ class _Loader(_Base):  # type: ignore[misc]
         """A node has ended."""
         self._depth -= 1
 
-
-def _json_text(loader: Any, node: Any) -> Any:
-    try:
-        return json.loads(loader.construct_scalar(node))
-    except ValueError as error:
-        raise yaml.constructor.ConstructorError(None, None, f"!json: {error}", node.start_mark) from error
+    def flatten_mapping(self, node: Any) -> None:
+        """No key merges other mappings into its own, which could multiply without an end."""
 
 
-_Loader.add_constructor("!json", _json_text)
+_Loader.yaml_constructors = {
+    None: _Base.construct_undefined,
+    "!json": _json_text,
+    "tag:yaml.org,2002:null": lambda _loader, _node: None,
+    "tag:yaml.org,2002:bool": lambda loader, node: loader.construct_scalar(node) == "true",
+    "tag:yaml.org,2002:int": lambda loader, node: int(loader.construct_scalar(node)),
+    "tag:yaml.org,2002:float": lambda loader, node: float(
+        loader.construct_scalar(node).replace(".inf", "inf").replace(".nan", "nan")
+    ),
+    "tag:yaml.org,2002:str": lambda loader, node: loader.construct_scalar(node),
+    "tag:yaml.org,2002:seq": _Base.construct_yaml_seq,
+    "tag:yaml.org,2002:map": _Base.construct_yaml_map,
+}
+# Those of JSON: YAML's own know dates, other bases and numbers to the base 60.
+_Loader.yaml_implicit_resolvers = {}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|)\Z"), ["~", "n", ""])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?:true|false)\Z"), ["t", "f"])
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"-?(?:0|[1-9][0-9]*)\Z"), list("-0123456789"))
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.inf)\Z|\.nan\Z"),
+    list("-.0123456789"),
+)
 
 
 def load(text: str) -> Any:
     """The value that a text stands for. Raises StoreFailed for what is no YAML, or is not finite."""
     try:
         value = yaml.load(text, Loader=_Loader)
-        size = _size(value, {}, set())
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        measure = _measured(value, {}, set())
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
         raise StoreFailed(f"this is not YAML: {' '.join(str(error).split())}") from None
-    if size > MAX_CHARACTERS:
+    if measure.size > MAX_CHARACTERS:
         raise StoreFailed(f"it holds more than {MAX_CHARACTERS:,} characters once its aliases are followed")
+    if measure.depth > MAX_VALUE_DEPTH:
+        raise StoreFailed(f"a value in it is nested more than {MAX_VALUE_DEPTH} levels deep")
     return value
 
 
-def _size(value: Any, known: dict[int, int], open_: set[int]) -> int:
-    """The characters of a value with every alias followed, each node looked at once."""
+class _Measure(NamedTuple):
+    """A value with every alias followed: its characters, a number or a collection counted as some; its depth."""
+
+    size: int
+    depth: int
+
+
+_PLAIN_VALUE = _Measure(_LEAST_SIZE, 0)
+
+
+def _measured(value: Any, known: dict[int, _Measure], open_: set[int]) -> _Measure:
+    """The measure of a value, each node looked at once."""
     if not isinstance(value, dict | list):
-        return len(value) if isinstance(value, str) else 1
+        return _Measure(_LEAST_SIZE + len(value), 0) if isinstance(value, str) else _PLAIN_VALUE
     if id(value) in open_:
         raise StoreFailed("a value in it holds itself")
     if id(value) not in known:
         open_.add(id(value))
-        inner = value if isinstance(value, list) else [*value, *value.values()]
-        known[id(value)] = 1 + sum(_size(item, known, open_) for item in inner)
+        inner = value if isinstance(value, list) else list(value.values())
+        measures = [_measured(item, known, open_) for item in inner]
+        size = _LEAST_SIZE + sum(measure.size for measure in measures) + _length_of_keys(value)
+        known[id(value)] = _Measure(size, 1 + max((measure.depth for measure in measures), default=0))
         open_.discard(id(value))
     return known[id(value)]
+
+
+def _length_of_keys(value: dict[Any, Any] | list[Any]) -> int:
+    keys = value if isinstance(value, dict) else ()
+    for key in keys:
+        if not isinstance(key, str):
+            raise StoreFailed(f"a key in it is no text: {key!r}")
+    return sum(map(len, keys))
 
 
 class Writer:

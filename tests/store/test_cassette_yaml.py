@@ -102,6 +102,40 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 
 
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600))
+MERGES = "a: &a {x: 1}\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} {{<<: [{', '.join([f'*{chr(97 + n)}'] * 10)}]}}\n" for n in range(12)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: 2026-11-21", "2026-11-21"),
+        ("a: 1" + ":1" * 400_000, "1" + ":1" * 400_000),
+        ("a: yes", "yes"),
+        ("a: 0x1f", "0x1f"),
+        ("a: 1_000", "1_000"),
+        ("a: 010", "010"),
+        ("a: 1e3", 1000.0),
+        ("a: -12", -12),
+        ("a: true", True),
+        ("a: null", None),
+        ("a:", None),
+        ("a: {<<: {b: 1}}", {"<<": {"b": 1}}),
+    ],
+)
+def test_a_plain_scalar_is_one_of_jsons_or_a_text(text: str, value: object) -> None:
+    read = load(text)["a"]
+    assert (read, type(read)) == (value, type(value))
+
+
+@pytest.mark.timeout(10)
+def test_merge_keys_multiply_nothing() -> None:
+    with pytest.raises(StoreFailed, match="characters once its aliases are followed"):
+        load(MERGES)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -111,8 +145,32 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
         ("a: !!python/object/apply:os.system [ls]", "not YAML"),
         ('a: !json "{"', "not YAML"),
         ("[" * 100_000, "not YAML"),
+        ("a: !!binary aGk=", "not YAML"),
+        ("a: !!timestamp 2026-11-21", "not YAML"),
+        ("a: !!set {x}", "not YAML"),
+        ('a: {!!merge "<<": {b: 1}}', "not YAML"),
+        (f"a: {'1' * 5000}", "not YAML"),
+        ("a: {1: b}", "a key in it is no text"),
+        ("a: {[1]: b}", "not YAML"),
+        (CHAIN, "nested more than 400 levels deep"),
     ],
-    ids=["bomb", "loop", "broken", "object", "json", "deep"],
+    ids=[
+        *(
+            "bomb",
+            "loop",
+            "broken",
+            "object",
+            "json",
+            "deep",
+            "bytes",
+            "date",
+            "set",
+            "merge",
+            "digits",
+            "number as key",
+        ),
+        *("list as key", "chain"),
+    ],
 )
 def test_a_file_that_would_do_harm_is_refused(text: str, why: str) -> None:
     with pytest.raises(StoreFailed, match=why):
