@@ -12,11 +12,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
 from aeon.store.models import Asked, CallPath, Entry
-from aeon.store.sqlite_file import failing, failure, for_reading, for_writing
+from aeon.store.sqlite_file import failing, failure, for_reading, for_writing, place_of
 from aeon.store.texts import condensed, json_text, restored
 
 _BUSY_AGAIN_MILLISECONDS = 250
@@ -46,6 +47,7 @@ class SqliteStore:
         self._waiting: list[_Put] = []
         self._closed = False
         self._writer = None if read_only else for_writing(path)
+        self._place = place_of(path)
         self._reader = for_reading(path) if read_only else None
 
     def get(self, key: str) -> Entry | None:
@@ -102,7 +104,11 @@ class SqliteStore:
         if self._writer is None:
             return sqlite3.OperationalError("it is open for reading")
         try:
+            if place_of(self.path) != self._place:
+                raise FileNotFoundError(ENOENT, "the file was removed or replaced while it was in use")
             _insert(self._writer, puts)
+        except OSError as error:
+            return error
         except (sqlite3.Error, ValueError, TypeError) as error:
             # Whoever comes next must not wait as long again for a file that somebody keeps locked.
             self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_AGAIN_MILLISECONDS}")

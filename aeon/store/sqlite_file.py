@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -56,21 +56,52 @@ def for_writing(path: Path) -> sqlite3.Connection:
 
 
 def for_reading(path: Path) -> sqlite3.Connection:
-    """The file, in which nothing is changed; its folder need not be writable. Raises StoreFailed."""
+    """The file, in which nothing is changed; its folder need not be writable. Raises StoreFailed.
+
+    Files beside it are there afterwards only if they were there before.
+    """
     with failing(path, "opened"):
-        connection = _connect(path, "ro")
-        try:
-            _identity(connection)
-        except sqlite3.OperationalError:
-            connection.close()
-            # In a folder that cannot be written SQLite can read a file that nobody writes, but not share one.
-            journal = path.with_name(f"{path.name}-wal")
-            if journal.exists() and journal.stat().st_size:
-                raise
-            connection = _connect(path, "ro", "&immutable=1")
+        connection = _reading(path)
     with _closed_on_failure(connection), failing(path, "opened"):
         _checked(connection, path, new=False)
     return connection
+
+
+def _reading(path: Path) -> sqlite3.Connection:
+    """A connection that has read.
+
+    One that may only read cannot remove the journal that reading makes; so where there is none, and nobody else has the
+    file open, one is taken that could write and does not.
+    """
+    journal = path.with_name(f"{path.name}-wal")
+    if not journal.exists():
+        with suppress(sqlite3.OperationalError):
+            return _that_reads(path, "rw", "PRAGMA query_only = ON")
+    try:
+        return _that_reads(path, "ro")
+    except sqlite3.OperationalError:
+        # In a folder that cannot be written SQLite can read a file that nobody writes, but not share one.
+        if journal.exists() and journal.stat().st_size:
+            raise
+        return _that_reads(path, "ro&immutable=1")
+
+
+def _that_reads(path: Path, mode: str, *first: str) -> sqlite3.Connection:
+    connection = _connect(path, mode)
+    with _closed_on_failure(connection):
+        for statement in first:
+            connection.execute(statement)
+        _identity(connection)
+    return connection
+
+
+def place_of(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another that takes its name; None when there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 @contextmanager
@@ -78,7 +109,7 @@ def failing(path: Path, done: str) -> Iterator[None]:
     """Whatever goes wrong with the file as a StoreFailed; `done` says what cannot be done: opened, read, written."""
     try:
         yield
-    except (sqlite3.Error, OSError, ValueError, LookupError, TypeError, PydanticError) as error:
+    except (sqlite3.Error, OSError, ValueError, LookupError, TypeError, RecursionError, PydanticError) as error:
         raise failure(path, done, error) from error
 
 
@@ -108,8 +139,8 @@ def _closed_on_failure(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _connect(path: Path, mode: str, more: str = "") -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?mode={mode}{more}"
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
     return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
 
 

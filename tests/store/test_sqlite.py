@@ -369,3 +369,57 @@ def test_any_name_of_a_file_will_do(tmp_path: Path, name: str) -> None:
     assert again.get(asked().key)
     again.close()
     assert name in {file.name for file in tmp_path.iterdir()}
+
+
+def test_reading_leaves_nothing_beside_the_file_and_the_file_as_it_was(path: Path) -> None:
+    store = SqliteStore(path)
+    store.put(entry())
+    store.close()
+    before = path.read_bytes()
+    for _ in range(2):
+        reader = SqliteStore(path, read_only=True)
+        assert reader.get(asked().key) is not None
+        reader.close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes() == before
+
+
+def test_what_somebody_is_writing_is_read_and_left_to_them(path: Path) -> None:
+    writer = SqliteStore(path)
+    reader = SqliteStore(path, read_only=True)
+    writer.put(entry())
+    assert reader.get(asked().key) is not None
+    reader.close()
+    writer.put(entry("another"))
+    assert len(list(writer.entries())) == 2
+    writer.close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_what_a_killed_program_left_is_read_and_stays_as_it_is(path: Path) -> None:
+    script = (
+        "import os, pathlib, sys\n"
+        "from aeon.store.sqlite import SqliteStore\n"
+        "from tests.store.entries import entry\n"
+        "SqliteStore(pathlib.Path(sys.argv[1])).put(entry())\n"
+        "os._exit(0)\n"
+    )
+    run(script, str(path)).communicate(timeout=60)
+    journal = path.with_name("store.sqlite-wal")
+    before = path.read_bytes(), journal.read_bytes()
+    reader = SqliteStore(path, read_only=True)
+    assert reader.get(asked().key) is not None
+    reader.close()
+    assert (path.read_bytes(), journal.read_bytes()) == before
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_removed_while_it_is_written_is_noticed(path: Path, replaced: bool) -> None:
+    store = SqliteStore(path)
+    store.put(entry())
+    path.unlink()
+    if replaced:
+        path.write_bytes(b"")
+    with pytest.raises(StoreFailed, match="cannot be written: the file was removed or replaced"):
+        store.put(entry("another"))
+    store.close()
