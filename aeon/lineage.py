@@ -15,8 +15,8 @@ from aeon.llm.prices import price_book
 from aeon.origin import Composition, FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.plan.models import Plan
 from aeon.result import ParentRun, Saved, versions
-from aeon.store.session import SHARED_STORE, Session
-from aeon.store.source import open_source
+from aeon.store.session import Session
+from aeon.store.source import SHARED_STORE, open_source
 from aeon.wiring import Process
 
 _DECIDE_WHAT_IS_ASKED = ("plan_file", "convergence.criteria_file", "answer.schema", "provider.scenario")

@@ -14,6 +14,7 @@ import pydantic
 from pydantic import Field
 
 from aeon.errors import ConfigError
+from aeon.llm.settings import Address
 from aeon.values import Value
 
 FORMAT: Literal["aeon.run/1"] = "aeon.run/1"
@@ -37,7 +38,7 @@ class ProviderOrigin(Value):
 
     kind: str
     model: str = ""
-    base_url: str | None = None
+    base_url: Address | None = None
 
 
 class ParentOrigin(Value):
@@ -112,7 +113,7 @@ def read(directory: Path, key: str = "resume") -> Origin:
         raise _no_run(directory, named, key) from None
     except OSError as error:
         raise ConfigError(f"{named}: {FILE} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{named}: {FILE} is not JSON: {error}") from None
     return parse(values, f"{named}: {FILE}")
 

@@ -9,12 +9,15 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+from pydantic import ValidationError as PydanticError
+
 from aeon import errors
 from aeon.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
-from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Parameters, Usage
+from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Parameters
 from aeon.store.lookup import Reach
 from aeon.store.models import Asked, CallPath
-from aeon.store.session import Session
+from aeon.store.session import Session, kept_usage
 from aeon.store.settings import StoreSettings
 
 STOP_POLL_SECONDS = 0.05
@@ -23,6 +26,7 @@ _ERRORS: dict[str, type[LLMError]] = {
 }
 _SHAPING = ("seed", "extra_body", "repo_id", "filename", "revision", "schema_in_prompt")
 _RESPONSE = frozenset(f.name for f in fields(LLMResponse))
+_ANSWER = TypeAdapter(LLMResponse)
 
 
 class Stored:
@@ -148,7 +152,7 @@ def reach(answer: dict[str, Any]) -> Reach:
     An answer that is none, to its own run; that nobody answered, to a replay.
     """
     if "error" in answer:
-        return "here" if issubclass(_ERRORS.get(answer["error"], LLMError), AnswerError) else "replay"
+        return "here" if issubclass(_ERRORS.get(str(answer["error"]), LLMError), AnswerError) else "replay"
     whole = answer.get("finish_reason", "stop") not in ("length", "content_filter")
     return "anywhere" if whole and str(answer.get("text", "")).strip() else "here"
 
@@ -159,8 +163,8 @@ def response(answer: dict[str, Any]) -> LLMResponse:
         if "error" in answer:
             raise _error(answer)
         known = {name: value for name, value in answer.items() if name in _RESPONSE}
-        return LLMResponse(**{**known, "usage": Usage(**known.get("usage", {}))})
-    except (TypeError, KeyError) as error:
+        return _ANSWER.validate_python({**known, "usage": kept_usage(answer)})
+    except (TypeError, KeyError, PydanticError) as error:
         raise StoreFailed(f"an answer in the store cannot be read: {error}") from error
 
 
@@ -178,9 +182,9 @@ def _of_error(error: LLMError) -> dict[str, Any]:
 
 
 def _error(answer: dict[str, Any]) -> LLMError:
-    made = _ERRORS[answer["error"]]
+    made = _ERRORS[str(answer["error"])]
     more = {name: answer[name] for name in ("status", "retry_after", "model", "usage_reported") if name in answer}
-    error = made(answer["message"], hint=answer["hint"], usage=Usage(**answer["usage"]), **more)
+    error = made(answer["message"], hint=answer["hint"], usage=kept_usage(answer), **more)
     if endpoint := answer.get("endpoint"):
         error.endpoint = endpoint
     return error

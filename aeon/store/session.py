@@ -16,10 +16,13 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pydantic import StrictInt, TypeAdapter
+from pydantic import ValidationError as PydanticError
 
 from aeon.errors import StoreFailed
 from aeon.llm.interface import Usage
@@ -29,14 +32,11 @@ from aeon.store.lookup import ByKey, InOrder, Judge, Lookup, Shared
 from aeon.store.miss import miss
 from aeon.store.models import Asked, Entry
 from aeon.store.settings import StoreSettings
-from aeon.store.source import STORE_NAME, open_source, store_path
+from aeon.store.source import SHARED_STORE, STORE_NAME, open_source, store_path
 from aeon.store.sqlite import SqliteStore
 
-SHARED_STORE = Path(".aeon") / STORE_NAME
-"""The store of `store.mode=cache` when no `store.path` is given, in the working directory."""
-
 Answer = dict[str, Any]
-_USAGE = frozenset(f.name for f in fields(Usage))
+_COUNTS = TypeAdapter(dict[str, StrictInt])
 _log = logging.getLogger("aeon")
 
 
@@ -55,15 +55,26 @@ class Saved:
         return self.model_calls + self.tool_calls + self.person_answers
 
     def with_answer(self, kind: str, answer: Answer) -> Saved:
-        """With one more."""
+        """With one more. Raises StoreFailed for usage that is none."""
         if kind == "tool":
             return replace(self, tool_calls=self.tool_calls + 1)
         if kind == "person":
             return replace(self, person_answers=self.person_answers + 1)
-        model, counts = str(answer.get("model") or ""), dict(answer.get("usage") or {})
-        paid = Usage(**{name: counts[name] for name in _USAGE & counts.keys()})
+        model, paid = str(answer.get("model") or ""), kept_usage(answer)
         usage = {**self.usage, model: self.usage.get(model, Usage()) + paid}
         return replace(self, model_calls=self.model_calls + 1, usage=usage)
+
+
+def kept_usage(answer: Answer) -> Usage:
+    """What a kept answer cost, as far as it says. Raises StoreFailed for counts that are none."""
+    try:
+        return Usage(**_COUNTS.validate_python(answer.get("usage") or {}))
+    except TypeError as error:
+        raise StoreFailed(f"an answer in the store cannot be read: usage: {error}") from None
+    except PydanticError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(["usage", *map(str, first["loc"])])
+        raise StoreFailed(f"an answer in the store cannot be read: {place}: {first['msg']}") from None
 
 
 class _Found(NamedTuple):

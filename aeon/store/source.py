@@ -10,6 +10,10 @@ from aeon.store.settings import StoreSettings
 from aeon.store.sqlite import SqliteStore
 
 STORE_NAME = "store.sqlite"
+SHARED_STORE = Path(".aeon") / STORE_NAME
+"""The store of `store.mode=cache` when no `store.path` is given, in the working directory."""
+ORIGIN_NAME = "run.json"
+"""The file that makes a directory a run's (`aeon.origin`)."""
 CASSETTE_SUFFIX = ".aeon"
 
 
@@ -44,7 +48,7 @@ def store_path(path: Path) -> Path:
 
 
 def check_store(settings: StoreSettings) -> None:
-    """ConfigError for what cannot be replayed, and for a shared store that is there and cannot be read."""
+    """ConfigError for what cannot be replayed, and for a shared store that cannot be used; it is made if need be."""
     if settings.mode == "replay" and settings.path is None:
         raise ConfigError(
             "store.mode=replay: store.path does not say what is to be replayed",
@@ -53,7 +57,17 @@ def check_store(settings: StoreSettings) -> None:
     try:
         if settings.mode == "replay" and settings.path is not None:
             open_source(settings.path).close()
-        if settings.mode == "cache" and settings.path is not None and store_path(settings.path).exists():
-            SqliteStore(store_path(settings.path), read_only=True).close()
+        if settings.mode == "cache":
+            shared = store_path(settings.path or SHARED_STORE)
+            _refuse_recorded_run(shared)
+            SqliteStore(shared).close()
     except StoreFailed as error:
         raise ConfigError(f"store.path: {error.message}", hint=error.hint) from error
+
+
+def _refuse_recorded_run(shared: Path) -> None:
+    if shared.name == STORE_NAME and (shared.parent / ORIGIN_NAME).is_file():
+        raise ConfigError(
+            f"store.path: {shared.parent} is a recorded run, into which store.mode=cache would mix answers of others",
+            hint=f"Go on with it (resume={shared.parent}), replay it (store=replay), or share a copy of its store.",
+        )

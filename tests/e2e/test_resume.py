@@ -415,6 +415,8 @@ def bad(root: Path, what: str) -> str:
         (directory / "run.json").write_text('{"format": "aeon.run/9", "versions": {"aeon-engine": "9.0"}}')
     elif what == "no json":
         (directory / "run.json").write_text("{")
+    elif what == "deep":
+        (directory / "run.json").write_text("[" * 200_000)
     elif what == "parent":
         return str(directory.parent)
     elif what == "file":
@@ -437,6 +439,7 @@ def bad(root: Path, what: str) -> str:
         ("run.json", ["has no run.json"]),
         ("began", ["ended before it had begun", "start it again"]),
         ("no json", ["run.json is not JSON"]),
+        ("deep", ["run.json is not JSON"]),
         ("format", ["'aeon.run/9'", "aeon-engine 9.0"]),
         ("store", ["store.sqlite", "start the run again"]),
         ("no database", ["store.sqlite", "start the run again"]),

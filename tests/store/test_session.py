@@ -1,3 +1,4 @@
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -264,11 +265,59 @@ def test_a_shared_store_that_is_none_is_refused_before_anything_is_made(tmp_path
     (tmp_path / name).write_text("no database at all, but a text of some length\n" * 30)
     with pytest.raises(ConfigError, match="not a database"):
         check_store(StoreSettings(mode="cache", path=tmp_path / name))
-    check_store(StoreSettings(mode="cache", path=tmp_path / "not there yet.sqlite"))
     assert [file.name for file in tmp_path.iterdir()] == [name]
 
 
-def test_the_directory_of_a_run_can_be_a_shared_store_too(tmp_path: Path, opened: Opened) -> None:
+def test_the_shared_store_of_no_path_is_checked_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    check_store(StoreSettings(mode="cache"))
+    Path(".aeon/store.sqlite").write_text("no database at all, but a text of some length\n" * 30)
+    with pytest.raises(ConfigError, match="not a database"):
+        check_store(StoreSettings(mode="cache"))
+
+
+def test_a_shared_store_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match="cannot be opened") as raised:
+        check_store(StoreSettings(mode="cache", path=tmp_path / "file" / "store.sqlite"))
+    assert "writable" in raised.value.hint
+
+
+def test_a_shared_store_that_somebody_keeps_locked_is_waited_for_and_then_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aeon.store.sqlite_file.BUSY_SECONDS", 0.2)
+    settings = StoreSettings(mode="cache", path=tmp_path / "shared.sqlite")
+    check_store(settings)
+    other = sqlite3.connect(tmp_path / "shared.sqlite", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(ConfigError, match="locked") as raised:
+        check_store(settings)
+    assert "Another program" in raised.value.hint
+    other.close()
+
+
+@pytest.mark.parametrize("path", ["a", "a/store.sqlite"])
+def test_a_recorded_run_is_no_shared_store(tmp_path: Path, opened: Opened, path: str) -> None:
+    opened("record", tmp_path / "a").answer(asked(), Model())
+    (tmp_path / "a" / "run.json").write_text("{}")
+    with pytest.raises(ConfigError, match="is a recorded run") as raised:
+        check_store(StoreSettings(mode="cache", path=tmp_path / path))
+    assert "resume=" in raised.value.hint
+
+
+@pytest.mark.parametrize("usage", [{"input_tokens": "x"}, True, [1], {"requests": None}, {"output_tokens": 1.5}])
+def test_usage_that_is_none_is_told_as_a_store_that_cannot_be_read(
+    tmp_path: Path, opened: Opened, usage: object
+) -> None:
+    store = SqliteStore(tmp_path / "store.sqlite")
+    store.put(entry().model_copy(update={"answer": {"text": "an answer", "usage": usage}}))
+    store.close()
+    with pytest.raises(StoreFailed, match="cannot be read: usage"):
+        opened("replay", path=tmp_path).answer(asked(), never)
+
+
+def test_a_store_without_a_run_can_be_a_shared_one_by_its_directory(tmp_path: Path, opened: Opened) -> None:
     opened("record", tmp_path / "a").answer(asked(), Model())
     assert opened("cache", path=tmp_path / "a").answer(asked(pass_number=7), never)["text"] == "an answer"
 
