@@ -17,6 +17,7 @@ from aeon.kernel.state import (
     TerminationReason,
     TTLExpirationResponse,
 )
+from aeon.llm.settings import Address
 from aeon.plan.models import FollowUpQuestion, RefusedAction
 from aeon.supervisor.models import RepairRecord
 from aeon.values import Value
@@ -79,7 +80,7 @@ class ProviderReport(Value):
     """
 
     kind: str
-    base_url: str | None = None
+    base_url: Address | None = None
     models: dict[str, list[str]] = Field(default_factory=dict)
     endpoints: dict[str, int] = Field(default_factory=dict)
     findings: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from aeon.config import Settings, environment, settings_from
 from aeon.doctor import RoleCheck
 from aeon.errors import ConfigError
 from aeon.llm import findings
-from aeon.llm.settings import EndpointSettings, SimulatedProvider
+from aeon.llm.settings import EndpointSettings, SimulatedProvider, shown_address
 
 _HELP = """\
 usage: aeon doctor [key=value ...] [group=option ...]
@@ -83,7 +83,7 @@ def _provider(settings: Settings) -> Iterator[str]:
         yield "Provider: simulated. No model is called, whatever stands below: this checks the program itself."
         return
     address = getattr(provider, "base_url", None)
-    yield f"Provider: {getattr(provider, 'name', provider.kind)}" + (f" at {address}" if address else "")
+    yield f"Provider: {getattr(provider, 'name', provider.kind)}" + (f" at {shown_address(address)}" if address else "")
     if isinstance(provider, EndpointSettings):
         key = f"in {provider.api_key_env}" if provider.require_key else "none needed"
         yield f"Key: {key}"

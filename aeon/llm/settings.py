@@ -5,14 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainSerializer, model_validator
 
 from aeon.llm.interface import Parameters, ReasoningMode, Role
 from aeon.values import Value
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
+
+
+def shown_address(address: str) -> str:
+    """An address as it may be shown and written down: without a user, and without its query, where some servers take a
+    key. What is no address is cut off where one would begin."""
+    try:
+        url = urlsplit(address)
+        return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    except ValueError:
+        return address.partition("?")[0].rpartition("@")[2]
+
+
+Address = Annotated[str, PlainSerializer(shown_address, when_used="json")]
+"""An address; what is written of it as JSON is what may be shown."""
 
 
 class GenerationSettings(Value):
@@ -165,7 +180,7 @@ class EndpointSettings(Value):
 
     name: str = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
     model: str = "gpt-5-mini"
-    base_url: str | None = None
+    base_url: Address | None = None
     base_url_env: str | None = "OPENAI_BASE_URL"
     structured_output: StructuredOutput = "auto"
     api_key_env: str = "OPENAI_API_KEY"

@@ -107,3 +107,15 @@ def test_a_fallback_that_cannot_be_used_is_named(doctor, start_server):
     ended = doctor(start_server(answers()), f"provider.fallbacks=[{fallback}]")
     assert ended.status == 1
     assert "fallback spare cannot be used." in ended.out
+
+
+def test_a_key_in_the_query_of_the_address_is_shown_nowhere(aeon: RunAeon, start_server, monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{start_server(answers()).url}?key=hidden-1234#hidden-1234")
+    examined = aeon("doctor", "provider=openai")
+    ran = aeon("task=do it", "provider=openai")
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {"run.json", "result.json"} <= {path.name for path in files}
+    written = "".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
+    assert "/v1" in examined.out
+    assert "hidden-1234" not in examined.out + examined.err + ran.out + ran.err + written

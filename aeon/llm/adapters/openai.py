@@ -26,8 +26,9 @@ from aeon.llm.adapters.negotiation import Agreed, Outcome, negotiate
 from aeon.llm.adapters.openai_answer import holds, read_answer
 from aeon.llm.adapters.openai_errors import Endpoint, refused_by, translate
 from aeon.llm.adapters.refusal import error_in
+from aeon.llm.attempts import may_go_out
 from aeon.llm.interface import LLMRequest, LLMResponse
-from aeon.llm.settings import OpenAIProvider
+from aeon.llm.settings import OpenAIProvider, shown_address
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -36,6 +37,7 @@ DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CLOSING_SECONDS = 5.0
 NO_KEY = "none"
 SHORTEST_SECRET = 8
+_BETWEEN = re.compile(r"[?&=#]")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -83,7 +85,7 @@ class OpenAIAdapter:
             settings.base_url or DEFAULT_BASE_URL,
             settings.api_key_env,
             settings.timeout_seconds,
-            _secrets(self._api_key, self._headers),
+            _secrets(self._api_key, self._headers, settings.base_url or ""),
         )
         self._connection: _Connection | None = None
 
@@ -173,6 +175,7 @@ class OpenAIAdapter:
     async def _send(self, body: dict[str, Any]) -> bytes:
         """One attempt."""
         connection = self._connect()
+        await may_go_out()
         async with connection.slots, asyncio.timeout(self._settings.timeout_seconds):
             completions = connection.client.chat.completions.with_raw_response
             response = await completions.create(**body, extra_headers=self._authorization())
@@ -216,9 +219,12 @@ class OpenAIAdapter:
             await connection.close()
 
 
-def _secrets(key: str | None, headers: Mapping[str, str]) -> tuple[str, ...]:
-    """What is never shown, longest first: the key, the headers' values, and a token that follows a scheme in one."""
-    tokens = [word for value in headers.values() for word in value.split() if len(word) >= SHORTEST_SECRET]
+def _secrets(key: str | None, headers: Mapping[str, str], address: str = "") -> tuple[str, ...]:
+    """What is never shown, longest first: the key, the headers' values, a token that follows a scheme in one, and what
+    stands behind an address."""
+    query = address.removeprefix(shown_address(address))
+    words = [word for value in (*headers.values(), _BETWEEN.sub(" ", query)) for word in value.split()]
+    tokens = [word for word in words if len(word) >= SHORTEST_SECRET]
     return tuple(sorted({*filter(None, [key]), *filter(None, headers.values()), *tokens}, key=len, reverse=True))
 
 
@@ -232,7 +238,7 @@ def _check_sendable(settings: OpenAIProvider, key: str | None, headers: Mapping[
         )
     if not _is_address(address):
         raise ConfigError(
-            f"provider.base_url is no http address: {address}",
+            f"provider.base_url is no http address: {shown_address(address)}",
             hint="Write it whole, for example http://localhost:8000/v1.",
         )
     if key is not None and not _sendable(key):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from aeon.errors import (
     AuthenticationFailed,
@@ -27,6 +26,7 @@ from aeon.errors import (
 )
 from aeon.llm.adapters.refusal import Refusal, refusal_of
 from aeon.llm.adapters.waiting import retry_after
+from aeon.llm.settings import shown_address
 
 STATUS_ERRORS: Mapping[str, type[ProviderError]] = {
     "APIStatusError": RequestRefused,
@@ -104,7 +104,7 @@ class Endpoint:
     @property
     def address(self) -> str:
         """The base URL without its query, where some servers take a key."""
-        return urlsplit(self.base_url)._replace(query="", fragment="").geturl()
+        return shown_address(self.base_url)
 
     def clean(self, text: str) -> str:
         """The text on one line, without secrets, at most 300 characters."""
