@@ -12,12 +12,20 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from aeon.errors import AeonError, RateLimited, StopRequested
+from aeon.llm.attempts import counted_by
 from aeon.llm.concurrency import Window
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
 
+if TYPE_CHECKING:
+    from pyrate_limiter import RateItem
+
 MINUTE_SECONDS = 60.0
+MARGIN_SECONDS = 1.0
+"""What a minute is longer here: requests that were sent on time may arrive late, and nearer to those that follow."""
+FRESH_SECONDS = 0.1
 POLL_SECONDS = 0.1
 BYTES_PER_TOKEN = 4
 EXPECTED_OUTPUT = 500
@@ -25,12 +33,21 @@ GRAINS = 1000
 """A minute's tokens are counted in so many grains: the library keeps an entry for each."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Taken:
+    """Units that were counted at `at`; `item` is their entry in the library's log."""
+
+    units: int
+    at: float
+    item: RateItem
+
+
 class PerMinute:
     """At most `limit` units in any minute. Not thread-safe: the limiter's lock is held.
 
-    `take` counts what a request is expected to use, `settle` what it used in truth: too much is paid by the requests
-    that follow, too little is theirs until the minute of the request is over. More than the limit counts as the limit,
-    and the rest is owed. `clock` gives seconds.
+    `take` counts what a request is expected to use, `settle` what it used in truth: what it did not use is taken out of
+    its own minute, and what it used beyond is counted with the requests that follow. More than the limit counts as the
+    limit, and the rest is owed. `clock` gives seconds.
     """
 
     def __init__(self, limit: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -38,46 +55,52 @@ class PerMinute:
 
         self._grain = max(1, limit // GRAINS)
         self._most = limit // self._grain
-        self._bucket = InMemoryBucket([Rate(self._most, int(MINUTE_SECONDS * 1000))])
+        self._seconds = MINUTE_SECONDS + MARGIN_SECONDS
+        self._bucket = InMemoryBucket([Rate(self._most, int(self._seconds * 1000))])
         self._item = RateItem
         self._clock = clock
-        self._owed = 0
-        self._spare: deque[tuple[float, int]] = deque()
+        self._owed = 0  # below 0, and above -grain: the rest of a grain that is counted and not used
 
     def wait(self, units: int) -> float:
         """The seconds until so many units may be possible, 0.0 for now; nothing is counted."""
-        now = self._clock()
-        grains = self._grains(self._wanted(units, now))
-        self._bucket.leak(int(now * 1000))
+        now = int(self._clock() * 1000)
+        grains = self._grains(units + self._owed)
+        self._bucket.leak(now)
         if self._bucket.count() + grains <= self._most:
             return 0.0
-        item = self._item("", int(now * 1000), grains)
+        item = self._item("", now, grains)
         self._bucket.put(item)  # refused, and so the bucket knows what it lacks
         return max(0.001, float(self._bucket.waiting(item)) / 1000)  # type: ignore[arg-type]
 
-    def take(self, units: int) -> None:
+    def take(self, units: int) -> Taken:
         """Count so many units now, after a `wait` of 0.0."""
         now = self._clock()
-        wanted = self._wanted(units, now)
+        wanted = units + self._owed
         grains = self._grains(wanted)
+        item = self._item("", int(now * 1000), grains)
         if grains:
-            self._bucket.put(self._item("", int(now * 1000), grains))
-        self._owed = 0
-        self._spare.clear()
-        self.settle(now, grains * self._grain, wanted)
+            self._bucket.put(item)
+        self._owed = wanted - grains * self._grain
+        return Taken(units, now, item)
 
-    def settle(self, taken_at: float, expected: int, used: int) -> None:
-        """What was counted as `expected` at `taken_at` has used so much."""
-        if used > expected:
-            self._owed += used - expected
-        elif used < expected:
-            self._spare.append((taken_at + MINUTE_SECONDS, expected - used))
+    def settle(self, taken: Taken, used: int) -> None:
+        """What was taken has used so much."""
+        if used >= taken.units:
+            self._owed += used - taken.units
+        elif self._clock() - taken.at < self._seconds:
+            unused, rest = divmod(taken.units - used, self._grain)
+            self._owed -= rest
+            if self._owed <= -self._grain:
+                unused, self._owed = unused + 1, self._owed + self._grain
+            self._take_out(taken.item, unused)
 
-    def _wanted(self, units: int, now: float) -> int:
-        """With what is owed, without what was counted in the last minute and not used."""
-        while self._spare and self._spare[0][0] <= now:
-            self._spare.popleft()
-        return units + self._owed - sum(spare for _, spare in self._spare)
+    def _take_out(self, item: RateItem, grains: int) -> None:
+        """So many of an item's entries, or all that there are."""
+        if not grains:
+            return
+        own = [index for index, entry in enumerate(self._bucket.items) if entry is item]
+        for index in reversed(own[-grains:]):
+            del self._bucket.items[index]
 
     def _grains(self, units: int) -> int:
         return min(self._most, max(0, -(-units // self._grain)))
@@ -85,12 +108,15 @@ class PerMinute:
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """A request's place: its number, when it was sent, and the tokens it was counted as."""
+    """A request's place: its number, when it was counted, what as, and whether that has gone out."""
 
     tokens: int
     changed: threading.Event
     number: int = 0
-    sent_at: float = 0.0
+    counted_at: float = 0.0
+    requests_taken: Taken | None = None
+    tokens_taken: Taken | None = None
+    gone_out: bool = False
 
 
 class RateLimiter:
@@ -147,14 +173,42 @@ class RateLimiter:
         """A request has ended, having used so many tokens, `output` of them in its answer."""
         with self._lock:
             self._under_way -= 1
-            if self._tokens:
-                self._tokens.settle(turn.sent_at, turn.tokens, used)
+            if self._tokens and turn.tokens_taken:
+                self._tokens.settle(turn.tokens_taken, used)
             if isinstance(error, RateLimited):
                 self._throttled(turn, error.retry_after)
             elif error is None:
                 self._window = self._window.answered()
                 self._output += (output - self._output) // 8 if output else 0
             self._call_next()
+
+    def go_out(self, turn: Turn) -> float:
+        """Count the request as one that goes out now: 0.0, or the seconds after which to ask again.
+
+        The first time, that moves what was counted when its turn came. Every other time, it is one more request in the
+        same turn: what was sent before it is counted by the usage of the last.
+        """
+        with self._lock:
+            now = self._clock()
+            if turn.counted_at and not turn.gone_out and now - turn.counted_at < FRESH_SECONDS:
+                turn.gone_out = True
+                return 0.0
+            self._uncount(turn)
+            wait = self._resume_at - now
+            if wait <= 0:
+                wait = self._take(turn)
+            if wait <= 0:
+                turn.gone_out = True
+            return max(0.0, wait)
+
+    def _uncount(self, turn: Turn) -> None:
+        """Give back the tokens, and the request too, if it has not gone out."""
+        if self._requests and turn.requests_taken and not turn.gone_out:
+            self._requests.settle(turn.requests_taken, 0)
+        if self._tokens and turn.tokens_taken:
+            self._tokens.settle(turn.tokens_taken, 0)
+        turn.requests_taken = turn.tokens_taken = None
+        turn.counted_at, turn.gone_out = 0.0, False
 
     def _missing(self, turn: Turn) -> float:
         """0.0 when the turn has come, which takes what it needs; else the seconds after which to look again."""
@@ -169,7 +223,7 @@ class RateLimiter:
             self._waiting.popleft()
             self._sent += 1
             self._under_way += 1
-            turn.number, turn.sent_at = self._sent, self._clock()
+            turn.number = self._sent
             self._call_next()
             return 0.0
 
@@ -178,9 +232,9 @@ class RateLimiter:
         counted = [(self._requests, 1), (self._tokens, turn.tokens)]
         wait = max((counter.wait(units) for counter, units in counted if counter), default=0.0)
         if not wait:
-            for counter, units in counted:
-                if counter:
-                    counter.take(units)
+            turn.requests_taken = self._requests.take(1) if self._requests else None
+            turn.tokens_taken = self._tokens.take(turn.tokens) if self._tokens else None
+            turn.counted_at = self._clock()
         return wait
 
     def _throttled(self, turn: Turn, retry_after: float | None) -> None:
@@ -202,7 +256,8 @@ class RateLimit:
     """Sends requests when an endpoint's limiter allows it; holds no slot while no request is under way.
 
     `stop` is asked while a request waits: a yes raises `StopRequested`. `check` is asked too, and when the turn has
-    come; it raises what keeps the request from being sent (an open circuit).
+    come; it raises what keeps the request from being sent (an open circuit). An adapter that sends several requests for
+    one, or sends it later, has each of them counted as it goes out (`aeon.llm.attempts`).
     """
 
     def __init__(
@@ -222,14 +277,19 @@ class RateLimit:
         """Answer one request."""
 
         def stopped() -> None:
-            if self._stop():
-                raise StopRequested(f"stopped before a {request.call} call was sent: it waited for its turn")
+            self._leave_if_stopped(request)
             self._check()
+
+        def go_out() -> float:
+            if wait := self._limiter.go_out(turn):
+                self._leave_if_stopped(request)
+            return wait
 
         turn = self._limiter.enter(request, stopped)
         try:
             self._check()
-            response = self._inner.complete(request)
+            with counted_by(go_out):
+                response = self._inner.complete(request)
         except AeonError as error:
             told = getattr(error, "usage_reported", True)
             self._limiter.leave(turn, error.usage.total_tokens if told else turn.tokens, error)
@@ -240,3 +300,7 @@ class RateLimit:
         used = response.usage.total_tokens if response.usage_reported else turn.tokens
         self._limiter.leave(turn, used, None, response.usage.output_tokens)
         return response
+
+    def _leave_if_stopped(self, request: LLMRequest) -> None:
+        if self._stop():
+            raise StopRequested(f"stopped before a {request.call} call was sent: it waited for its turn")

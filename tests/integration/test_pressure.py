@@ -19,6 +19,7 @@ from aeon.llm.interface import LLMResponse
 from aeon.llm.limits import RunLimits
 from aeon.llm.settings import OpenAIFallback, OpenAIProvider
 from tests.llm.scripted import Heard
+from tests.support.able_server import AbleServer
 from tests.support.fixtures import StartServer
 from tests.support.openai_server import Answer, Completion, Failure, OpenAIServer, Received, error
 from tests.support.requests import request
@@ -212,6 +213,28 @@ def test_requests_keep_to_the_rate_and_waiting_ends_with_the_run(openai_server: 
         outcomes = [type(future.exception(2)) for future in asked]
     assert outcomes.count(StopRequested) == 3
     assert len(openai_server.requests) == 5
+
+
+class LateRefusals(AbleServer):
+    """Takes its time before it refuses."""
+
+    def answer(self, body: Any, headers: Any) -> Answer:
+        time.sleep(0.2)
+        return super().answer(body, headers)
+
+
+def test_finding_out_what_a_server_can_do_keeps_to_the_rate() -> None:
+    stopped = threading.Event()
+    with LateRefusals({"plan": ANSWER}, forms=["text"]) as server:
+        provider = OpenAIProvider.model_validate(endpoint(server, requests_per_minute=4, retry={"attempts": 1}))
+        with stacked(provider, stop=stopped.is_set) as (_, run), ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(run.complete, request()) for _ in range(4)]
+            time.sleep(2.0)
+            stopped.set()
+            outcomes = {type(future.exception(2)) for future in asked}
+        assert StopRequested in outcomes
+        assert outcomes <= {StopRequested, type(None)}
+        assert len(server.bodies) == 4
 
 
 def test_runs_of_one_process_share_what_is_known_of_a_server(start_server: StartServer) -> None:

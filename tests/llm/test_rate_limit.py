@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.errors import CircuitOpen, RateLimited, ServerFailed, StopRequested
+from aeon.llm import event_loop
+from aeon.llm.attempts import may_go_out
 from aeon.llm.interface import LLMRequest, LLMResponse, Message, Usage
-from aeon.llm.rate_limit import EXPECTED_OUTPUT, PerMinute, RateLimit, RateLimiter
+from aeon.llm.rate_limit import EXPECTED_OUTPUT, MARGIN_SECONDS, MINUTE_SECONDS, PerMinute, RateLimit, RateLimiter
 from tests.support.requests import request
 
 
@@ -62,51 +64,76 @@ def test_no_more_than_the_limit_fits_into_any_minute() -> None:
         assert minute.wait(1) == 0.0
         minute.take(1)
         clock.now += 10
-    assert minute.wait(1) == pytest.approx(30.0, abs=0.01)
-    clock.now += 30.01
+    assert minute.wait(1) == pytest.approx(30.0 + MARGIN_SECONDS, abs=0.01)
+    clock.now += 30.01 + MARGIN_SECONDS
     assert minute.wait(1) == 0.0
     minute.take(1)
     assert minute.wait(1) == pytest.approx(10.0, abs=0.02)
 
 
-@given(st.lists(st.tuples(st.integers(1, 400), st.floats(0.01, 40)), min_size=1, max_size=40), st.integers(400, 5000))
+@given(
+    st.lists(st.tuples(st.integers(1, 400), st.integers(0, 400), st.floats(0.01, 40)), min_size=1, max_size=40),
+    st.integers(400, 5000),
+)
 def test_whatever_comes_the_tokens_of_a_minute_stay_within_the_limit(
-    asked: list[tuple[int, float]], limit: int
+    asked: list[tuple[int, int, float]], limit: int
 ) -> None:
     clock = Clock()
     minute = PerMinute(limit, clock)
-    taken: list[tuple[float, int]] = []
-    for units, later in asked:
+    used_at: list[tuple[float, int]] = []
+    for units, unused, later in asked:
         clock.now += later
         while (wait := minute.wait(units)) > 0:
             clock.now += wait
-        minute.take(units)
-        taken.append((clock.now, units))
+        taken = minute.take(units)
+        used_at.append((clock.now, max(0, units - unused)))
+        minute.settle(taken, max(0, units - unused))
     grain = max(1, limit // 1000)
-    for start, _ in taken:
-        assert sum(units for at, units in taken if start <= at < start + 59.99) <= limit + grain
+    for start, _ in used_at:
+        assert sum(units for at, units in used_at if start <= at < start + 59.99) <= limit + grain
 
 
 def test_tokens_that_were_not_used_are_given_back_within_their_minute_only() -> None:
     clock = Clock()
     minute = PerMinute(1000, clock)
-    minute.take(1000)
+    taken = minute.take(1000)
     assert minute.wait(400) > 0
-    minute.settle(clock.now, 1000, 100)
+    minute.settle(taken, 100)
     assert minute.wait(400) == 0.0
     minute.take(400)
     assert minute.wait(600) > 0
-    clock.now += 61
+    clock.now += 62
     assert minute.wait(1000) == 0.0
     minute.take(1000)
     assert minute.wait(1) > 0
+    minute.settle(taken, 0)
+    assert minute.wait(1) > 0
+
+
+def test_what_is_given_back_makes_no_room_in_the_next_minute() -> None:
+    clock = Clock()
+    minute = PerMinute(10_000, clock)
+    minute.settle(minute.take(9_500), 100)
+    clock.now += 57
+    minute.take(600)
+    clock.now += 5
+    assert minute.wait(9_500) > 0
+    assert minute.wait(9_400) == 0.0
+
+
+def test_many_small_requests_fill_a_minute_though_its_grain_is_larger_than_they_are() -> None:
+    minute = PerMinute(1_000_000, Clock())
+    sent = 0
+    while minute.wait(600) == 0.0:
+        minute.settle(minute.take(600), 500)
+        sent += 1
+    assert 1_990 <= sent <= 2_000
 
 
 def test_tokens_that_were_used_beyond_the_estimate_are_paid_by_those_that_follow() -> None:
     clock = Clock()
     minute = PerMinute(1000, clock)
-    minute.take(100)
-    minute.settle(clock.now, 100, 900)
+    minute.settle(minute.take(100), 900)
     assert minute.wait(300) > 0
     assert minute.wait(100) == 0.0
 
@@ -116,10 +143,10 @@ def test_more_than_a_minute_allows_waits_for_an_empty_minute_and_is_owed_after()
     minute = PerMinute(1000, clock)
     minute.take(1)
     assert minute.wait(2500) > 0
-    clock.now += 61
+    clock.now += 62
     assert minute.wait(2500) == 0.0
     minute.take(2500)
-    clock.now += 61
+    clock.now += 62
     assert minute.wait(1) == 0.0
     minute.take(1)
     assert minute.wait(1) > 0
@@ -247,3 +274,61 @@ def test_tokens_are_counted_by_estimate_then_by_what_was_used() -> None:
             dear.complete(asked)
             answered += 1
     assert answered == 1
+
+
+class Negotiating:
+    """Sends so many requests for one, each after some seconds, and keeps when they went out."""
+
+    def __init__(self, clock: Clock, tries: int, seconds: float = 0.0) -> None:
+        self.clock, self.tries, self.seconds = clock, tries, seconds
+        self.sent: list[float] = []
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        async def send() -> None:
+            for _ in range(self.tries):
+                self.clock.now += self.seconds
+                await may_go_out()
+                self.sent.append(self.clock.now)
+
+        event_loop.run(send())
+        return LLMResponse("{}", Usage(10, 10, requests=self.tries))
+
+
+def test_every_request_that_goes_out_is_counted_not_every_call() -> None:
+    clock = Clock()
+    limiter = RateLimiter(8, requests_per_minute=5, clock=clock)
+    server = Negotiating(clock, tries=3)
+    through = RateLimit(server, limiter, stop=lambda: True)
+    through.complete(request())
+    with pytest.raises(StopRequested):
+        through.complete(request())
+    assert len(server.sent) == 5
+    clock.now += MINUTE_SECONDS + MARGIN_SECONDS + 0.01
+    through.complete(request())
+    assert len(server.sent) == 8
+
+
+def test_a_request_is_counted_when_it_goes_out_not_when_its_turn_has_come() -> None:
+    clock = Clock()
+    limiter = RateLimiter(8, requests_per_minute=2, clock=clock)
+    slow = Negotiating(clock, tries=1, seconds=30)
+    through = RateLimit(slow, limiter, stop=lambda: True)
+    through.complete(request())
+    through.complete(request())
+    clock.now += 31 + MARGIN_SECONDS
+    slow.seconds = 0
+    through.complete(request())
+    with pytest.raises(StopRequested):
+        through.complete(request())
+    assert [at - slow.sent[0] for at in slow.sent] == pytest.approx([0, 30, 61 + MARGIN_SECONDS])
+
+
+def test_the_tokens_of_a_refused_request_are_not_counted_twice() -> None:
+    clock = Clock()
+    limiter = RateLimiter(8, tokens_per_minute=2 * EXPECTED_OUTPUT, clock=clock)
+    through = RateLimit(Negotiating(clock, tries=4), limiter, stop=lambda: True)
+    for _ in range(10):
+        through.complete(request())
+    with pytest.raises(StopRequested):  # noqa: PT012
+        for _ in range(50):
+            through.complete(request())
