@@ -22,6 +22,7 @@ from pydantic import Field
 from aeon.errors import StoreFailed
 from aeon.store.cassette_yaml import Writer, beyond_yaml, load
 from aeon.store.models import Asked, CallPath, Entry
+from aeon.store.shapes import first_problem, wrong
 from aeon.values import Value
 
 FORMAT: Literal["aeon.cassette/1"] = "aeon.cassette/1"
@@ -157,12 +158,7 @@ def decoded(text: str) -> Cassette:
     try:
         return Cassette.model_validate({**_without(value, "shared"), "answers": entries})
     except pydantic.ValidationError as error:
-        raise StoreFailed(_first(error)) from None
-
-
-def _first(error: pydantic.ValidationError) -> str:
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        raise StoreFailed(first_problem(error)) from None
 
 
 def _written(entry: Entry) -> dict[str, Any]:
@@ -201,11 +197,16 @@ def _read_entry(number: int, value: Any) -> Entry:
         texts.update(("text", dump(value[form])) for form, dump in _FORMS.items() if form in value)
         path = CallPath.model_validate(value["path"])
         asked = Asked(kind=value.get("kind", "model"), path=path, request=value["request"])
-        return Entry(asked=asked, answer={**value["answer"], **texts}, time=value["time"])
+        entry = Entry(asked=asked, answer={**value["answer"], **texts}, time=value["time"])
     except pydantic.ValidationError as error:
-        raise StoreFailed(f"answer {number}: {_first(error)}") from None
-    except (TypeError, KeyError, AttributeError) as error:
+        raise StoreFailed(f"answer {number}: {first_problem(error)}") from None
+    except KeyError as error:
         raise StoreFailed(f"answer {number} lacks something: {error}") from None
+    except (TypeError, AttributeError):
+        raise StoreFailed(f"answer {number} is no mapping of path, time, request and answer") from None
+    if found := wrong(asked.kind, asked.request, entry.answer):
+        raise StoreFailed(f"answer {number}: {found}")
+    return entry
 
 
 def _readable(text: str) -> tuple[str, Any]:
