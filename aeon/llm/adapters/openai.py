@@ -198,18 +198,18 @@ class OpenAIAdapter:
 
     def _new_client(self) -> AsyncOpenAI:
         """A client without retries of its own: they would multiply with `Retry`'s. The slots replace its pool limit."""
-        from openai import AsyncOpenAI, Timeout
+        from openai import Timeout
 
-        from aeon.llm.adapters.openai_http import new_client
+        from aeon.llm.adapters.openai_http import new_client, new_sdk
 
         timeout = Timeout(self._settings.timeout_seconds, pool=None)
-        return AsyncOpenAI(
-            api_key=self._api_key or NO_KEY,
-            base_url=self._endpoint.base_url,
-            default_headers=self._headers,
-            timeout=timeout,
-            max_retries=0,
-            http_client=new_client(timeout),
+        return new_sdk(
+            self._endpoint.base_url,
+            self._api_key or NO_KEY,
+            self._headers,
+            timeout,
+            new_client(timeout),
+            is_openai=self._settings.name == "openai" and self._endpoint.base_url.rstrip("/") == DEFAULT_BASE_URL,
         )
 
     async def _close(self) -> None:

@@ -1,14 +1,16 @@
-"""The HTTP client of the OpenAI SDK, made safe against hostile servers: bounded answers, no redirects.
+"""The OpenAI SDK and its HTTP client, made safe against hostile servers: bounded answers, no redirects, no headers of
+another account.
 
 Imports the SDK: it is imported with the first call.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from httpx2 import AsyncClient, Request, Response, Timeout
-from openai import DefaultAioHttpClient
+from openai import AsyncOpenAI, DefaultAioHttpClient
 
 MAX_BYTES = 32 * 1024 * 1024
 _ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
@@ -59,3 +61,27 @@ async def _read(response: Response) -> bytes:
 def new_client(timeout: Timeout) -> AsyncClient:
     """A client for one event loop; closed by whoever made it."""
     return BoundedClient(timeout=timeout, follow_redirects=False, headers={"accept-encoding": "gzip, deflate"})
+
+
+def new_sdk(
+    base_url: str, key: str, headers: Mapping[str, str], timeout: Timeout, client: AsyncClient, *, is_openai: bool
+) -> AsyncOpenAI:
+    """The SDK for one server, which is sent these headers and this key, and nothing that the environment holds.
+
+    OpenAI itself (`is_openai`) is told the organisation and the project of OPENAI_ORG_ID and OPENAI_PROJECT_ID; to any
+    other server they, and the headers of OPENAI_CUSTOM_HEADERS, would be somebody else's.
+    """
+    sdk = AsyncOpenAI(
+        api_key=key,
+        base_url=base_url,
+        default_headers=headers,
+        timeout=timeout,
+        max_retries=0,
+        http_client=client,
+    )
+    # The constructor takes the environment's for each that is None, and has no way to be told not to.
+    sdk._custom_headers = dict(headers)
+    sdk.admin_api_key = None
+    if not is_openai:
+        sdk.organization = sdk.project = None
+    return sdk

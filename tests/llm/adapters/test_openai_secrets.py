@@ -7,6 +7,7 @@ from aeon.errors import (
     ConfigError,
     ProviderError,
 )
+from aeon.llm.adapters.openai import DEFAULT_BASE_URL
 from tests.llm.adapters.conftest import KEY, Connect
 from tests.support.openai_server import Failure, OpenAIServer
 from tests.support.requests import request
@@ -55,3 +56,38 @@ def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str, conn
 def test_a_header_that_cannot_be_sent_is_refused(headers: dict[str, str], connect: Connect) -> None:
     with pytest.raises(ConfigError, match="extra_headers_env"):
         connect(headers=headers)
+
+
+AMBIENT = {
+    "OPENAI_CUSTOM_HEADERS": "X-Leak: other-secret\nAuthorization: Bearer other-secret\nOpenAI-Project: other-secret",
+    "OPENAI_ORG_ID": "other-secret",
+    "OPENAI_PROJECT_ID": "other-secret",
+    "OPENAI_ADMIN_KEY": "other-secret",
+    "OPENAI_API_KEY": "other-secret",
+}
+
+
+@pytest.mark.parametrize("key", [KEY, None])
+@pytest.mark.parametrize("name", ["openai", "ollama"])
+def test_no_header_of_the_environment_goes_to_another_server_than_openais(
+    key: str | None, name: str, openai_server: OpenAIServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in AMBIENT.items():
+        monkeypatch.setenv(variable, value)
+    openai_server.script["plan"] = {"answer": "x"}
+    connect(key, {"X-Team": "mine"}, name=name).complete(request())
+    headers = openai_server.requests[0].headers
+    assert "other-secret" not in str(headers)
+    assert headers["x-team"] == "mine"
+    assert headers.get("authorization") == (f"Bearer {KEY}" if key else None)
+
+
+@pytest.mark.parametrize(("name", "sent"), [("openai", "my-team"), ("ollama", None)])
+def test_openai_itself_is_told_the_organisation_and_the_project_and_nothing_else(
+    name: str, sent: str | None, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in (AMBIENT | {"OPENAI_ORG_ID": "my-team", "OPENAI_PROJECT_ID": "my-team"}).items():
+        monkeypatch.setenv(variable, value)
+    headers = connect(base_url=DEFAULT_BASE_URL, name=name)._new_client().default_headers
+    assert "other-secret" not in str(headers)
+    assert [headers[told] if sent else None for told in ("OpenAI-Organization", "OpenAI-Project")] == [sent, sent]
