@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,12 @@ from aeon.store.models import Entry
 LEAST_LENGTH = 6
 """A shorter value cannot be told from ordinary text, and is not looked for."""
 
-_ENDINGS = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSPHRASE", "_CREDENTIALS")
+_ENDINGS = (
+    *("_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "CREDENTIAL"),
+    *("_PASS", "_PWD", "_AUTH"),
+)
+_SHORTEST_BASE64 = 8
+"""Characters: a shorter piece of base64 may be anything."""
 
 
 def secret_names(configuration: Any, environ: Mapping[str, str]) -> frozenset[str]:
@@ -58,6 +64,10 @@ class Scrubber:
         self._forms = sorted(forms.items(), key=lambda pair: -len(pair[0]))
         self.found: Counter[str] = Counter()
 
+    def holds(self, text: str) -> bool:
+        """Whether a text has one of the values in it."""
+        return any(form in text for form, _ in self._forms)
+
     def text(self, text: str) -> str:
         """A text without the values."""
         for form, name in self._forms:
@@ -89,14 +99,23 @@ class Scrubber:
 
 
 def _forms(value: str) -> set[str]:
-    """A value as it may stand in texts: as it is, inside JSON, inside a URL."""
-    return {
-        value,
-        json.dumps(value)[1:-1],
-        json.dumps(value, ensure_ascii=False)[1:-1],
-        quote(value, ""),
-        quote_plus(value),
-    }
+    """A value as it may stand in texts: as it is, inside JSON and JSON inside that, inside a URL, in base64."""
+    forms = {value}
+    for _ in range(3):
+        forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms for ascii_only in (True, False)}
+    forms |= {quoting(value, safe) for quoting in (quote, quote_plus) for safe in ("", "/")}
+    return forms | set(_base64(value.encode("utf-8", "surrogatepass")))
+
+
+def _base64(value: bytes) -> Iterator[str]:
+    """The value alone; and what is the same of it wherever it begins within a longer text: 6 bits are a character."""
+    for encoded in (b64encode, urlsafe_b64encode):
+        yield encoded(value).decode()
+        for before in range(3):
+            whole = encoded(b"\0" * before + value).decode().rstrip("=")
+            piece = whole[-(-before * 8 // 6) : (before + len(value)) * 8 // 6]
+            if len(piece) >= _SHORTEST_BASE64:
+                yield piece
 
 
 def without_places(value: Any, working: str | None, home: Path) -> Any:
