@@ -161,13 +161,19 @@ def _find(error: BaseException | None, table: Mapping[str, type[K]]) -> type[K] 
 
 def _refine(kind: type[ProviderError], error: Any) -> type[ProviderError]:
     """The SDK has no class for 408 and for redirects; and a page where an API would refuse says that it is none."""
-    if error.status_code == 408:
+    if error.status_code == 408 and not _is_of_the_format(error):
         return ServerFailed
     if error.status_code == 402 or (kind is RateLimited and not NO_CREDIT.isdisjoint((error.code, error.type))):
         return QuotaExhausted
     if error.status_code < 400 or (kind is RequestRefused and _is_page(error)):
         return NotAnAPI
-    return kind
+    return RequestRefused if _is_of_the_format(error) else kind
+
+
+def _is_of_the_format(error: BaseException) -> bool:
+    """Whether a server refuses an answer's format, with a status that means something else elsewhere."""
+    refusal = refused_by(error)
+    return refusal is not None and refusal.status_code < 500 and refusal.of_the_request and refusal.of_the_format
 
 
 def _of_status(kind: type[ProviderError], error: Any, endpoint: Endpoint) -> ProviderError:

@@ -8,9 +8,11 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-# Statuses that servers have for "I do not know this parameter"; 500 is doubtful: it may be an outage as well.
+# Statuses that servers have for "I do not know this parameter", with or without words; 500 is doubtful: it may be an
+# outage as well.
 OF_PARAMETERS = frozenset({200, 400, 404, 405, 415, 422, 501})
 DOUBTFUL = 500
+_NEVER = frozenset({401, 402, 429})
 _VAGUE = frozenset({200, 400, 422})
 _EFFORT = "reasoning_effort"
 _OPTIONAL = (_EFFORT, "temperature")
@@ -64,11 +66,10 @@ class Refusal:
     @property
     def of_the_request(self) -> bool:
         """Whether another way of saying the same may help: never for a wrong key, a limit, or a plain outage."""
-        if self.code in _OF_SOMETHING_ELSE:
+        if self.code in _OF_SOMETHING_ELSE or self.status_code in _NEVER:
             return False
-        return self.status_code in OF_PARAMETERS or (
-            self.status_code == DOUBTFUL or (self.status_code > DOUBTFUL and self.of_the_format)
-        )
+        by_status = self.status_code in OF_PARAMETERS or self.status_code == DOUBTFUL
+        return by_status or (self.status_code >= 400 and self.of_the_format)
 
     def not_taken(self, parameters: Collection[str]) -> str | None:
         """The one of these parameters that the server says it does not take; None if it names none of them.

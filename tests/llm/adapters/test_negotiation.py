@@ -128,6 +128,32 @@ def test_where_no_form_helps_the_first_error_is_told_and_nothing_is_believed(
     assert adapter.complete(request()).text == ANSWER
 
 
+@pytest.mark.parametrize("status", [403, 406, 408, 409, 410, 412, 413, 418, 423, 431, 451, 503])
+def test_a_refusal_that_names_the_format_is_one_whatever_its_status(status: int, start: Start) -> None:
+    server, adapter = start(forms={"json_object"}, says=error(status, "response_format is not available on your tier"))
+    for _ in range(2):
+        assert adapter.complete(request()).text == ANSWER
+    assert server.forms_asked == ["json_schema", "json_object+", "json_object+"]
+
+
+@pytest.mark.parametrize("status", [401, 402, 429])
+def test_a_key_an_account_and_a_limit_are_never_the_formats_fault(status: int, start: Start) -> None:
+    server, adapter = start(forms={"json_object"}, says=error(status, "response_format is not available on your tier"))
+    with pytest.raises(ProviderError):
+        adapter.complete(request())
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("status", [403, 409, 413])
+def test_a_refusal_that_names_the_format_is_told_as_one_and_not_tried_again(status: int, start: Start) -> None:
+    settings = {"structured_output": "json_schema"}
+    _, adapter = start(settings, forms=set(), says=error(status, "response_format is not available on your tier"))
+    with pytest.raises(RequestRefused) as raised:
+        adapter.complete(request())
+    assert not raised.value.retryable
+    assert "provider.structured_output" in raised.value.hint
+
+
 def test_a_dead_server_is_hardly_asked_twice(start: Start) -> None:
     server, adapter = start(forms=set(), says=Failure(500))
     for _ in range(24):
