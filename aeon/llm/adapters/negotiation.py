@@ -25,7 +25,8 @@ from aeon.llm.adapters.refusal import Refusal
 from aeon.llm.interface import LLMResponse
 from aeon.llm.settings import StructuredOutput
 
-SCOUT_SECONDS = 1.0
+SCOUT_SECONDS = 600.0
+SCOUTS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +70,26 @@ async def negotiate(wire: Wire, known: Capabilities, wanted: StructuredOutput, a
 
 @asynccontextmanager
 async def _scouting(known: Capabilities) -> AsyncIterator[bool]:
-    """The first request to an endpoint goes ahead of others that start with it, at most for a second; whether it is it.
+    """The first request to an endpoint goes ahead of others that start with it; whether it is it.
 
-    A refusal comes at once, so the others need not all meet it; an answer takes its time, and they do not wait for it,
-    except where the server has always failed and another form is being tried.
+    They wait as long as it takes, so that they need not all meet a refusal, and are all set free by its answer. Where
+    it fails in a way that may be a refusal, one more goes ahead, and explores; after that nobody waits.
     """
-    if known.settled:
-        yield False
-    elif known.scout is not None:
+    waited = 0
+    while known.scout is not None and not known.settled and waited < SCOUTS:
         await _told(known, known.scout)
+        waited += 1
+        if not known.failed:
+            break
+    if known.settled or known.scout is not None or (waited and not known.failed):
         yield False
-    else:
-        known.scout = asyncio.Event()
-        try:
-            yield True
-        finally:
-            known.scout.set()
-            known.scout, known.exploring = None, False
+        return
+    known.scout = asyncio.Event()
+    try:
+        yield True
+    finally:
+        known.scout.set()
+        known.scout, known.exploring = None, False
 
 
 async def _told(known: Capabilities, scout: asyncio.Event) -> None:

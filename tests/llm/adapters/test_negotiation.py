@@ -350,8 +350,7 @@ def test_a_schema_that_a_good_server_refuses_is_said_otherwise_and_the_others_ar
     assert "for some schemas" in str(adapter.findings()[0])
 
 
-def test_first_calls_side_by_side_meet_a_refusal_once(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 10.0)
+def test_first_calls_side_by_side_meet_a_refusal_once(start: Start) -> None:
     server, adapter = start(forms={"text"}, shape=lambda answer, _: Completion(answer, delay=0.05))
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(adapter.complete, [request("step")] * 16))
@@ -359,21 +358,56 @@ def test_first_calls_side_by_side_meet_a_refusal_once(start: Start, monkeypatch:
     assert sorted(server.forms_asked) == ["json_object+", "json_schema", *["text+"] * 16]
 
 
-def test_first_calls_wait_for_a_refusal_and_not_for_an_answer(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.05)
-    together = threading.Barrier(8, timeout=20)
-    _, adapter = start(shape=lambda answer, _: (together.wait(), answer)[1])
+def test_first_calls_wait_for_the_first_however_long_it_takes(start: Start) -> None:
+    slow = Failure(400, body={"error": {"message": "no response_format here"}}, delay=1.3)
+    server, adapter = start(forms={"text"}, says=slow)
+    with ThreadPoolExecutor(16) as pool:
+        assert {answer.text for answer in pool.map(adapter.complete, [request("step")] * 16)} == {ANSWER}
+    assert sorted(server.forms_asked) == ["json_object+", "json_schema", *["text+"] * 16]
+
+
+def test_the_first_answer_sets_all_others_free_at_once(start: Start) -> None:
+    together, first = threading.Barrier(7, timeout=20), iter(range(1))
+    _, adapter = start(shape=lambda answer, _: (next(first, None) is None and together.wait(), answer)[1])
     with ThreadPoolExecutor(8) as pool:
         assert len(list(pool.map(adapter.complete, [request("step")] * 8))) == 8
 
 
-def test_while_a_form_is_being_tried_others_use_it(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_many_first_calls_to_a_server_that_fails_two_are_made_before_the_others(start: Start) -> None:
+    server, adapter = start(forms={"json_object"}, says=Failure(500, body="", delay=0.05))
+    with ThreadPoolExecutor(16) as pool:
+        asked = [pool.submit(adapter.complete, request("step")) for _ in range(16)]
+        failures = [call.exception() for call in asked]
+    assert [type(failure) for failure in failures if failure] == [ServerFailed]
+    assert server.forms_asked[:4] == ["json_schema", "json_schema", "json_object+", "json_schema"]
+    assert server.forms_asked[4:] == ["json_object+"] * 14
+
+
+def test_those_that_have_waited_long_enough_use_the_form_that_is_being_tried(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.3)
     together = threading.Barrier(8, timeout=20)
     server, adapter = start(forms={"json_object"}, shape=lambda answer, _: (together.wait(), answer)[1])
     with ThreadPoolExecutor(8) as pool:
         assert len(list(pool.map(adapter.complete, [request("step")] * 8))) == 8
     assert server.forms_asked.count("json_object+") == 8
+
+
+def test_first_calls_to_a_server_that_is_not_there_wait_for_one_of_them(start: Start) -> None:
+    together, alone = threading.Barrier(7, timeout=20), iter(range(1))
+
+    def down(_: object) -> Any:
+        if next(alone, None) is None:
+            together.wait()
+        return error(503, "overloaded")
+
+    server, adapter = start()
+    server.script["step"] = down
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(adapter.complete, request("step")) for _ in range(8)]
+        assert {type(call.exception()) for call in asked} == {ServerFailed}
+    assert len(server.bodies) == 8
 
 
 @pytest.mark.parametrize(
