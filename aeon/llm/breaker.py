@@ -125,7 +125,8 @@ class Breaker:
         self._circuit.admit()
         try:
             response = self._inner.complete(request)
-        except CircuitOpen:  # it opened while the request waited for its turn
+        except CircuitOpen:  # it opened, or the endpoint began to rest, while the request waited for its turn
+            self._circuit.unknown()
             raise
         except DEAD as error:
             self._circuit.dead(error)

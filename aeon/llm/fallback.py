@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from aeon.errors import LLMError
+from aeon.errors import LLMError, RateLimited
 from aeon.events import Emit, FallbackUsed, ignore
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Usage
+from aeon.llm.rest import Rest
 
 
 class Fallback:
@@ -18,11 +19,18 @@ class Fallback:
     The next is asked after an error that says that the endpoint is of no use (`falls_back`), never after an answer
     that is no answer, nor for a request that would be refused anywhere. It is asked for its own model, whatever model
     the call names: that name is the first endpoint's. An endpoint that is first used in place of another is told as
-    `FallbackUsed`.
+    `FallbackUsed`. One that rests (`rests`, by name) is asked last.
     """
 
-    def __init__(self, endpoints: Sequence[tuple[str, LLMAdapter]], *, emit: Emit = ignore) -> None:
+    def __init__(
+        self,
+        endpoints: Sequence[tuple[str, LLMAdapter]],
+        *,
+        emit: Emit = ignore,
+        rests: Mapping[str, Rest] | None = None,
+    ) -> None:
         self._endpoints = tuple(endpoints)
+        self._rests = dict(rests or {})
         self._emit = emit
         self._lock = threading.Lock()
         self._told: set[tuple[str, str]] = set()
@@ -30,22 +38,52 @@ class Fallback:
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last endpoint's error, which names what those before it said."""
         failed: list[LLMError] = []
-        for index, (name, adapter) in enumerate(self._endpoints):
+        order = self._in_order()
+        for place, index in enumerate(order):
+            name, adapter = self._endpoints[index]
             spent = sum((error.usage for error in failed), Usage())
+            is_last = place == len(order) - 1
             try:
-                response = adapter.complete(_own_model(request) if index else request)
+                response = self._asked(name, adapter, _own_model(request) if index else request, is_last=is_last)
             except LLMError as error:
                 error.endpoint = name
                 failed.append(error)
-                if error.falls_back and index < len(self._endpoints) - 1:
+                if error.falls_back and not is_last:
                     continue
                 if len(failed) == 1:
                     raise
                 raise _with_history(failed, spent) from error
-            if failed:
-                self._tell(request, failed[-1], name)
+            if index:
+                self._tell(request, failed[-1] if failed else self._resting(order[-1]), name)
             return replace(response, endpoint=name, usage=spent + response.usage)
         raise AssertionError("there is always an endpoint")
+
+    def _in_order(self) -> list[int]:
+        """Which endpoints are asked one after the other: those that rest are the last."""
+        awake = [rest is None or rest.admits() for rest in (self._rests.get(name) for name, _ in self._endpoints)]
+        return sorted(range(len(self._endpoints)), key=lambda index: not awake[index])
+
+    def _asked(self, name: str, adapter: LLMAdapter, request: LLMRequest, *, is_last: bool) -> LLMResponse:
+        """What an endpoint answers, and what that says about its rest."""
+        rest = self._rests.get(name)
+        if rest is not None and is_last:
+            rest.end()  # nobody else can answer
+        try:
+            response = adapter.complete(request)
+        except RateLimited as error:
+            if rest is not None and not is_last:
+                rest.begin(error)
+            raise
+        if rest is not None:
+            rest.end()
+        return response
+
+    def _resting(self, index: int) -> LLMError:
+        """Why an endpoint was passed over."""
+        name = self._endpoints[index][0]
+        error = self._rests[name].refusal()
+        error.endpoint = name
+        return error
 
     def _tell(self, request: LLMRequest, error: LLMError, name: str) -> None:
         with self._lock:

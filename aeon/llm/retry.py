@@ -24,7 +24,8 @@ class Retry:
     """Repeats a request whose failure may pass (`error.retryable`): at most `settings.attempts` attempts in all.
 
     429 is counted apart: a server that is busy is not one that fails. At most `settings.rate_limit_attempts` attempts
-    may be answered so, or no more than `attempts` where another endpoint `has_next`.
+    may be answered so, or no more than `attempts` where another endpoint `has_next`, and none more while `rests` says
+    that the endpoint is to be left in peace.
 
     The wait after attempt n is `initial_seconds * factor ** (n - 1)` plus up to `jitter_seconds`, and at most
     `max_seconds`. It is longer if the server asks for it (`retry_after`), and no further attempt is made if it asks for
@@ -41,6 +42,7 @@ class Retry:
         stop: Callable[[], bool] = lambda: False,
         sleep: Callable[[float], None] | None = None,
         has_next: bool = False,
+        rests: Callable[[], bool] = lambda: False,
     ) -> None:
         self._inner = inner
         self._settings = settings
@@ -48,6 +50,7 @@ class Retry:
         self._stop = stop
         self._sleep = sleep or self._sleep_until_stopped
         self._wait = _Wait(settings)
+        self._rests = rests
         self._rate_limited = settings.rate_limit_attempts
         if has_next:
             self._rate_limited = min(self._rate_limited, settings.attempts)
@@ -72,7 +75,7 @@ class Retry:
         retrying = Retrying(
             retry=retry_if_exception(_is_retryable),
             wait=self._wait,
-            stop=_Enough(self._settings, self._rate_limited),
+            stop=_Enough(self._settings, self._rate_limited, self._rests),
             before=before_attempt,
             before_sleep=before_wait,
             sleep=self._sleep_unless_stopped,
@@ -142,7 +145,8 @@ class _Wait:
 class _Enough(stop_base):
     """Stop when the attempts of one request are used up, or when the server asks for a longer wait than allowed."""
 
-    def __init__(self, settings: RetrySettings, rate_limited: int) -> None:
+    def __init__(self, settings: RetrySettings, rate_limited: int, rests: Callable[[], bool]) -> None:
+        self._rests = rests
         self._most_seconds = settings.max_seconds
         self._left = {True: rate_limited, False: settings.attempts}
 
@@ -150,7 +154,7 @@ class _Enough(stop_base):
         error = _failure(retry_state)
         limited = isinstance(error, RateLimited)
         self._left[limited] -= 1
-        return self._left[limited] <= 0 or _asked(error) > self._most_seconds
+        return self._left[limited] <= 0 or _asked(error) > self._most_seconds or (limited and self._rests())
 
 
 def patience(settings: RetrySettings) -> float:

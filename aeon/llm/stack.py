@@ -6,6 +6,7 @@ Outermost first:
     Store         a kept answer for a request that was paid before
     Spend         real money and tokens: what the store answers never arrives here
     Fallback      over endpoints, each of them:
+      Rest          of one that has answered 429 to a whole call, where another can answer
       Retry         a backoff holds no slot of the limiter inside it
       Breaker       open: the fallback's turn, never a retry
       RateLimit     requests at once, requests and tokens a minute
@@ -29,6 +30,7 @@ from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.limits import RunLimits
 from aeon.llm.prices import AnyEndpoint, PriceBook, PriceList, named_endpoints, price_list
 from aeon.llm.rate_limit import RateLimit, RateLimiter
+from aeon.llm.rest import Rest
 from aeon.llm.retry import Retry, patience
 from aeon.llm.settings import (
     EndpointSettings,
@@ -62,6 +64,7 @@ class Endpoint:
     limiter: RateLimiter | None = None
     circuit: Circuit | None = None
     has_next: bool = False
+    rest: Rest | None = None
 
 
 class Endpoints:
@@ -148,7 +151,8 @@ def _endpoint(name: str, settings: AnyEndpoint, environ: Environ, *, has_next: b
     patient = 0.0 if has_next else max(LEAST_PATIENCE_SECONDS, patience(settings.retry))
     circuit = Circuit(name, settings.breaker, patience_seconds=patient)
     adapter = factory(settings, environ)
-    return Endpoint(name, adapter, settings.retry, price_list(settings), limiter, circuit, has_next)
+    rest = Rest(name, settings.breaker.open_seconds) if has_next else None
+    return Endpoint(name, adapter, settings.retry, price_list(settings), limiter, circuit, has_next, rest)
 
 
 def run_stack(
@@ -176,7 +180,8 @@ def run_stack(
     elif not isinstance(prices, PriceBook):
         prices = PriceBook({"": PriceList(prices, model=endpoints.model)})
     chain = [(endpoint.name, _of_run(endpoint, retry or endpoint.retry, emit, stop)) for endpoint in endpoints]
-    inner: LLMAdapter = Fallback(chain, emit=emit)
+    rests = {endpoint.name: endpoint.rest for endpoint in endpoints if endpoint.rest is not None and endpoint.has_next}
+    inner: LLMAdapter = Fallback(chain, emit=emit, rests=rests)
     inner = Spend(inner, prices, endpoints.meter)
     if session is not None:
         inner = stored(inner, session, store or StoreSettings(), provider, stop)
@@ -195,12 +200,20 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
 def _of_run(endpoint: Endpoint, retry: RetrySettings, emit: Emit, stop: Callable[[], bool]) -> LLMAdapter:
     """One endpoint as one run sees it: Retry > Breaker > RateLimit > vendor."""
     inner = endpoint.adapter
+    circuit, rest = endpoint.circuit, endpoint.rest if endpoint.has_next else None
+
+    def check() -> None:
+        if circuit is not None:
+            circuit.check()
+        if rest is not None:
+            rest.check()
+
     if endpoint.limiter is not None:
-        check = endpoint.circuit.check if endpoint.circuit is not None else None
         inner = RateLimit(inner, endpoint.limiter, stop=stop, check=check)
-    if endpoint.circuit is not None:
-        inner = Breaker(inner, endpoint.circuit)
-    return Retry(inner, retry, emit=emit, stop=stop, has_next=endpoint.has_next)
+    if circuit is not None:
+        inner = Breaker(inner, circuit)
+    rests = (lambda: rest.is_on) if rest is not None else (lambda: False)
+    return Retry(inner, retry, emit=emit, stop=stop, has_next=endpoint.has_next, rests=rests)
 
 
 def close(adapter: LLMAdapter) -> None:

@@ -188,6 +188,31 @@ def test_connections_that_are_reset_are_tried_again(openai_server: OpenAIServer)
     assert len(openai_server.requests) <= 40
 
 
+def test_a_provider_that_is_busy_for_ever_is_left_in_peace_by_all_runs(start_server: StartServer) -> None:
+    main, spare = start_server({"plan": Failure(429)}), start_server({"plan": ANSWER})
+    fallback = OpenAIFallback.model_validate(endpoint(spare, name="spare"))
+    with stacked(OpenAIProvider.model_validate(endpoint(main, fallbacks=[fallback]))) as (endpoints, first):
+        assert [first.complete(request()).endpoint for _ in range(6)] == ["spare"] * 6
+        heard = Heard()
+        second = stack.run_stack(endpoints, limits=LimitSettings(), emit=heard)
+        assert {answer.endpoint for answer in at_once(second, 10)} == {"spare"}
+    assert len(main.requests) == 3
+    [told] = heard.of(FallbackUsed)
+    assert isinstance(told, FallbackUsed)
+    assert (told.failed, told.endpoint) == ("openai", "spare")
+    assert "left in peace" in told.error
+
+
+def test_calls_side_by_side_leave_a_busy_provider_together(start_server: StartServer) -> None:
+    main, spare = start_server({"plan": Failure(429, headers={"Retry-After": "1"})}), start_server({"plan": ANSWER})
+    fallback = OpenAIFallback.model_validate(endpoint(spare, name="spare"))
+    began = time.monotonic()
+    with stacked(OpenAIProvider.model_validate(endpoint(main, fallbacks=[fallback]))) as (_, run):
+        assert {answer.endpoint for answer in at_once(run, 20)} == {"spare"}
+    assert len(main.requests) < 3 * 20
+    assert time.monotonic() - began < 8
+
+
 def test_a_dead_port_falls_back_without_waiting(start_server: StartServer) -> None:
     spare = start_server({"plan": ANSWER})
     fallback = OpenAIFallback.model_validate(endpoint(spare))
