@@ -48,7 +48,7 @@ class Aeon:
         tools: Sequence[Tool] = (),
         composition: Composition | None = None,
     ) -> None:
-        self._composition, self._parent = composition, lineage.parent_of(settings)
+        self._composition, self._parent = composition, lineage.parent_of(settings, composition)
         environ = environment() if environ is None else environ
         try:
             self._process = wiring.process(settings, environ, tools)
@@ -134,7 +134,7 @@ class Aeon:
         """What a person should know before a run: tools that are missing, what has changed since the run resumed, what
         of a cassette's settings is not taken."""
         held_back = lineage.held_back_warnings(self.settings, self._composition)
-        return (*self._process.warnings, *lineage.warnings(self._parent, self._process), *held_back)
+        return (*self._process.warnings, *lineage.warnings(self._parent, self._process, self._composition), *held_back)
 
     @property
     def workflow(self) -> Workflow | None:

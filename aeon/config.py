@@ -48,6 +48,7 @@ from aeon.observability.settings import ObservabilitySettings
 from aeon.origin import Composition, Origin, ProviderOrigin
 from aeon.plan.settings import RefinementSettings
 from aeon.store.settings import StoreSettings
+from aeon.store.source import check_store
 from aeon.tools.settings import ToolSettings
 from aeon.values import Value
 
@@ -185,6 +186,7 @@ def read_task(settings: Settings) -> str | None:
             return recorded.task
         if settings.plan_file is not None:
             return None
+        check_store(settings.store)  # of a recording that is not there: the task was to come from it
     return config_files.task_text(settings.task, settings.task_file)
 
 
@@ -245,7 +247,9 @@ def _settled(
     auto: AutoProvider, environ: Mapping[str, str], recorded: ProviderOrigin | None
 ) -> OpenAIProvider | SimulatedProvider:
     address = auto.address(environ)
-    if recorded is not None and recorded.base_url and not address:
+    # No server gets the key of another.
+    same_key = recorded is not None and recorded.api_key_env in (None, auto.api_key_env)
+    if recorded is not None and recorded.base_url and same_key and not address:
         auto = auto.model_copy(update={"base_url": recorded.base_url})
         address = recorded.base_url
     has_model = recorded.kind != "simulated" if recorded else bool(address or environ.get("OPENAI_API_KEY"))

@@ -10,8 +10,11 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
 from aeon import origin as origins
-from aeon.config_compose import is_sweep, single_value
+from aeon.config_compose import compose, is_sweep, single_value, sweep_jobs, without_sweeps
 from aeon.config_literal import quoted
 from aeon.config_recorded import sorted_out
 from aeon.errors import ConfigError, StoreFailed
@@ -32,7 +35,8 @@ def composition(today: Composition) -> Composition:
     directory = _directory(named[-1]) if named else None
     rest = tuple(text for text in today.overrides if key_of(text) != "resume")
     if directory is None:
-        return _of_replay(today.model_copy(update={"overrides": rest}))
+        # `resume=null` stays, since a configuration file may say otherwise.
+        return _of_replay(today.model_copy(update={"overrides": (*rest, *(["resume=null"] if named else []))}))
     given = today.model_copy(update={"overrides": (*rest, f"resume={quoted(str(directory))}")})
     return recomposed(origins.read(directory), given, f"resume={directory}")
 
@@ -94,13 +98,48 @@ def _folder(today: Composition) -> Path | None:
     return today.config_dir.expanduser() if today.config_dir else None
 
 
+def check_said(resume: Path | None, recording: Path | None, composed: Composition) -> None:
+    """ConfigError when settings resume or replay what was not seen when their overrides were composed: they stand in a
+    configuration file, or are written as nobody can read before."""
+    if resume is not None and not any(key_of(text) == "resume" for text in composed.overrides):
+        raise _unseen("resume", str(resume), f"resume={quoted(str(resume))}")
+    if recording is not None and _recording(composed.overrides) != recording:
+        origin = replayed(recording)
+        if origin is not None and origin.overrides is not None:
+            said = f"store.mode=replay store.path={quoted(str(recording))}"
+            raise _unseen("store.path", str(recording), said)
+
+
+def _unseen(key: str, value: str, said: str) -> ConfigError:
+    return ConfigError(
+        f"{key}={value} comes from a configuration file or an interpolation, too late to compose what was recorded",
+        hint=f"Say it among the overrides, as it is: {said}",
+    )
+
+
 def _recording(overrides: Sequence[str]) -> Path | None:
-    """What `store.path` names, if `store.mode=replay` or `store=replay` is said and both are single values."""
+    """What `store.path` names, if `store.mode=replay` or `store=replay` is said; None too for an interpolation that
+    cannot be read yet. Raises ConfigError for several values."""
     said = {key_of(text): text for text in overrides}
     mode, path = said.get("store.mode", said.get("store", "")), said.get("store.path")
-    if path is None or mode.partition("=")[2] != "replay" or is_sweep(path):
+    if path is None or "replay" not in mode:
         return None
-    return Path(single_value(path, path.partition("=")[2]))
+    if is_sweep(path) or is_sweep(mode):
+        raise ConfigError(
+            f"{path if is_sweep(path) else mode}: a multirun replays one recording, not several",
+            hint="Sweep another key: python -m aeon -m store=replay store.path=PATH convergence.completeness=0.8,0.9",
+        )
+    value = _composed_value(path) if _composed_value(mode) == "replay" else None
+    return Path(value) if value else None
+
+
+def _composed_value(override: str) -> str | None:
+    """The text that an override's value becomes, quotes and escapes undone; None for an interpolation that needs more
+    than itself."""
+    try:
+        return str(OmegaConf.create({"value": single_value(override, override.partition("=")[2])})["value"])
+    except OmegaConfBaseException:
+        return None
 
 
 def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
@@ -121,14 +160,24 @@ def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
             f"{named}: its configuration came from {folder}, which is not there any more",
             hint="Put it back, or give one of the same content with --config-dir DIR (in Python config_dir=DIR).",
         )
-    recorded = origin.overrides if Path(origin.working_directory) == Path.cwd() else _anchored(origin)
-    recorded = [text for text in recorded if not _is_of_hydra(key_of(text))]
     replaced = {key_of(text) for text in today.overrides if text.startswith(("~", "+")) or "." not in key_of(text)}
-    return Composition(
-        overrides=(*(text for text in recorded if key_of(text) not in replaced), *today.overrides),
+    apart = (text for text in origin.overrides if not _is_of_hydra(key_of(text)))
+    again = Composition(
+        overrides=tuple(text for text in apart if key_of(text) not in replaced),
         config_dir=folder,
         config_name=origin.config_name if today.config_name == Composition().config_name else today.config_name,
     )
+    if _asks_another_provider(origin, again, today):
+        again = again.model_copy(update={"overrides": tuple(t for t in again.overrides if not _is_of_provider(t))})
+    anchored = again.overrides if _is_here(origin) else _anchored(origin, again, today)
+    return again.model_copy(update={"overrides": (*anchored, *today.overrides)})
+
+
+def left_out(origin: Origin, composed: Composition) -> tuple[str, ...]:
+    """The keys of the recorded provider that were not taken over, since another was chosen."""
+    said = {key_of(text) for text in composed.overrides}
+    recorded = [key_of(text) for text in origin.overrides or () if _is_of_provider(text)]
+    return tuple(dict.fromkeys(key for key in recorded if key not in said))
 
 
 def recordable(overrides: Iterable[str]) -> tuple[str, ...]:
@@ -153,12 +202,51 @@ def _is_of_hydra(key: str) -> bool:
     return key == "hydra" or (key.startswith(("hydra.", "hydra/", "hydra@")) and key != _SEARCH_PATH)
 
 
-def _anchored(origin: Origin) -> Sequence[str]:
-    """The recorded overrides with their relative paths made absolute."""
-    return [
-        f"{text.partition('=')[0]}={quoted(origin.paths[key_of(text)])}" if key_of(text) in origin.paths else text
-        for text in origin.overrides or ()
+def _is_of_provider(override: str) -> bool:
+    """Whether it says something of a provider rather than which one."""
+    return key_of(override).startswith("provider.")
+
+
+def _asks_another_provider(origin: Origin, again: Composition, today: Composition) -> bool:
+    """Whether today's overrides choose another provider, in a job at least: what was said of the recorded one, its
+    address above all, is not for that one and its key."""
+    choosing = [text for text in today.overrides if "." not in key_of(text)]
+    if not choosing or not any(map(_is_of_provider, again.overrides)):
+        return False
+    jobs = sweep_jobs(choosing, {}, again.config_dir)
+    recorded = recordable(origin.overrides or ())
+    before = _provider(again.model_copy(update={"overrides": recorded}))
+    same = {before, origin.provider.kind} if before == "auto" else {before}
+    return any(_provider(again.model_copy(update={"overrides": (*again.overrides, *job)})) not in same for job in jobs)
+
+
+def _provider(composed: Composition) -> str | None:
+    """The option of the group `provider` that is composed; None where nothing can be."""
+    chosen = [text for text in composed.overrides if not _is_of_provider(text)]
+    try:
+        cfg = compose(chosen, composed.config_dir, config_name=composed.config_name, with_hydra=True)
+    except ConfigError:
+        return None
+    return str(cfg.hydra.runtime.choices.get("provider"))
+
+
+def _is_here(origin: Origin) -> bool:
+    return not origin.paths or Path(origin.working_directory) == Path.cwd()
+
+
+def _anchored(origin: Origin, again: Composition, today: Composition) -> Sequence[str]:
+    """The recorded overrides, and after them as absolute ones the relative paths that they lead to, wherever they
+    stand, and that today's do not replace."""
+    given = {key_of(text) for text in again.overrides}
+    said = [f"{key_of(text)}." for text in today.overrides]
+    cfg = compose(without_sweeps((*again.overrides, *today.overrides)), again.config_dir, config_name=again.config_name)
+    made = [
+        f"{key}={quoted(path)}"
+        for key, path in origin.paths.items()
+        if (key in given or not any(f"{key}.".startswith(of_today) for of_today in said))
+        and Path(origin.working_directory, str(OmegaConf.select(cfg, key))) == Path(path)
     ]
+    return (*again.overrides, *made)
 
 
 def _directory(override: str) -> Path | None:

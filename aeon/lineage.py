@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from aeon.config import Settings, configuration_hash, recorded_origin
-from aeon.config_origin import held_back, key_of, recordable
+from aeon.config_origin import check_said, held_back, key_of, left_out, recordable
 from aeon.errors import ConfigError, StoreFailed
 from aeon.llm.interface import Usage
 from aeon.llm.prices import price_book
@@ -41,8 +42,14 @@ class Parent:
     origin: Origin
 
 
-def parent_of(settings: Settings) -> Parent | None:
-    """The run that `resume` names, once it is sure that it can be resumed; None without one. Raises ConfigError."""
+def parent_of(settings: Settings, composition: Composition | None = None) -> Parent | None:
+    """The run that `resume` names, once it is sure that it can be resumed; None without one.
+
+    Its working directory is looked in for tools, as it was then. Raises ConfigError, also when `composition` was made
+    without what `resume` or a replay names.
+    """
+    if composition is not None:
+        check_said(settings.resume, settings.store.path if settings.store.mode == "replay" else None, composition)
     origin = recorded_origin(settings)
     if settings.resume is None or origin is None:
         return None
@@ -53,6 +60,8 @@ def parent_of(settings: Settings) -> Parent | None:
         open_source(path).close()
     except StoreFailed as error:
         raise ConfigError(f"{named}: its answers cannot be had: {error.message}", hint=_without_store(error)) from None
+    if settings.tools.functions and origin.working_directory not in sys.path:
+        sys.path.append(origin.working_directory)
     return Parent(path, origin)
 
 
@@ -88,10 +97,12 @@ def advised(error: ConfigError, parent: Parent | None, settings: Settings, envir
     return ConfigError(error.message, hint=f"{error.hint} {without}".strip())
 
 
-def warnings(parent: Parent | None, shared: Process) -> Iterator[str]:
+def warnings(parent: Parent | None, shared: Process, composition: Composition | None = None) -> Iterator[str]:
     """What has changed since the run that is resumed, so that calls may differ from it and be made again."""
     if parent is None:
         return
+    for key in left_out(parent.origin, composition) if composition else ():
+        yield f"{key} was said of another provider than today's: it is not taken over from {parent.path}"
     for key in parent.origin.changed_files():
         before = parent.origin.files[key]
         if _file(shared.settings, key) == Path(before.path):
@@ -130,11 +141,16 @@ def origin_of(
         task_in_plan=work.task_in_plan,
         inputs=dict(work.inputs),
         context=work.context,
-        provider=ProviderOrigin(kind=provider.kind, model=provider.model, base_url=getattr(provider, "base_url", None)),
+        provider=ProviderOrigin(
+            kind=provider.kind,
+            model=provider.model,
+            base_url=getattr(provider, "base_url", None),
+            api_key_env=getattr(provider, "api_key_env", None),
+        ),
         synthetic=provider.kind == "simulated",
         store_mode=settings.store.mode,
         working_directory=str(Path.cwd()),
-        paths=_relative_paths(settings, overrides or ()),
+        paths=_relative_paths(settings),
         files={
             key: FileOrigin(path=str(path), sha256=digest) for key, path in files.items() if (digest := digest_of(path))
         },
@@ -184,10 +200,10 @@ def _overrides(composition: Composition, settings: Settings) -> tuple[str, ...]:
     return (*recordable(composition.overrides), *texts, *materials)
 
 
-def _relative_paths(settings: Settings, overrides: tuple[str, ...]) -> dict[str, str]:
-    given = {key_of(text) for text in overrides}
+def _relative_paths(settings: Settings) -> dict[str, str]:
+    """The relative paths among the settings, absolute, by key; what a run is given is recorded apart."""
     paths = dict(_paths(settings.model_dump(by_alias=True)))
-    return {key: str(path.absolute()) for key, path in paths.items() if key in given and not path.is_absolute()}
+    return {key: str(path.absolute()) for key, path in paths.items() if recordable([key]) and not path.is_absolute()}
 
 
 def _paths(value: Any, prefix: str = "") -> Iterator[tuple[str, Path]]:

@@ -34,11 +34,12 @@ class Composition(Value):
 
 
 class ProviderOrigin(Value):
-    """The provider as it was resolved: `auto` is never one."""
+    """The provider as it was resolved: `auto` is never one. `api_key_env` names the variable that held its key."""
 
     kind: str
     model: str = ""
     base_url: Address | None = None
+    api_key_env: str | None = None
 
 
 class ParentOrigin(Value):
@@ -61,7 +62,7 @@ class Origin(Value):
     `task`, `inputs` and `context` are what the run was given, as text and JSON, whatever file or stream they came
     from; `task_in_plan` says that the task stood in the plan file. `overrides` are Hydra's, without those and without
     Hydra's own but the search path; None when the settings were made in a program, and cannot be composed again.
-    `paths` are the relative paths among the overrides, by key, made absolute. `files` are, by key, the files that
+    `paths` are the relative paths among the settings, by key, made absolute. `files` are, by key, the files that
     decide what is asked; `hashes` those of prompts, schemas and configuration. `started` is ISO 8601, UTC.
     """
 

@@ -6,11 +6,12 @@ import logging
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from aeon.api import Aeon
 from aeon.cli.attended import attended, check
@@ -58,12 +59,17 @@ def composition_of(hydra: DictConfig | HydraConf) -> Composition:
     """What a job was composed of, of which Hydra's part of its configuration is the only witness in its process."""
     main = next((source.path for source in hydra.runtime.config_sources if source.provider == "main"), None)
     own = Path(main) if main and Path(main) != packaged_config_dir() else None
-    search = [text for text in hydra.overrides.hydra if text.startswith("hydra.searchpath=")]
+    given, of_hydra = map(_texts, (hydra.overrides.task, hydra.overrides.hydra))
     return Composition(
-        overrides=(*search, *hydra.overrides.task),
+        overrides=(*(text for text in of_hydra if text.startswith("hydra.searchpath=")), *given),
         config_dir=own,
         config_name=str(hydra.job.config_name or Composition().config_name),
     )
+
+
+def _texts(overrides: Any) -> list[str]:
+    """Overrides as they were given: an interpolation in them is none in this list."""
+    return [str(text) for text in OmegaConf.to_container(overrides, resolve=False) or ()]
 
 
 def sweep_job(cfg: DictConfig) -> int:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, RunResult
-from aeon.config import compose
+from aeon.config import compose, composition, resolve_provider
 from aeon.kernel.control import RunControl
 from tests.cli.conftest import Ended, RunAeon
 from tests.cli.conftest import aeon as aeon
@@ -390,7 +390,8 @@ def test_run_json_is_there_before_the_first_call_and_holds_no_key(
     assert one["format"] == "aeon.run/1"
     assert one["overrides"] == ["ttl.base=9", "provider.effort=low", "progress=none"]
     assert (one["task"], one["inputs"], one["parent"]) == ("x", {"a": "b"}, None)
-    assert one["provider"] == {"kind": "openai", "model": "gpt-5-mini", "base_url": server.url}
+    provider = {"kind": "openai", "model": "gpt-5-mini", "base_url": server.url, "api_key_env": "OPENAI_API_KEY"}
+    assert one["provider"] == provider
     assert one["run_id"] == result(directory)["run_id"]
     assert one["hashes"]["configuration"] == result(directory)["hashes"]["configuration"]
     assert "sk-of-the-test" not in (directory / "run.json").read_text()
@@ -521,3 +522,136 @@ def test_without_the_key_of_its_provider_a_run_is_not_resumed(
 def test_no_run_is_resumed_by_null(aeon: RunAeon, tmp_path: Path) -> None:
     assert aeon("resume=null", "task=x", "progress=none").status == 0
     assert result(newest(tmp_path))["parent"] is None
+
+
+# Another provider, another place
+
+
+def test_another_provider_gets_neither_the_address_nor_the_rest_of_the_recorded_one(
+    runs: Runs, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = (f"provider.base_url={server.url}", "provider.timeout_seconds=9")
+    directory = limited(runs, "task=x", "provider=openai", *given)
+    asked = len(server.requests)
+    monkeypatch.setenv("GROQ_API_KEY", "gsk-of-the-test")
+    for chosen in ("provider=groq", "provider=auto"):
+        provider = compose([f"resume={directory}", chosen]).provider
+        assert getattr(provider, "base_url", None) != server.url
+        assert getattr(provider, "timeout_seconds", 600) == 600
+    ended, second = runs(f"resume={directory}", "provider=simulated", "limits.max_llm_calls=null")
+    assert ended.status == 0, ended.err
+    assert "provider.base_url was said of another provider" in ended.err
+    assert "provider.timeout_seconds was said of another provider" in ended.err
+    assert len(server.requests) == asked
+    assert origin(second)["provider"]["kind"] == "simulated"
+
+
+def test_a_provider_that_an_experiment_of_today_chooses_is_another_one_too(
+    runs: Runs, server: OpenAIServer, tmp_path: Path
+) -> None:
+    own = tmp_path / "own" / "experiment"
+    own.mkdir(parents=True)
+    (own / "mine.yaml").write_text("# @package _global_\ndefaults:\n  - override /provider: groq\n")
+    directory = limited(runs, "task=x", f"provider.base_url={server.url}")
+    for chosen in ("experiment=mine", "experiment=none,mine"):
+        made = composition([f"resume={directory}", chosen], tmp_path / "own")
+        assert not [text for text in made.overrides if text.startswith("provider.base_url")]
+    for chosen in ("provider=openai", "provider=auto", "ttl=large", "experiment=none"):
+        made = composition([f"resume={directory}", chosen], tmp_path / "own")
+        assert f"provider.base_url={server.url}" in made.overrides
+
+
+def test_the_key_of_today_is_not_for_the_server_of_a_provider_that_had_another(
+    runs: Runs, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "gsk-of-the-test")
+    directory = limited(runs, "task=x", "provider=groq", f"provider.base_url={server.url}")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    settings = compose([f"resume={directory}", "provider=auto"])
+    resolved = resolve_provider(settings, {"OPENAI_API_KEY": "sk-of-the-test"})
+    assert getattr(resolved.provider, "base_url", None) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["convergence={criteria_file: criteria.yaml}", "experiment=mine", "convergence.criteria_file=criteria.yaml"],
+)
+def test_paths_wherever_they_stand_are_those_of_the_folder_that_the_run_was_started_in(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    (tmp_path / "criteria.yaml").write_text("cited: Every claim names its source.\n")
+    own = tmp_path / "own" / "experiment"
+    own.mkdir(parents=True)
+    (own / "mine.yaml").write_text("# @package _global_\nconvergence: {criteria_file: criteria.yaml}\n")
+    directory = limited(runs, "--config-dir", "own", "task=x", given)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    _, second = runs(f"resume={directory}")
+    assert "cited" in result(second)["configuration"]["convergence"]["criteria"]
+    (tmp_path / "elsewhere" / "criteria.yaml").write_text("short: It is short.\n")
+    _, third = runs(f"resume={directory}", "convergence.criteria_file=criteria.yaml")
+    assert list(result(third)["configuration"]["convergence"]["criteria"]) == ["short"]
+
+
+def test_tools_of_the_folder_that_the_run_was_started_in_are_found(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    (tmp_path / "tool_of_the_first_folder.py").write_text('def f(x: int) -> int:\n    """Say it."""\n    return x\n')
+    directory = limited(runs, "task=x", "tools.functions.f=tool_of_the_first_folder:f")
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place != str(tmp_path)])
+    sys.modules.pop("tool_of_the_first_folder")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    ended, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
+    assert ended.status == 0, ended.err
+    assert result(second)["parent"]["saved"]["model_calls"] == 6
+
+
+# What is seen too late
+
+
+@pytest.mark.parametrize("named", ["resume: DIR", "store: {mode: replay, path: DIR}"])
+def test_a_run_that_a_configuration_file_names_is_refused(runs: Runs, tmp_path: Path, named: str) -> None:
+    directory = limited(runs)
+    own = tmp_path / "own" / "experiment"
+    own.mkdir(parents=True)
+    (own / "mine.yaml").write_text(f"# @package _global_\n{named.replace('DIR', str(directory))}\n")
+    before = sorted(tmp_path.rglob("*"))
+    ended, _ = runs("--config-dir", "own", "experiment=mine", "task=x")
+    assert ended.status == 2
+    assert "comes from a configuration file" in ended.err
+    assert "Say it among the overrides" in ended.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("written", ["store.mode='replay'", 'store.mode="replay"', "store='replay'"])
+@pytest.mark.parametrize("path", [r"store.path=S\${y}", r"store.path='S\${y}'"])
+def test_a_replay_is_seen_however_it_is_written(runs: Runs, tmp_path: Path, written: str, path: str) -> None:
+    _, directory = runs("task=x", "convergence.completeness=0.71")
+    directory.rename(tmp_path / "S${y}")
+    ended, again = runs(written, path)
+    assert ended.status == 0, ended.err
+    assert result(again)["configuration"]["convergence"]["completeness"] == 0.71
+
+
+@pytest.mark.parametrize("path", ["store.path=S${y}", "store.path='S${y}'"])
+def test_an_interpolation_that_leads_nowhere_is_told(aeon: RunAeon, tmp_path: Path, path: str) -> None:
+    ended = aeon("task=x", "store.mode=replay", path)
+    assert ended.status == 2
+    assert "store.path" in ended.err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("more", [(), ("store.path=typo",)])
+def test_a_replay_of_nothing_says_so_rather_than_ask_for_a_task(aeon: RunAeon, more: tuple[str, ...]) -> None:
+    ended = aeon("store.mode=replay", *more)
+    assert ended.status == 2
+    assert "store.path" in ended.err
+    assert "no task" not in ended.err
+
+
+def test_several_recordings_cannot_be_replayed_at_once(aeon: RunAeon) -> None:
+    ended = aeon("-m", "store.mode=replay", "store.path=one,other")
+    assert ended.status == 2
+    assert "a multirun replays one recording, not several" in ended.err
