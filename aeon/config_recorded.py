@@ -7,14 +7,15 @@ until the person who replays says it; what a replay has no use for (addresses, k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from aeon.config_compose import packaged_config_dir
+from aeon.config_literal import quoted
 
 _Verdict = Literal["taken", "held", "unneeded"]
 
@@ -60,13 +61,18 @@ def sorted_out(overrides: Iterable[str], folder: Path | None) -> tuple[tuple[str
         if found == "taken":
             taken.append(text)
         elif found == "held":
-            held[text.lstrip("+~").partition("=")[0].partition("@")[0] or text] = None
+            held[key_of(text) or text] = None
     return tuple(taken), tuple(held)
 
 
+def key_of(override: str) -> str:
+    """The key or group of an override, without what adds, deletes or moves it."""
+    return override.lstrip("+~").partition("=")[0].partition("@")[0]
+
+
 def _verdict(text: str, folder: Path | None) -> _Verdict:
-    if _under(text.lstrip("+~").partition("=")[0].replace("/", "."), ("hydra",)):
-        return "held" if text.lstrip("+~").startswith("hydra.searchpath=") else "unneeded"
+    if _under(key_of(text).replace("/", "."), ("hydra",)):
+        return "held" if key_of(text) == "hydra.searchpath" else "unneeded"
     try:
         override = OverridesParser.create().parse_override(text)
     except HydraException:
@@ -117,13 +123,17 @@ def _under(key: str, places: Iterable[str]) -> bool:
     return any(key == place or key.startswith(f"{place}.") for place in places)
 
 
-def _leaves(key: str, value: Any) -> Iterator[str]:
-    """The dotted keys of a value: those of a mapping, and of mappings in it."""
-    if not isinstance(value, dict) or not value:
+def _leaves(key: str, value: Any, *, through_lists: bool = False) -> Iterator[str]:
+    """The dotted keys of a value: those of a mapping, and of mappings in it; of those in lists too, if asked for."""
+    if isinstance(value, dict) and value:
+        inner = [(f"{key}.{name}", item) for name, item in value.items()]
+    elif isinstance(value, list) and value and through_lists:
+        inner = [(key, item) for item in value]
+    else:
         yield key
         return
-    for name, item in value.items():
-        yield from _leaves(f"{key}.{name}", item)
+    for place, item in inner:
+        yield from _leaves(place, item, through_lists=through_lists)
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -135,3 +145,60 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
     else:
         yield str(value)
+
+
+class Portable(NamedTuple):
+    """The overrides that go into a cassette, and the keys of those that do not although a replay would miss them."""
+
+    kept: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def portable(overrides: Iterable[str], holds: Callable[[str], bool], replaced: Callable[[str], str]) -> Portable:
+    """Overrides without a secret and without the address of a server, each still saying what its requests say.
+
+    `holds` says whether a text has a secret in it, `replaced` gives the text without. A value with one is quoted anew;
+    an override that cannot be, and one that holds an address, is left out.
+    """
+    kept: list[str] = []
+    left_out: dict[str, None] = {}
+    for text in overrides:
+        safe = _without_secrets(text, holds, replaced)
+        if safe is not None:
+            kept.append(safe)
+        elif _verdict(text, None) != "unneeded":
+            left_out[replaced(key_of(text))] = None
+    return Portable(tuple(kept), tuple(left_out))
+
+
+def _without_secrets(text: str, holds: Callable[[str], bool], replaced: Callable[[str], str]) -> str | None:
+    """The override, its secrets replaced; None when that cannot be said, or it holds an address."""
+    try:
+        override = OverridesParser.create().parse_override(text)
+        value = None if override.is_delete() or override.is_sweep_override() else override.value()
+    except HydraException:
+        return None if holds(text) else text
+    if any(key.rpartition(".")[2] == "base_url" for key in _leaves(override.key_or_group, value, through_lists=True)):
+        return None
+    if not holds(text) and not any(holds(part) for part in _texts(value)):
+        return text
+    head, equals, _ = text.partition("=")
+    if not equals or value is None or holds(head) or any("${" in part for part in _texts(value)):
+        return None
+    try:
+        return f"{head}={_literal(value, replaced)}"
+    except ValueError:
+        return None
+
+
+def _literal(value: Any, replaced: Callable[[str], str]) -> str:
+    """A value in Hydra's grammar, its texts replaced and quoted. Raises ValueError for a key that would have to be."""
+    if isinstance(value, dict):
+        if any(replaced(str(name)) != str(name) for name in value):
+            raise ValueError("a key holds a secret")
+        return f"{{{','.join(f'{name}: {_literal(item, replaced)}' for name, item in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{','.join(_literal(item, replaced) for item in value)}]"
+    if isinstance(value, str):
+        return quoted(replaced(value))
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)

@@ -5,20 +5,23 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from aeon import config_recorded
 from aeon import origin as origins
 from aeon.cli.output import say
 from aeon.cli.progress_view import counted, one_line
 from aeon.cli.status import DONE
-from aeon.config import environment
-from aeon.errors import ConfigError
+from aeon.config import composed, environment
+from aeon.errors import ConfigError, StoreFailed
+from aeon.origin import Composition
 from aeon.store.cassette import SUFFIX, Cassette, CassetteSource, Provenance, encoded, read, write
 from aeon.store.cassette_export import recorded
 from aeon.store.cassette_scrub import Scrubber, secret_names
@@ -32,7 +35,7 @@ _LISTED = 200
 def main(arguments: Sequence[str]) -> int:
     """Export a recording, or tell what is in one; the exit status.
 
-    Raises ConfigError for bad usage, StoreFailed for what cannot be read.
+    Raises ConfigError for bad usage and for what cannot be read, StoreFailed for what cannot be written.
     """
     parser = argparse.ArgumentParser(prog="aeon cassette", description="Recordings of runs as portable files.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="export | show")
@@ -46,9 +49,20 @@ def main(arguments: Sequence[str]) -> int:
     show.add_argument("file", type=Path, metavar="FILE.aeon", help="the cassette")
     given = parser.parse_args(list(arguments))
     if given.command == "show":
-        print("\n".join(described(given.file, read(given.file))))
+        with _readable():
+            cassette = read(given.file)
+        print("\n".join(described(given.file, cassette)))
         return DONE
     return _export(given)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """What a person names and cannot be read is their mistake."""
+    try:
+        yield
+    except StoreFailed as error:
+        raise ConfigError(error.message, hint=error.hint) from error
 
 
 def _export(given: argparse.Namespace) -> int:
@@ -57,37 +71,69 @@ def _export(given: argparse.Namespace) -> int:
         raise ConfigError(f"{out}: the name of a cassette ends with {SUFFIX}", hint=f"Say {out}{SUFFIX}")
     if out.exists() and not given.force:
         raise ConfigError(f"{out} is there already", hint="Choose another name, or say --force to replace it.")
-    with closing(open_source(given.run)) as source:
-        cassette, short = _recorded(source, given)
-    write(cassette, out, force=given.force)
-    told = cassette.provenance
-    print(f"{out}: {counted(len(cassette.answers), 'answer')}, answered by {one_line(told.answered_by)}")
-    for name, number in told.secrets_replaced.items():
-        say(f"The value of {name} stood in it {number} times and was replaced by [value of {name}].")
-    for name in short:
-        say(f"Warning: the value of {name} is too short to be looked for; see that it is not in {out}.")
-    if not cassette.origin:
-        say("Warning: how the run was started is not known; whoever replays it must say task and overrides.")
+    with _readable():
+        source = open_source(given.run)
+    with closing(source):
+        made = _recorded(source, given)
+    write(made.cassette, out, force=given.force)
+    told = made.cassette.provenance
+    print(f"{out}: {counted(len(made.cassette.answers), 'answer')}, answered by {one_line(told.answered_by)}")
+    for line in _remarks(made, out):
+        say(line)
     return DONE
 
 
-def _recorded(source: AnswerSource, given: argparse.Namespace) -> tuple[Cassette, tuple[str, ...]]:
-    """The cassette of a source, and the secrets that could not be looked for."""
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A cassette; the secrets that could not be looked for, and the overrides that could not go with it, by name."""
+
+    cassette: Cassette
+    too_short: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+
+def _recorded(source: AnswerSource, given: argparse.Namespace) -> _Made:
     earlier = source.cassette if isinstance(source, CassetteSource) else None
     origin = earlier.origin if earlier else _origin(given.run)
     environ = environment()
     scrubber = Scrubber(secret_names([origin, *_configurations(given.run)], environ), environ)
+    overrides = config_recorded.portable(origin.get("overrides") or (), scrubber.holds, scrubber.text)
     told = earlier.provenance if earlier else None
     made = recorded(
         source.entries(),
-        origin,
+        {**origin, "overrides": list(overrides.kept)} if origin.get("overrides") else origin,
         scrubber=scrubber,
         home=Path.home(),
         answered_by=given.answered_by or (told.answered_by if told else None),
         note=(told.note if told else "") if given.note is None else given.note,
         aeon=version("aeon-engine"),
+        replaced=told.secrets_replaced if told else {},
     )
-    return made, scrubber.too_short
+    return _Made(made, scrubber.too_short, overrides.left_out)
+
+
+def _remarks(made: _Made, out: Path) -> Iterator[str]:
+    """What a person should know of a cassette that was made."""
+    for name, number in made.cassette.provenance.secrets_replaced.items():
+        yield f"The value of {name} stood in it {number} times and was replaced by [value of {name}]."
+    for name in made.too_short:
+        yield f"Warning: the value of {name} is too short to be looked for; see that it is not in {out}."
+    for key in made.left_out:
+        yield (
+            f"Warning: the override {one_line(key)} holds a secret or an address and was left out; "
+            "whoever replays it must say it again."
+        )
+    origin = made.cassette.origin
+    if not origin:
+        yield "Warning: how the run was started is not known; whoever replays it must say task and overrides."
+    try:
+        taken, held = config_recorded.sorted_out(origin.get("overrides") or (), None)
+        composed(Composition(overrides=taken))
+    except ConfigError as error:
+        yield f"Warning: what was recorded of the configuration cannot be composed again: {one_line(str(error))}"
+        return
+    if held:
+        yield f"A replay takes these from whoever replays it, not from {out}: {one_line(', '.join(held))}."
 
 
 def _origin(run: Path) -> Mapping[str, Any]:

@@ -135,7 +135,7 @@ def encoded(cassette: Cassette) -> str:
         for name, value in shared.values():
             first, *rest = Writer().node(value, 0, name)
             lines += [f"- {first}", *rest]
-    lines.append("answers:")
+    lines.append("answers:" if cassette.answers else "answers: []")
     for entry in cassette.answers:
         lines += ["", *writer.sequence([_written(entry)])]
     text = "\n".join([*lines, ""])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,16 +24,19 @@ def recorded(
     answered_by: str | None = None,
     note: str = "",
     aeon: str = "",
+    replaced: Mapping[str, int] | None = None,
 ) -> Cassette:
     """The cassette of a run's answers, in their order.
 
     `origin` is what the run was started with (`run.json`), empty when it is not known; `answered_by` and `note` are a
-    person's words, `aeon` the version that writes. Raises StoreFailed when nothing was answered.
+    person's words, `aeon` the version that writes; `replaced` counts the secrets that had been replaced before. Raises
+    StoreFailed when nothing was answered.
     """
     answers = tuple(scrubber.entry(entry) for entry in entries)
     started = scrubber.value(portable(origin, home))
     told = provenance(answers, answered_by, str((origin.get("provider") or {}).get("kind") or ""))
-    changes = {"note": note, "aeon": aeon, "secrets_replaced": dict(sorted(scrubber.found.items()))}
+    found = scrubber.found + Counter(replaced or {})
+    changes = {"note": note, "aeon": aeon, "secrets_replaced": dict(sorted(found.items()))}
     return Cassette(provenance=told.model_copy(update=changes), origin=started, answers=answers)
 
 

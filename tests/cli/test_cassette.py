@@ -73,7 +73,7 @@ def test_a_run_without_answers_is_refused(aeon: RunAeon, tmp_path: Path) -> None
 
 def test_a_folder_that_is_no_run_is_refused(aeon: RunAeon, tmp_path: Path) -> None:
     ended = aeon("cassette", "export", str(tmp_path), "out.aeon")
-    assert ended.status == 1
+    assert ended.status == 2
     assert "holds no store.sqlite" in ended.err
 
 
@@ -117,7 +117,7 @@ def test_a_cassette_is_told_with_every_call(aeon: RunAeon, run: Path) -> None:
 def test_what_is_no_cassette_is_said(aeon: RunAeon, tmp_path: Path) -> None:
     (tmp_path / "x.aeon").write_text("a: 1\n", encoding="utf-8")
     ended = aeon("cassette", "show", "x.aeon")
-    assert ended.status == 1
+    assert ended.status == 2
     assert "x.aeon is not a cassette: it does not say `format: aeon.cassette/1`" in ended.err
     assert aeon("cassette").status == 2
 
@@ -180,3 +180,56 @@ def test_no_key_and_no_header_of_a_real_server_is_in_a_cassette(
     assert KEY not in text
     assert "authorization" not in text
     assert "provider openai" in text
+
+
+@pytest.mark.parametrize(
+    "command", [("show", "none.aeon"), ("export", "none", "out.aeon"), ("export", "x.aeon", "y.aeon")]
+)
+def test_what_is_not_there_is_a_mistake_in_what_was_typed(command: tuple[str, ...], aeon: RunAeon) -> None:
+    ended = aeon("cassette", *command)
+    assert (ended.status, ended.out) == (2, "")
+    assert "no such file" in ended.err.lower()
+
+
+def test_a_cassette_without_answers_is_shown(aeon: RunAeon, run: Path) -> None:
+    assert aeon("cassette", "export", str(run), "out.aeon").status == 0
+    head = Path("out.aeon").read_text(encoding="utf-8").partition("\nshared:\n")[0]
+    Path("empty.aeon").write_text(f"{head}\nanswers: []\n", encoding="utf-8")
+    shown = aeon("cassette", "show", "empty.aeon")
+    assert (shown.status, shown.err) == (0, "")
+    assert "passes       0" in shown.out
+
+
+def test_what_had_been_replaced_is_still_counted_when_a_cassette_is_exported_again(aeon: RunAeon, run: Path) -> None:
+    assert aeon("cassette", "export", str(run), "out.aeon").status == 0
+    text = Path("out.aeon").read_text(encoding="utf-8")
+    Path("one.aeon").write_text(text.replace("provenance:\n", "provenance:\n  secrets_replaced: {A_KEY: 3}\n"))
+    assert aeon("cassette", "export", "one.aeon", "two.aeon", "--note", "anew").status == 0
+    assert read(Path("two.aeon")).provenance.secrets_replaced == {"A_KEY": 3}
+
+
+def test_a_secret_in_an_override_leaves_a_cassette_that_can_be_replayed(
+    aeon: RunAeon, tmp_path: Path, openai_server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    openai_server.script |= {
+        "plan": {"steps": [{"id": "a", "description": "do it"}]},
+        "step": {"step_output": "x", "clarity_state": "CLEAR", "handoff_to_next": None},
+    }
+    monkeypatch.setenv("OPENAI_BASE_URL", openai_server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    given = (
+        f"provider.base_url={openai_server.url}",
+        f"provider.extra_body={{user: {KEY}, n: [true, 1.5, null]}}",
+    )
+    recorded = aeon("task=name three rivers", "provider=openai", "mode=core", *given, "hydra.run.dir=run")
+    calls = len(openai_server.names)
+    assert any(request.body.get("user") == KEY for request in openai_server.requests)
+    exported = aeon("cassette", "export", "run", "out.aeon")
+    assert exported.status == 0, exported.err
+    text = Path("out.aeon").read_text(encoding="utf-8")
+    assert KEY not in text
+    assert openai_server.url not in text
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    replayed = aeon("store.mode=replay", "store.path=out.aeon", "progress=none")
+    assert (replayed.status, replayed.out) == (recorded.status, recorded.out), replayed.err
+    assert len(openai_server.names) == calls
