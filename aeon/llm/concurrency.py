@@ -12,12 +12,13 @@ class Window:
     It begins at `most`, the configured bound. 429 halves what was under way; requests that were sent together are one
     signal, however many of them are refused. Each answer widens it by a fraction, so that a whole window of answers
     makes room for one more. A server that fails is no pressure: it leaves the window alone. `cut_at` is the number of
-    the request that was sent last when the window was cut.
+    the request that was sent last when the window was cut, `cuts` how often it was since the last answer.
     """
 
     most: int
     width: float
     cut_at: int = 0
+    cuts: int = 0
 
     @classmethod
     def open(cls, most: int) -> Window:
@@ -31,10 +32,12 @@ class Window:
 
     def answered(self) -> Window:
         """After an answer."""
-        return self if self.width >= self.most else replace(self, width=min(self.most, self.width + 1 / self.width))
+        if self.width >= self.most and not self.cuts:
+            return self
+        return replace(self, width=min(self.most, self.width + 1 / self.width), cuts=0)
 
     def throttled(self, number: int, under_way: int, newest: int) -> Window:
         """After a 429 to request `number`, when `under_way` were under way and `newest` was the last one sent."""
         if number <= self.cut_at:
             return self
-        return replace(self, width=max(1.0, min(self.width, under_way) / 2), cut_at=newest)
+        return replace(self, width=max(1.0, min(self.width, under_way) / 2), cut_at=newest, cuts=self.cuts + 1)

@@ -51,9 +51,7 @@ class Retry:
         self._sleep = sleep or self._sleep_until_stopped
         self._wait = _Wait(settings)
         self._rests = rests
-        self._rate_limited = settings.rate_limit_attempts
-        if has_next:
-            self._rate_limited = min(self._rate_limited, settings.attempts)
+        self._rate_limited = most_refusals(settings, has_next=has_next)
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last failure, with the number of attempts and the usage of them all."""
@@ -155,6 +153,11 @@ class _Enough(stop_base):
         limited = isinstance(error, RateLimited)
         self._left[limited] -= 1
         return self._left[limited] <= 0 or _asked(error) > self._most_seconds or (limited and self._rests())
+
+
+def most_refusals(settings: RetrySettings, *, has_next: bool) -> int:
+    """How many attempts of a request may be answered 429."""
+    return min(settings.rate_limit_attempts, settings.attempts) if has_next else settings.rate_limit_attempts
 
 
 def patience(settings: RetrySettings) -> float:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from aeon.errors import ConfigError
+from aeon.errors import ConfigError, RateLimited
 from aeon.events import Emit, ignore
 from aeon.kernel.settings import LimitSettings
 from aeon.llm.breaker import Breaker, Circuit
@@ -31,7 +31,7 @@ from aeon.llm.limits import RunLimits
 from aeon.llm.prices import AnyEndpoint, PriceBook, PriceList, named_endpoints, price_list
 from aeon.llm.rate_limit import RateLimit, RateLimiter
 from aeon.llm.rest import Rest
-from aeon.llm.retry import Retry, patience
+from aeon.llm.retry import Retry, most_refusals, patience
 from aeon.llm.settings import (
     EndpointSettings,
     LocalProvider,
@@ -208,8 +208,13 @@ def _of_run(endpoint: Endpoint, retry: RetrySettings, emit: Emit, stop: Callable
         if rest is not None:
             rest.check()
 
+    def busy(error: RateLimited, times: int) -> None:
+        # Calls side by side wait for each other: each would be long in using up attempts of its own.
+        if rest is not None and times >= most_refusals(retry, has_next=True):
+            rest.begin(error)
+
     if endpoint.limiter is not None:
-        inner = RateLimit(inner, endpoint.limiter, stop=stop, check=check)
+        inner = RateLimit(inner, endpoint.limiter, stop=stop, check=check, busy=busy)
     if circuit is not None:
         inner = Breaker(inner, circuit)
     rests = (lambda: rest.is_on) if rest is not None else (lambda: False)

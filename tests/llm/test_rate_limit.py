@@ -13,7 +13,8 @@ from aeon.errors import CircuitOpen, RateLimited, ServerFailed, StopRequested
 from aeon.llm import event_loop
 from aeon.llm.attempts import may_go_out
 from aeon.llm.interface import LLMRequest, LLMResponse, Message, Usage
-from aeon.llm.rate_limit import EXPECTED_OUTPUT, MARGIN_SECONDS, MINUTE_SECONDS, PerMinute, RateLimit, RateLimiter
+from aeon.llm.per_minute import MARGIN_SECONDS, MINUTE_SECONDS, PerMinute
+from aeon.llm.rate_limit import EXPECTED_OUTPUT, RateLimit, RateLimiter
 from tests.support.requests import request
 
 
