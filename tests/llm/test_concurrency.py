@@ -22,6 +22,14 @@ def test_requests_that_were_sent_together_are_one_signal() -> None:
     assert window.throttled(number=21, under_way=10, newest=30).slots == 5
 
 
+def test_it_knows_how_often_it_was_cut_since_the_last_answer() -> None:
+    window = Window.open(4)
+    for number in range(1, 5):
+        window = window.throttled(number, 1, newest=2 * number)
+    assert window.cuts == 2
+    assert window.answered().cuts == 0
+
+
 def test_a_window_of_answers_makes_room_for_about_one_more() -> None:
     window = Window(most=64, width=8.0)
     for _ in range(9):
