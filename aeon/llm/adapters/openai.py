@@ -22,9 +22,10 @@ from aeon.errors import AnswerError, ConfigError, LLMError, ProviderError
 from aeon.llm import event_loop
 from aeon.llm.adapters.capabilities import Capabilities, Finding, capabilities, of_address
 from aeon.llm.adapters.dialect import Dialect, Wire, wire_body, wire_of
+from aeon.llm.adapters.endpoint import SHORTEST_SECRET, Endpoint
 from aeon.llm.adapters.negotiation import Agreed, Outcome, negotiate
 from aeon.llm.adapters.openai_answer import holds, read_answer
-from aeon.llm.adapters.openai_errors import Endpoint, refused_by, translate
+from aeon.llm.adapters.openai_errors import refused_by, translate
 from aeon.llm.adapters.refusal import error_in
 from aeon.llm.attempts import may_go_out
 from aeon.llm.interface import LLMRequest, LLMResponse
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CLOSING_SECONDS = 5.0
 NO_KEY = "none"
-SHORTEST_SECRET = 8
 _BETWEEN = re.compile(r"[?&=#]")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, WrapValidator
 from pydantic import ValidationError as ShapeError
 
 from aeon.errors import AnswerError, ConnectionFailed, EmptyAnswer, Filtered, ProviderError, Refused, Truncated
-from aeon.llm.adapters.openai_errors import Endpoint, not_an_api, of_refusal
+from aeon.llm.adapters.endpoint import Endpoint
+from aeon.llm.adapters.openai_errors import not_an_api, of_refusal
 from aeon.llm.adapters.refusal import error_in
 from aeon.llm.adapters.schema_check import is_valid
 from aeon.llm.extract import ExtractError, extract_json, is_bare, text_of
@@ -81,7 +82,7 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
     if completion is None or completion.error or completion.choices[0].error:
         raise _no_completion(body, endpoint)
     usage = usage_of(completion)
-    choice, model = completion.choices[0], completion.model or model
+    choice, model = completion.choices[0], endpoint.clean_name(completion.model or model)
     text = _text(choice.message, request)
     whole = choice.finish_reason == "length" and holds(text, request)
     reported = _is_reported(completion.usage, text)
@@ -95,8 +96,8 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
         text=text,
         usage=usage,
         model=model,
-        response_id=completion.id,
-        finish_reason="stop" if whole else choice.finish_reason or "stop",
+        response_id=None if completion.id is None else endpoint.clean_name(completion.id),
+        finish_reason="stop" if whole else endpoint.clean_name(choice.finish_reason or "stop"),
         endpoint=name,
         usage_reported=reported,
     )
@@ -211,7 +212,7 @@ def _check(choice: _Choice, text: str, usage: Usage, model: str, request: LLMReq
         )
     if not text.strip():
         raise EmptyAnswer(
-            f"the answer to the {call} call holds no text (finish_reason {reason})",
+            f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})",
             hint=_empty_hint(choice.message),
             usage=usage,
             model=model,

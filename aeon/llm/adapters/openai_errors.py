@@ -7,8 +7,8 @@ transport that the SDK lets through or calls a connection error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from aeon.errors import (
@@ -24,9 +24,9 @@ from aeon.errors import (
     ServerFailed,
     Truncated,
 )
-from aeon.llm.adapters.refusal import Refusal, refusal_of
+from aeon.llm.adapters.endpoint import Endpoint, causes
+from aeon.llm.adapters.refusal import NO_CREDIT, Refusal, refusal_of
 from aeon.llm.adapters.waiting import retry_after
-from aeon.llm.settings import shown_address
 
 STATUS_ERRORS: Mapping[str, type[ProviderError]] = {
     "APIStatusError": RequestRefused,
@@ -74,49 +74,15 @@ _BY_CODE: Mapping[int, type[ProviderError]] = {
     429: RateLimited,
 }
 
-NO_CREDIT = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_credits"}
-)
-"""The codes with which servers tell an account without credit from one that asks too fast: both are answered 429."""
-
 ELSEWHERE = frozenset({"model_not_found", "context_length_exceeded"})
 """The codes of a refusal that another endpoint, with its own model, may not share; nor 404."""
 
 FILTERED = frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"})
 """The codes of a refusal that is a content filter's."""
 
-SHOWN = 300
+# Where the next response should begin, there is the rest of a JSON document.
+_GOES_ON = re.compile(r"Bad status line.*:\s+b['\"]\s*\{", re.DOTALL)
 K = TypeVar("K")
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """What a message may say of the server: its address, the variable that holds the key, seconds for one attempt.
-
-    `secrets` are never shown: `clean` takes them out of whatever a server says.
-    """
-
-    base_url: str
-    key_env: str
-    timeout_seconds: float
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-
-    @property
-    def address(self) -> str:
-        """The base URL without its query, where some servers take a key."""
-        return shown_address(self.base_url)
-
-    def clean(self, text: str) -> str:
-        """The text on one line, without secrets, at most 300 characters."""
-        for secret in self.secrets:
-            text = text.replace(secret, "[secret]")
-        line = " ".join(text.split())
-        return line if len(line) <= SHOWN else line[:SHOWN] + "..."
-
-    def leaks(self, error: BaseException) -> bool:
-        """Whether a traceback of this error would show a secret."""
-        text = " ".join(f"{cause!r} {cause}" for cause in causes(error))
-        return any(secret in text for secret in self.secrets)
 
 
 def translate(error: BaseException, endpoint: Endpoint) -> LLMError | None:
@@ -150,6 +116,7 @@ def of_refusal(refusal: Refusal, endpoint: Endpoint) -> ProviderError:
     """The error for what a server said in a response whose own status was none of an error."""
     code = refusal.status_code
     kind = _BY_CODE.get(code, ServerFailed if code >= 500 else RequestRefused)
+    kind = QuotaExhausted if refusal.code in NO_CREDIT else kind
     message = f"{endpoint.address} answered an error: {endpoint.clean(refusal.message)}"
     return kind(message, status=code, hint=_HINTS[kind](refusal, endpoint))
 
@@ -163,7 +130,9 @@ def _refine(kind: type[ProviderError], error: Any) -> type[ProviderError]:
     """The SDK has no class for 408 and for redirects; and a page where an API would refuse says that it is none."""
     if error.status_code == 408 and not _is_of_the_format(error):
         return ServerFailed
-    if error.status_code == 402 or (kind is RateLimited and not NO_CREDIT.isdisjoint((error.code, error.type))):
+    refusal = refused_by(error)
+    codes = (error.code, error.type, refusal.code if refusal is not None else "")
+    if error.status_code == 402 or not NO_CREDIT.isdisjoint(codes):
         return QuotaExhausted
     if error.status_code < 400 or (kind is RequestRefused and _is_page(error)):
         return NotAnAPI
@@ -263,7 +232,14 @@ def _timed_out(error: BaseException) -> bool:
 
 
 def _not_an_api(_kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> LLMError:
-    return not_an_api(_root_text(error), endpoint)
+    text = _root_text(error)
+    if _GOES_ON.search(text):
+        return ConnectionFailed(
+            f"{endpoint.address} answered more than it announced",
+            hint=f"The server at {endpoint.address}, or a proxy before it, gives a Content-Length that is too short, or "
+            "a body to a status that has none: see its log.",
+        )
+    return not_an_api(text, endpoint)
 
 
 def not_an_api(said: str, endpoint: Endpoint) -> NotAnAPI:
@@ -288,14 +264,6 @@ _MESSAGES: Mapping[type[LLMError], Callable[[type[LLMError], BaseException, Endp
     NotAnAPI: _not_an_api,
     RequestRefused: _unsendable,
 }
-
-
-def causes(error: BaseException) -> list[BaseException]:
-    """The error and what is behind it, the first cause last."""
-    chain = [error]
-    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
-        chain.append(cause)
-    return chain
 
 
 def _root_text(error: BaseException) -> str:

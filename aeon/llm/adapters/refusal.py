@@ -16,12 +16,16 @@ _NEVER = frozenset({401, 402, 429})
 _VAGUE = frozenset({200, 400, 422})
 _EFFORT = "reasoning_effort"
 _OPTIONAL = (_EFFORT, "temperature")
-_OF_SOMETHING_ELSE = frozenset(
+NO_CREDIT = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_credits"}
+)
+"""The codes with which servers tell an account without credit from one that asks too fast: both are answered 429."""
+
+_OF_SOMETHING_ELSE = NO_CREDIT | frozenset(
     {
         "context_length_exceeded",
         "model_not_found",
         "invalid_api_key",
-        "insufficient_quota",
         "content_filter",
         "content_policy_violation",
         "data_inspection_failed",
@@ -31,6 +35,7 @@ _FORMAT = re.compile(
     r"response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties",
     re.IGNORECASE,
 )
+_CODE = re.compile(r"[a-z]+(_[a-z]+)+")
 _NOT_TAKEN_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"})
 _NOT_TAKEN = re.compile(
     r"not (?:\w+ ){0,2}(?:support|permit|allow|recogni[sz]ed|compatible)|unsupported|unrecogni[sz]ed|unknown|unexpected"
@@ -110,7 +115,8 @@ def refusal_of(status_code: int, body: Any) -> Refusal:
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
         body = body["error"]
     if not isinstance(body, Mapping):
-        return Refusal(status_code, "" if body is None else str(body))
+        text = "" if body is None else str(body)
+        return Refusal(status_code, text, code=text if _CODE.fullmatch(text) else "")
     inner = body.get("code") if status_code == 200 else None
     if isinstance(inner, int | str) and re.fullmatch(r"[45]\d\d", str(inner)):
         status_code = int(inner)

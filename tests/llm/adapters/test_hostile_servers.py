@@ -58,7 +58,7 @@ def cut(data: bytes, at: int) -> Respond:
         pytest.param(cut(response(completion()), 150), ConnectionFailed, id="reset in the body"),
         pytest.param(sends(response(completion())[:-40]), ConnectionFailed, id="half a body"),
         pytest.param(sends(response(completion()[:-40], headers={"content-length": ""})), ConnectionFailed, id="cut"),
-        pytest.param(sends(response(completion(), headers={"content-length": "50"})), LLMError, id="too short"),
+        pytest.param(sends(response(completion(), headers={"content-length": "50"})), ConnectionFailed, id="too short"),
         pytest.param(
             sends(response(completion(), headers={"content-length": "9999"})), ConnectionFailed, id="too long"
         ),
@@ -154,6 +154,17 @@ def test_half_responses_now_and_then_are_made_good_by_trying_again(ask: Any) -> 
     patient = Retry(adapter, RetrySettings(initial_seconds=0, jitter_seconds=0))
     assert patient.complete(request()).text == '{"answer": "x"}'
     assert server.requests == 3
+
+
+@pytest.mark.parametrize(("status", "announced"), [("200 OK", 1), ("200 OK", 50), ("304 Not Modified", 200)])
+def test_a_length_that_is_too_short_is_told_as_that_and_can_be_tried_again(
+    status: str, announced: int, ask: Any
+) -> None:
+    _, adapter = ask(sends(response(completion(), status, {"content-length": str(announced)})))
+    with pytest.raises(ConnectionFailed, match="more than it announced") as raised:
+        adapter.complete(request())
+    assert raised.value.retryable
+    assert "base_url" not in raised.value.hint
 
 
 def test_an_error_with_a_packed_reason_is_told(ask: Any) -> None:

@@ -122,7 +122,9 @@ def test_usage_that_is_missing_or_odd_counts_as_nothing_and_costs_no_answer(
 def test_64_calls_are_in_flight_at_once(openai_server: OpenAIServer, connect: Connect) -> None:
     together = threading.Barrier(64, timeout=10)
     openai_server.script["step"] = lambda received: (together.wait(), Completion({"answer": received.user}))[1]
+    openai_server.script["plan"] = {"answer": "x"}
     adapter = connect(timeout_seconds=20)
+    adapter.complete(request())
     asked = [request("step", messages=(Message("user", str(number)),)) for number in range(64)]
     with ThreadPoolExecutor(64) as pool:
         responses = list(pool.map(adapter.complete, asked))

@@ -21,6 +21,7 @@ from aeon.errors import (
     Truncated,
 )
 from aeon.llm.adapters.openai import OpenAIAdapter
+from aeon.llm.adapters.refusal import NO_CREDIT
 from aeon.llm.interface import Message, Usage
 from aeon.llm.settings import OpenAIProvider
 from tests.llm.adapters.conftest import KEY, Connect
@@ -154,7 +155,6 @@ def test_an_error_status_is_mapped_with_the_servers_words_and_a_hint(
         Failure(200, body={"choices": [{"message": {"content": 7}}]}),
         Failure(200, headers={"content-encoding": "gzip"}),
         Failure(200, headers={"content-length": "many"}),
-        Failure(304),
         Failure(308, headers={"location": "/v1/chat/completions"}),
     ],
 )
@@ -289,3 +289,14 @@ def test_a_prompt_that_is_not_unicode_is_refused(connect: Connect) -> None:
     with pytest.raises(RequestRefused, match="surrogates") as raised:
         connect().complete(request(messages=(Message("user", "half \ud83d a pair"),)))
     assert "Unicode" in raised.value.hint
+
+
+@pytest.mark.parametrize("status", [429, 403, 200])
+@pytest.mark.parametrize("code", sorted(NO_CREDIT))
+def test_an_account_without_credit_that_is_told_in_a_bare_word_is_not_asked_again(
+    code: str, status: int, openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = Failure(status, body={"error": code})
+    with pytest.raises(QuotaExhausted) as raised:
+        connect().complete(request())
+    assert not raised.value.retryable

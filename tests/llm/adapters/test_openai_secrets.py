@@ -5,11 +5,12 @@ import pytest
 from aeon.errors import (
     AeonError,
     ConfigError,
+    EmptyAnswer,
     ProviderError,
 )
 from aeon.llm.adapters.openai import DEFAULT_BASE_URL
 from tests.llm.adapters.conftest import KEY, Connect
-from tests.support.openai_server import Failure, OpenAIServer
+from tests.support.openai_server import Completion, Failure, OpenAIServer
 from tests.support.requests import request
 
 
@@ -56,6 +57,26 @@ def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str, conn
 def test_a_header_that_cannot_be_sent_is_refused(headers: dict[str, str], connect: Connect) -> None:
     with pytest.raises(ConfigError, match="extra_headers_env"):
         connect(headers=headers)
+
+
+def test_a_key_that_a_server_gives_for_a_model_or_an_id_is_not_kept(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = Completion({"answer": "x"}, model=f"m-{KEY}", id=f"id {KEY}", finish_reason=KEY)
+    response = connect().complete(request())
+    assert (response.model, response.response_id) == ("m-[secret]", "id [secret]")
+    assert KEY not in repr(response)
+    openai_server.script["plan"] = Completion(None, model=f"m-{KEY}", finish_reason=KEY)
+    with pytest.raises(EmptyAnswer) as raised:
+        connect().complete(request())
+    assert KEY not in everything_said(raised.value)
+
+
+def test_a_short_word_that_stands_for_a_key_is_left_in_a_models_name(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = Completion({"answer": "x"}, model="ollama/llama3")
+    assert connect("ollama").complete(request()).model == "ollama/llama3"
 
 
 AMBIENT = {
