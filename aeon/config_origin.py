@@ -23,6 +23,8 @@ from aeon.store import cassette
 
 _GIVEN_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
 _SEARCH_PATH = "hydra.searchpath"
+_MOST_OVERRIDES, _PRICE_OF_PARSING = 1_000_000, 100
+"""Characters of a cassette's overrides; and what one costs at least, in characters."""
 
 
 def composition(today: Composition) -> Composition:
@@ -63,6 +65,8 @@ def _of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
     if not values:
         return None
     origin = origins.parse(values, f"store.path={path}: its origin")
+    if sum(len(text) + _PRICE_OF_PARSING for text in origin.overrides or ()) > _MOST_OVERRIDES:
+        raise ConfigError(f"store.path={path}: its origin: its overrides are too many or too long to be read")
     # Whoever made it, no file of this machine is read and no address called because a cassette names it.
     provider = origin.provider.model_copy(update={"base_url": None})
     return origin.model_copy(update={"provider": provider, "paths": {}, "files": {}})
@@ -81,13 +85,15 @@ def _of_replay(today: Composition) -> Composition:
     return recomposed(origin, today, f"store.path={path}")
 
 
-def held_back(recording: Path, composed: Composition | None) -> tuple[str, ...]:
-    """What the head of a cassette names that only the person who replays it may say, and has not said: the keys of
-    overrides, and `--config-dir`. Empty for a recording of another kind. Raises ConfigError."""
+def held_back(recording: Path, today: Composition) -> tuple[str, ...]:
+    """What the head of a cassette names that only the person who replays it may say, and has not said in today's
+    composition: the keys of overrides, and `--config-dir`.
+
+    Empty for a recording of another kind. Raises ConfigError.
+    """
     origin = replayed(recording) if recording.suffix == cassette.SUFFIX else None
     if origin is None:
         return ()
-    today = composed or Composition()
     taken, held = sorted_out(origin.overrides or (), _folder(today))
     said = [f"{key_of(text)}." for text in today.overrides if text not in taken]
     folder = ["--config-dir"] if origin.config_dir and today.config_dir is None else []

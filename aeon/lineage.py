@@ -113,8 +113,9 @@ def warnings(parent: Parent | None, shared: Process, composition: Composition | 
 
 
 def held_back_warnings(settings: Settings, composition: Composition | None) -> Iterator[str]:
-    """What the cassette that is replayed was recorded with, and is not taken from it."""
-    if settings.store.mode != "replay" or settings.store.path is None:
+    """What the cassette that is replayed was recorded with, and is not taken from it; for settings that were not
+    composed nothing is."""
+    if settings.store.mode != "replay" or settings.store.path is None or composition is None:
         return
     for key in held_back(settings.store.path, composition):
         yield (

@@ -132,8 +132,9 @@ def _remarks(made: _Made, out: Path) -> Iterator[str]:
     except ConfigError as error:
         yield f"Warning: what was recorded of the configuration cannot be composed again: {one_line(str(error))}"
         return
-    if held:
-        yield f"A replay takes these from whoever replays it, not from {out}: {one_line(', '.join(held))}."
+    folder = ["--config-dir"] if origin.get("config_dir") else []
+    if names := [*folder, *held]:
+        yield f"A replay takes these from whoever replays it, not from {out}: {one_line(', '.join(names))}."
 
 
 def _origin(run: Path) -> Mapping[str, Any]:

@@ -102,6 +102,20 @@ def test_a_program_is_warned_too(aeon: RunAeon) -> None:
         assert not replaying.settings.tools.functions
 
 
+def test_a_program_that_made_its_own_settings_is_told_nothing(aeon: RunAeon) -> None:
+    strange("++tools.functions.t=evil:f")
+    with Aeon.from_config(REPLAY, environ={}) as composed, Aeon(composed.settings, {}) as replaying:
+        assert not any("recording" in warning for warning in replaying.warnings)
+
+
+@pytest.mark.timeout(10)
+def test_a_head_that_would_take_hours_to_read_is_refused(aeon: RunAeon) -> None:
+    strange(*["convergence.completeness=0.5"] * 20_000)
+    ended = aeon(*REPLAY)
+    assert ended.status == 2
+    assert "its overrides are too many or too long" in ended.err
+
+
 @pytest.mark.parametrize(
     "override",
     [
