@@ -236,8 +236,8 @@ def _not_an_api(_kind: type[LLMError], error: BaseException, endpoint: Endpoint)
     if _GOES_ON.search(text):
         return ConnectionFailed(
             f"{endpoint.address} answered more than it announced",
-            hint=f"The server at {endpoint.address}, or a proxy before it, gives a Content-Length that is too short, or "
-            "a body to a status that has none: see its log.",
+            hint=f"The server at {endpoint.address}, or a proxy before it, gives a Content-Length that is too short, "
+            "or a body to a status that has none: see its log.",
         )
     return not_an_api(text, endpoint)
 

@@ -8,7 +8,8 @@ import openai._exceptions as sdk
 import pytest
 
 from aeon.errors import LLMError
-from aeon.llm.adapters.openai_errors import OTHER_ERRORS, STATUS_ERRORS, Endpoint, translate
+from aeon.llm.adapters.endpoint import Endpoint
+from aeon.llm.adapters.openai_errors import OTHER_ERRORS, STATUS_ERRORS, translate
 from aeon.llm.adapters.waiting import retry_after
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
