@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from aeon.api import Aeon
-from aeon.config import Settings
+from aeon import rehearsal, wiring
+from aeon.config import Settings, resolve_provider
 from aeon.events import CallAnswered, PassStarted, PhaseFinished, Recorded
+from aeon.kernel.control import RunControl
+from aeon.lineage import Work
+from aeon.llm.settings import SimulatedProvider
 from aeon.result import RunResult
+from aeon.running import Run
+from aeon.wiring import Process
+
+_log = logging.getLogger("aeon")
 
 Mode = Literal["adaptive", "core"]
 MODES: tuple[Mode, ...] = ("adaptive", "core")
@@ -22,6 +31,7 @@ TASKS = (
     "Compare tea and coffee as a morning drink in one short paragraph, and recommend one of them.",
     "Turn this into a table with the columns item and amount: bread 2, milk 1, apples 6.",
 )
+_OF_PROCESS = ("provider", "prompts", "schemas", "tools", "store", "plan_file", "answer")
 _LETTERS = {"PROFILE": "P", "PLAN": "L", "EXECUTE": "X", "RE_EXECUTE": "X", "EVALUATE": "E", "REFINE": "R"}
 LEGEND = "phases: P profile, L plan, X execute, E evaluate, R refine (r: nothing called for it), | a new pass"
 # A budget may end a run within a pass; REFINE is not reached by the pass that converges.
@@ -76,33 +86,68 @@ def runs(
 ) -> Iterator[Verified]:
     """Every task in every mode, one run after the other, each made as it is asked for.
 
-    `limits.max_cost` is for all of them together: the runs that it leaves nothing for are not made. The other limits
-    are for each run. Raises ConfigError before the first call.
+    `limits.max_cost` is for all of them together: the runs that it leaves nothing for are not made, nor is any after
+    one whose cost is not known. The other limits are for each run. What is known of a server is shared by all runs,
+    unless the modes have different providers, prompts, schemas, tools or stores. Raises ConfigError before the first
+    call.
     """
     spent = 0.0
-    for task in tasks:
+    with _processes(settings, environ) as processes:
+        for task in tasks:
+            for mode in MODES:
+                shared = _within(processes[mode], spent)
+                if shared is None:
+                    return
+                run = _run(shared, task, mode)
+                cost = run.result.usage.total.cost
+                spent += math.inf if cost is None else cost  # what is not known may be all there was
+                yield run
+
+
+@contextmanager
+def _processes(settings: Mapping[Mode, Settings], environ: Mapping[str, str]) -> Iterator[dict[Mode, Process]]:
+    """What the runs of each mode share; one process for all of them where the settings are alike."""
+    made: dict[Mode, Process] = {}
+    with ExitStack() as closing:
         for mode in MODES:
-            capped = _within(settings[mode], spent)
-            if capped is None:
-                return
-            run = _run(capped, environ, task, mode)
-            cost = run.result.usage.total.cost
-            spent += math.inf if cost is None else cost  # what is not known may be all there was
-            yield run
+            wanted = resolve_provider(settings[mode], environ)
+            shared = next((known for known in made.values() if _alike(known.settings, wanted)), None)
+            if shared is None:
+                shared = wiring.process(wanted, environ)
+                closing.callback(wiring.close, shared)
+            made[mode] = replace(shared, settings=wanted)
+            rehearsal.check(made[mode])
+        yield made
 
 
-def _within(settings: Settings, spent: float) -> Settings | None:
-    """The settings with what is left of the money; None when nothing is."""
-    most = settings.limits.max_cost
-    if most is None:
-        return settings
-    if spent >= most:
+def _alike(one: Settings, other: Settings) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in _OF_PROCESS)
+
+
+def _within(shared: Process, spent: float) -> Process | None:
+    """The process with what is left of the money; None when nothing is."""
+    limits = shared.settings.limits
+    if limits.max_cost is None:
+        return shared
+    if spent >= limits.max_cost:
         return None
-    return settings.model_copy(update={"limits": settings.limits.model_copy(update={"max_cost": most - spent})})
+    left = limits.model_copy(update={"max_cost": limits.max_cost - spent})
+    return replace(shared, settings=shared.settings.model_copy(update={"limits": left}))
 
 
-def _run(settings: Settings, environ: Mapping[str, str], task: str, mode: Mode) -> Verified:
+def _run(shared: Process, task: str, mode: Mode) -> Verified:
     watched = _Watched()
-    with Aeon(settings, environ) as aeon:
-        result = aeon.run(task, observers=[watched])
+    run = Run(
+        shared,
+        Work(task, {}),
+        composition=None,
+        parent=None,
+        observers=[watched],
+        directory=None,
+        control=RunControl(),
+        ask=None,
+        approve=None,
+        warn=_log.warning,
+    )
+    result = run.to_end(isinstance(shared.settings.provider, SimulatedProvider), None)
     return Verified(task, mode, "".join(watched.phases), watched.answers, len(result.repairs), result)

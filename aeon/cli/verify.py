@@ -88,7 +88,7 @@ def _lines(run: Verified) -> list[str]:
         repairs=run.repaired,
         calls=usage.requests,
         tokens=usage.total_tokens,
-        cost=_money(usage.cost),
+        cost=_money(result),
         ended=_ended(result),
     )
     lines = [row.rstrip()]
@@ -107,15 +107,35 @@ def _ended(result: RunResult) -> str:
     return f"{result.termination_reason} {figures}"
 
 
-def _money(cost: float | None) -> str:
-    return "unpriced" if cost is None else f"{cost:.4f}"
+def _money(result: RunResult) -> str:
+    cost = result.usage.total.cost
+    if cost is not None:
+        return f"{cost:.4f}"
+    return "unpriced" if result.usage.unpriced else "unknown"
+
+
+def _unknown(done: Sequence[Verified]) -> str:
+    """Why nobody knows what the runs cost."""
+    unpriced = sorted({model for run in done for model in run.result.usage.unpriced})
+    unreported = sorted({model for run in done for model in run.result.usage.unreported})
+    why = [f"there is no price of {', '.join(unpriced)}"] if unpriced else []
+    why += [f"the server did not say what answers of {', '.join(unreported)} used"] if unreported else []
+    return "; ".join(why)
+
+
+def _not_made(done: Sequence[Verified], left: int) -> str:
+    if done and done[-1].result.usage.total.cost is None:
+        why = "what is left of limits.max_cost cannot be known"
+    else:
+        why = "limits.max_cost is used up"
+    return f"\n{counted(left, 'run')} not made: {why}."
 
 
 def _totals(done: Sequence[Verified]) -> str:
     """All of them together; a cost only where every run has one."""
     costs = [run.result.usage.total.cost for run in done]
     known = [cost for cost in costs if cost is not None]
-    money = f"cost {sum(known):.4f}" if len(known) == len(costs) else "cost unknown: a model has no price"
+    money = f"cost {sum(known):.4f}" if len(known) == len(costs) else f"cost unknown: {_unknown(done)}"
     answers, repaired = sum(run.answers for run in done), sum(run.repaired for run in done)
     tokens = sum(run.result.usage.total.total_tokens for run in done)
     working, planned = sum(run.works for run in done), len(TASKS) * len(MODES)
@@ -123,5 +143,5 @@ def _totals(done: Sequence[Verified]) -> str:
     return (
         f"{working} of {counted(len(done), 'run')} in order and to its end; {answers - repaired} of"
         f" {counted(answers, 'answer')} valid at once; {tokens} tokens, {money}."
-        + (f"\n{counted(left, 'run')} not made: limits.max_cost is used up." if left else "")
+        + (_not_made(done, left) if left else "")
     )

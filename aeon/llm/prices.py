@@ -12,7 +12,14 @@ from functools import lru_cache
 
 from aeon.errors import ConfigError
 from aeon.llm.interface import Usage
-from aeon.llm.settings import ChainSettings, EndpointSettings, FallbackSettings, Price, ProviderSettings
+from aeon.llm.settings import (
+    ChainSettings,
+    EndpointSettings,
+    FallbackSettings,
+    Price,
+    ProviderSettings,
+    SimulatedProvider,
+)
 
 PER = 1_000_000
 EVERY = "*"
@@ -81,6 +88,8 @@ class PriceBook:
 
 def price_list(settings: AnyEndpoint) -> PriceList:
     """The prices of one endpoint; only an endpoint with an address has published ones."""
+    if isinstance(settings, SimulatedProvider):  # nothing is paid, but for what is to be tried out
+        return PriceList({EVERY: Price(input=0, output=0), **settings.prices}, None, settings.model)
     address = (settings.base_url or OPENAI) if isinstance(settings, EndpointSettings) else None
     return PriceList(settings.prices, address, settings.model)
 

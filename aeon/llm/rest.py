@@ -14,9 +14,9 @@ LONGEST_SECONDS = 3600.0
 class Rest:
     """The rest of one endpoint, for the life of the process; may be used from many threads.
 
-    It begins when a call has used up its attempts, or calls side by side have been refused as often. It lasts as long as
-    the server asked to wait, else `seconds`; an hour at most. Then one call asks the endpoint again, and after each such
-    time another one; an answer ends it. `clock` gives seconds.
+    It begins when a call has used up its attempts, or calls side by side have been refused as often. It lasts as long
+    as the server asked to wait, else `seconds`; an hour at most. Then one call asks the endpoint again, and after each
+    such time another one; an answer ends it. `clock` gives seconds.
     """
 
     def __init__(self, name: str, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:

@@ -10,7 +10,7 @@ import pytest
 from aeon.verify import TASKS
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import script
-from tests.support.openai_server import Failure, OpenAIServer
+from tests.support.openai_server import Completion, Failure, OpenAIServer
 from tests.support.scripted_model import clear
 
 PRICED = "provider.prices={gpt-5-mini: {input: 1000, output: 1000}, scripted: {input: 1000, output: 1000}}"
@@ -26,6 +26,15 @@ def verify(aeon: RunAeon, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
         return aeon("verify", "provider=openai", f"provider.base_url={server.url}", *retry, *overrides)
 
     return run
+
+
+def untold(answer: Any) -> Any:
+    """The answer, or what a function answers, without its usage."""
+    if callable(answer):
+        return lambda request: untold(answer(request))
+    if isinstance(answer, list):
+        return [untold(one) for one in answer]
+    return Completion(answer, usage=None)
 
 
 def rows(out: str) -> list[list[str]]:
@@ -64,6 +73,37 @@ def test_a_run_that_fails_is_told_with_its_error_and_the_others_are_made(verify,
     assert ended.status == 1
     assert len(rows(ended.out)) == len(TASKS) * 2
     assert "8 of 10 runs" in ended.out
+
+
+def test_a_server_that_tells_no_usage_is_said_to(verify, start_server):
+    server = start_server({name: untold(answer) for name, answer in script().items()})
+    ended = verify(server, PRICED, "limits.max_cost=1.7")
+    assert [row[0] for row in rows(ended.out)] == ["adaptive"]
+    assert "cost unknown: the server did not say what answers of scripted-1 used." in ended.out
+    assert "9 runs not made: what is left of limits.max_cost cannot be known." in ended.out
+    assert "used up" not in ended.out
+    assert "no price" not in ended.out
+
+
+def test_a_model_without_a_price_is_named(verify, start_server):
+    ended = verify(start_server(script()))
+    assert "cost unknown: there is no price of scripted-1." in ended.out
+
+
+def test_a_server_that_is_down_is_left_alone_by_the_runs_that_follow(verify, start_server):
+    server = start_server({name: Failure(503) for name in script()})
+    ended = verify(server, "provider.retry.initial_seconds=0.3", "provider.retry.attempts=2")
+    assert ended.status == 1
+    assert len(rows(ended.out)) == len(TASKS) * 2
+    assert len(server.requests) <= 10
+
+
+def test_the_simulated_provider_costs_nothing(aeon, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    ended = aeon("verify", "limits.max_cost=0.50")
+    assert ended.status == 0, ended.err
+    assert len(rows(ended.out)) == len(TASKS) * 2
+    assert "cost 0.0000" in ended.out
 
 
 def test_tasks_of_ones_own_are_refused(aeon):
