@@ -16,7 +16,7 @@ from omegaconf.errors import OmegaConfBaseException
 from aeon import origin as origins
 from aeon.config_compose import compose, is_sweep, single_value, sweep_jobs, without_sweeps
 from aeon.config_literal import quoted
-from aeon.config_recorded import sorted_out
+from aeon.config_recorded import is_name, sorted_out
 from aeon.errors import ConfigError, StoreFailed
 from aeon.origin import Composition, Origin
 from aeon.store import cassette
@@ -79,7 +79,8 @@ def _of_replay(today: Composition) -> Composition:
         return today
     if path.suffix == cassette.SUFFIX:
         folder = _folder(today)
-        name = origin.config_name if today.config_dir else Composition().config_name
+        of_today = today.config_dir is not None and is_name(origin.config_name)
+        name = origin.config_name if of_today else Composition().config_name
         taken, _ = sorted_out(origin.overrides, folder)
         origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
     return recomposed(origin, today, f"store.path={path}")

@@ -101,9 +101,14 @@ def _of_choice(group: str, value: Any, folder: Path | None) -> _Verdict:
     return "taken" if all(_exists(group, name, folder) for name in names) else "held"
 
 
+def is_name(text: str) -> bool:
+    """Whether a text can only be a file's name, without a folder."""
+    return bool(_NAME.fullmatch(text))
+
+
 def _exists(group: str, name: str, folder: Path | None) -> bool:
     places = [packaged_config_dir(), *([folder] if folder else [])]
-    return bool(_NAME.fullmatch(name)) and any((place / group / f"{name}.yaml").is_file() for place in places)
+    return is_name(name) and any((place / group / f"{name}.yaml").is_file() for place in places)
 
 
 def _of_keys(keys: Iterable[str]) -> _Verdict:

@@ -80,6 +80,20 @@ def test_a_configuration_folder_is_not_taken(aeon: RunAeon, tmp_path: Path) -> N
     assert "--config-dir" in ended.err
 
 
+@pytest.mark.parametrize(("name", "taken"), [("mine", 0.25), ("../other", 0.5)])
+def test_of_a_folder_that_is_given_today_a_file_in_it_may_be_named(
+    name: str, taken: float, aeon: RunAeon, tmp_path: Path
+) -> None:
+    (tmp_path / "conf").mkdir()
+    for path in (tmp_path / "conf" / "mine.yaml", tmp_path / "other.yaml"):
+        path.write_text("defaults: [config, _self_]\nconvergence: {coherence: 0.25}\n")
+    strange("convergence.coherence=0.5" if "/" in name else HARMLESS, config_name=name)
+    ended = aeon(*REPLAY, "--config-dir", "conf", "hydra.run.dir=done")
+    assert ended.status == 0, ended.err
+    result = json.loads((tmp_path / "done" / "result.json").read_bytes())
+    assert result["configuration"]["convergence"]["coherence"] == taken
+
+
 def test_files_that_are_named_are_not_read(aeon: RunAeon) -> None:
     strange(files={"plan_file": {"path": "/dev/zero", "sha256": "0" * 64}})
     assert aeon(*REPLAY).status == 0
