@@ -27,6 +27,7 @@ from aeon.kernel.settings import LimitSettings
 from aeon.llm.breaker import Breaker, Circuit
 from aeon.llm.fallback import Fallback
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
+from aeon.llm.knowledge import Knowledge
 from aeon.llm.limits import RunLimits
 from aeon.llm.prices import AnyEndpoint, PriceBook, PriceList, named_endpoints, price_list
 from aeon.llm.rate_limit import RateLimit, RateLimiter
@@ -184,7 +185,8 @@ def run_stack(
     inner: LLMAdapter = Fallback(chain, emit=emit, rests=rests)
     inner = Spend(inner, prices, endpoints.meter)
     if session is not None:
-        inner = stored(inner, session, store or StoreSettings(), provider, stop)
+        knowledge = Knowledge([endpoint.adapter for endpoint in endpoints])
+        inner = stored(inner, session, store or StoreSettings(), provider, stop, knowledge)
     return RunLimits(inner, limits, prices)
 
 

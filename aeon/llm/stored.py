@@ -15,12 +15,15 @@ from pydantic import ValidationError as PydanticError
 from aeon import errors
 from aeon.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Parameters
+from aeon.llm.knowledge import Knowledge
 from aeon.store.lookup import Reach
 from aeon.store.models import Asked, CallPath
 from aeon.store.session import Session, kept_usage
 from aeon.store.settings import StoreSettings
 
 STOP_POLL_SECONDS = 0.05
+FOUND_OUT = "found_out"
+"""Where an answer that is kept says what was found out about endpoints with it (`aeon.llm.knowledge`)."""
 _ERRORS: dict[str, type[LLMError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LLMError)
 }
@@ -34,9 +37,10 @@ class Stored:
 
     `provider` are the settings that requests are resolved over: what shapes an answer is part of what was asked.
     Answers that are none (cut off, refused, filtered, empty) were paid for and are kept too; failures of the provider,
-    for a replay alone. `sample` tells apart
-    several answers to equal requests. A replayed answer takes `pace_seconds`, unless `stop` says that the run is asked
-    to stop. Raises what the inner adapter raises, StoreMiss, StoreFailed, and StopRequested during a pace.
+    for a replay alone. So is what was found out about the endpoints with an answer: whoever is given the one knows the
+    other. `sample` tells apart several answers to equal requests. A replayed answer takes `pace_seconds`, unless `stop`
+    says that the run is asked to stop. Raises what the inner adapter raises, StoreMiss, StoreFailed, and StopRequested
+    during a pace.
     """
 
     def __init__(
@@ -48,25 +52,32 @@ class Stored:
         sample: int = 0,
         pace_seconds: float = 0.0,
         stop: Callable[[], bool] = lambda: False,
+        knowledge: Knowledge | None = None,
     ) -> None:
-        self._inner, self._session = inner, session
+        self._inner, self._session, self._knowledge = inner, session, knowledge or Knowledge()
         self._base, self._shaping = parameters(provider), shaping(provider)
         self._sample, self._pace, self._stop = sample, pace_seconds, stop
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
         raised: list[LLMError] = []
+        asked: list[LLMRequest] = []
 
         def ask() -> dict[str, Any]:
+            asked.append(request)
             try:
-                return asdict(self._inner.complete(request))
+                answer = asdict(self._inner.complete(request))
             except LLMError as error:
                 raised.append(error)
-                return _of_error(error)
+                answer = _of_error(error)
+            found = self._knowledge.news()
+            return {**answer, FOUND_OUT: found} if found else answer
 
         answer = self._session.answer(self._asked(request), ask, reach=reach)
         if raised:
             raise raised[0]
+        if not asked:
+            self._restore(answer)
         if self._session.replays:
             self._wait(request)
         return response(answer)
@@ -95,6 +106,12 @@ class Stored:
             },
         )
 
+    def _restore(self, answer: dict[str, Any]) -> None:
+        try:
+            self._knowledge.restore(answer.get(FOUND_OUT) or {})
+        except (TypeError, ValueError, AttributeError) as error:
+            raise StoreFailed(f"an answer in the store cannot be read: {FOUND_OUT}: {error}") from error
+
     def _wait(self, request: LLMRequest) -> None:
         """In the caller's own thread, so that parallel answers take their time side by side."""
         end = time.monotonic() + self._pace
@@ -105,10 +122,23 @@ class Stored:
 
 
 def stored(
-    inner: LLMAdapter, session: Session, store: StoreSettings, provider: Any, stop: Callable[[], bool]
+    inner: LLMAdapter,
+    session: Session,
+    store: StoreSettings,
+    provider: Any,
+    stop: Callable[[], bool],
+    knowledge: Knowledge,
 ) -> LLMAdapter:
     """The wrapper that the settings of the store ask for. Raises StoreFailed."""
-    return Stored(inner, session, provider, sample=store.sample, pace_seconds=store.pace_seconds, stop=stop)
+    return Stored(
+        inner,
+        session,
+        provider,
+        sample=store.sample,
+        pace_seconds=store.pace_seconds,
+        stop=stop,
+        knowledge=knowledge,
+    )
 
 
 class Absent:

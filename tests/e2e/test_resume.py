@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ import pytest
 from aeon import Aeon, RunResult
 from aeon.config import compose, composition, resolve_provider
 from aeon.kernel.control import RunControl
+from aeon.llm.adapters.capabilities import forget
 from tests.cli.conftest import Ended, RunAeon
 from tests.cli.conftest import aeon as aeon
 from tests.support.compared import artefacts, differences
-from tests.support.openai_server import Failure, OpenAIServer, Received
+from tests.support.openai_server import Answer, Completion, Failure, OpenAIServer, Received
 from tests.support.scripted_model import clear
 from tests.support.simulated_server import simulated
 
@@ -655,3 +657,46 @@ def test_several_recordings_cannot_be_replayed_at_once(aeon: RunAeon) -> None:
     ended = aeon("-m", "store.mode=replay", "store.path=one,other")
     assert ended.status == 2
     assert "a multirun replays one recording, not several" in ended.err
+
+
+# What was found out about the server
+
+
+def careless(received: Received) -> Answer:
+    """As a server that takes json_schema and holds to no schema that does not stand in the prompt."""
+    shown = "JSON Schema" in received.system
+    made = simulated()[received.name]
+    assert callable(made)
+    answer = made(received)
+    assert isinstance(answer, Completion)
+    usage = {"prompt_tokens": 200 if shown else 100, "completion_tokens": 20, "total_tokens": 220 if shown else 120}
+    return replace(answer, content=answer.content if shown else '{"half": ', usage=usage)
+
+
+def test_what_was_found_out_about_the_server_is_known_to_the_run_that_goes_on(runs: Runs, server: OpenAIServer) -> None:
+    server.script = dict.fromkeys(server.script, careless)
+    alone = ("execution.max_parallel=1",)
+    forget()
+    _, whole = runs("task=x", "limits.max_llm_calls=null", *alone)
+    forget()
+    directory = limited(runs, "task=x", *alone)
+    for _ in range(2):
+        forget()
+        ended, directory = runs(f"resume={directory}", "limits.max_llm_calls=null")
+        assert "does not hold to it" in ended.err
+        assert len(result(directory)["provider"]["findings"]) == 1
+        assert not differences(artefacts(whole), artefacts(directory))
+
+
+def test_what_was_found_out_about_one_server_is_not_believed_of_another(
+    runs: Runs, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.script = dict.fromkeys(server.script, careless)
+    forget()
+    directory = limited(runs)
+    forget()
+    with OpenAIServer(simulated()) as other:
+        monkeypatch.setenv("OPENAI_BASE_URL", other.url)
+        _, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
+        assert not any("JSON Schema" in received.system for received in other.requests if received.name != "repair")
+    assert result(second)["provider"]["findings"] == []

@@ -11,8 +11,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from pydantic import Field
+
 from aeon.llm.adapters.dialect import Dialect, Form
 from aeon.llm.adapters.refusal import Refusal
+from aeon.values import Value
 
 MOST_SKIPPED = 64
 DOUBTED_ANSWERS = 64
@@ -29,6 +32,24 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.endpoint}, model {self.model}: {self.message}"
+
+
+class Known(Value):
+    """What decides how a model at an address is spoken to, and what a person should know of it: to be kept.
+
+    Schemas by their digests, `findings` by what they are about.
+    """
+
+    settled: bool = False
+    form: Form | None = None
+    doubted: Form | None = None
+    form_of: dict[str, Form] = Field(default_factory=dict)
+    accepted: tuple[str, ...] = ()
+    unenforced: tuple[bool, ...] = ()
+    without: tuple[str, ...] = ()
+    renamed: bool = False
+    schema_beside: bool = False
+    findings: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass
@@ -196,6 +217,38 @@ class Capabilities:
 
     def _find(self, about: str, message: str) -> None:
         self._findings.setdefault(about, Finding(self.endpoint, self.model, about, message))
+
+    def known(self) -> Known:
+        """All that another process need not find out again."""
+        with self._lock:
+            return Known(
+                settled=self._settled,
+                form=self._form if self._settled else None,
+                doubted=self._doubted,
+                form_of=dict(self._form_of),
+                accepted=tuple(sorted(self._accepted)),
+                unenforced=tuple(sorted(self._unenforced)),
+                without=tuple(sorted(self._without)),
+                renamed=self._renamed,
+                schema_beside=self._schema_beside,
+                findings={about: finding.message for about, finding in self._findings.items()},
+            )
+
+    def learn(self, known: Known) -> None:
+        """Know, beside what is known here, what another process has found out."""
+        with self._lock:
+            if known.form is not None and not self._settled:
+                self._form, self._doubted = known.form, known.doubted
+                self._most_doubted = DOUBTED_ANSWERS
+            self._settled = self._settled or known.settled
+            self._form_of.update(known.form_of)
+            self._accepted |= set(known.accepted)
+            self._unenforced |= set(known.unenforced)
+            self._without |= set(known.without)
+            self._renamed = self._renamed or known.renamed
+            self._schema_beside = self._schema_beside or known.schema_beside
+            for about, message in known.findings.items():
+                self._find(about, message)
 
     def findings(self) -> tuple[Finding, ...]:
         """What a person should know, sorted."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
@@ -20,7 +21,7 @@ from urllib.parse import urlsplit
 
 from aeon.errors import AnswerError, ConfigError, LLMError, ProviderError
 from aeon.llm import event_loop
-from aeon.llm.adapters.capabilities import Capabilities, Finding, capabilities, of_address
+from aeon.llm.adapters.capabilities import Capabilities, Finding, Known, capabilities, of_address
 from aeon.llm.adapters.dialect import Dialect, Wire, wire_body, wire_of
 from aeon.llm.adapters.endpoint import SHORTEST_SECRET, Endpoint
 from aeon.llm.adapters.negotiation import Agreed, Outcome, negotiate
@@ -120,6 +121,26 @@ class OpenAIAdapter:
         """Those findings that were not given out here before, to any adapter of the process."""
         name, address = self._settings.name, self._endpoint.base_url
         return tuple(finding for known in of_address(name, address) for finding in known.untold())
+
+    def known(self) -> dict[str, Any]:
+        """What has been found out up to now, for `learn` of a later process; without the address itself."""
+        name, address = self._settings.name, self._endpoint.base_url
+        by_model = {known.model: known.known() for known in of_address(name, address)}
+        return {
+            self._endpoint_digest: {
+                model: known.model_dump(mode="json", exclude_defaults=True) for model, known in by_model.items()
+            }
+        }
+
+    def learn(self, found: Mapping[str, Any]) -> None:
+        """Know what was found out of this endpoint. Raises ValueError for what no endpoint can be like."""
+        for model, values in dict(found.get(self._endpoint_digest) or {}).items():
+            self._known(model).learn(Known.model_validate(values))
+
+    @property
+    def _endpoint_digest(self) -> str:
+        """What tells this endpoint from others."""
+        return hashlib.sha256(f"{self._settings.name} {self._endpoint.base_url}".encode()).hexdigest()[:16]
 
     def close(self) -> None:
         """Close the connections; calls under way fail. A later call opens new ones."""
