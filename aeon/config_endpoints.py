@@ -15,25 +15,33 @@ def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place
     if not endpoint.model:
         raise ConfigError(
             f"{place}.model: no model is named, and {endpoint.name} has none that everybody has",
-            hint=f"{place}.model=NAME; the comments of conf/provider/{endpoint.name}.yaml say which there are.",
+            hint=f"{_way(endpoint, place, 'model', 'NAME')}; the comments of conf/provider/{endpoint.name}.yaml say which "
+            "there are.",
         )
     # Only where nothing else is named is OpenAI itself meant: another's key must not go there.
     if endpoint.address(environ) is None and endpoint.base_url_env != OPENAI_ADDRESS_ENV:
         raise ConfigError(
             f"{place}.base_url: no address for {endpoint.name}"
             + (f", and the environment has no {endpoint.base_url_env}" if endpoint.base_url_env else ""),
-            hint=f"{place}.base_url=https://HOST/v1"
+            hint=_way(endpoint, place, "base_url", "https://HOST/v1")
             + (f", or set {endpoint.base_url_env}." if endpoint.base_url_env else "."),
         )
     if endpoint.require_key and not environ.get(endpoint.api_key_env):
         raise ConfigError(
             f"{place}.api_key_env={endpoint.api_key_env}: the environment has no {endpoint.api_key_env}",
             hint=f"Set {endpoint.api_key_env} in the environment or in a .env file; for a server that needs no key, "
-            f"{place}.require_key=false; to try Aeon without a model, provider=simulated.",
+            f"{_way(endpoint, place, 'require_key', 'false')}; to try Aeon without a model, provider=simulated.",
         )
     for header, variable in endpoint.extra_headers_env.items():
         if not environ.get(variable):
             raise ConfigError(f"{place}.extra_headers_env.{header}={variable}: the environment has no {variable}")
+
+
+def _way(endpoint: EndpointSettings, place: str, key: str, value: str) -> str:
+    """How a person sets a key: one of a fallback stands beside its name, for a name alone has no keys to override."""
+    if place == "provider":
+        return f"{place}.{key}={value}"
+    return f"{{provider: {endpoint.name}, {key}: {value}}} in the place of {endpoint.name} in provider.fallbacks"
 
 
 def check_chain(provider: OpenAIProvider, environ: Mapping[str, str]) -> None:

@@ -146,6 +146,9 @@ def _line(problem: ErrorDetails, root: type[BaseModel], values: Mapping[str, Any
     if problem["type"] in ("union_tag_invalid", "union_tag_not_found"):
         expected = problem.get("ctx", {}).get("expected_tags", "")
         return f"{path}.kind={_shown(_value_at(location, values).get('kind'))}: allowed are {expected}"
+    if problem["type"] in ("tuple_type", "list_type"):
+        example = f", as in [{_shown(problem['input'])}]" if isinstance(problem["input"], str) else ""
+        return f"{path}={_shown(problem['input'])}: a list is wanted here{example}"
     message = problem["msg"].removeprefix("Value error, ")
     if isinstance(problem["input"], Mapping) and problem["type"] == "value_error":
         return f"{path}: {message}"
@@ -153,6 +156,7 @@ def _line(problem: ErrorDetails, root: type[BaseModel], values: Mapping[str, Any
 
 
 def _suggestion(path: str, root: type[BaseModel]) -> str:
+    place = path.rpartition(".")[0]
     path = re.sub(r"\.\d+(?=\.)", "", path)  # every element of a list has the same keys
     group, _, name = path.rpartition(".")
     owners = _owners(group, name, root)
@@ -162,7 +166,7 @@ def _suggestion(path: str, root: type[BaseModel]) -> str:
     siblings = {p.rpartition(".")[2]: p for p in paths if p.rpartition(".")[0] == group}
     near = get_close_matches(name, siblings, n=1, cutoff=0.6)
     if near:
-        return f" - did you mean {siblings[near[0]]}?"
+        return f" - did you mean {place}.{near[0]}?" if place else f" - did you mean {near[0]}?"
     elsewhere: dict[str, str] = {}
     for known in reversed([p for p in paths if "*" not in p]):
         elsewhere[known.rpartition(".")[2]] = known

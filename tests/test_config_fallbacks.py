@@ -1,5 +1,6 @@
 """`provider.fallbacks`: names of provider files, composed into the endpoints they stand for."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -55,8 +56,10 @@ def test_a_file_of_ones_own_can_be_named_and_build_on_a_packaged_one(tmp_path: P
         ("[auto]", "provider.fallbacks.0=auto: a fallback answers in the place of a model"),
         ("[{model: m}]", "no provider is named"),
         ("[3]", "provider.fallbacks.0=3: no provider is named"),
-        ("groq", "provider.fallbacks=groq: "),
-        ("[{provider: openai, modle: m}]", "did you mean provider.fallbacks.model?"),
+        ("groq", "provider.fallbacks=groq: a list is wanted here, as in [groq]"),
+        ("3", "provider.fallbacks=3: a list is wanted here"),
+        ("[{provider: openai, modle: m}]", "did you mean provider.fallbacks.0.model?"),
+        ("[groq, {provider: openai, modle: m}]", "did you mean provider.fallbacks.1.model?"),
         ("[{provider: openai, max_concurrency: 0}]", "provider.fallbacks.0.max_concurrency=0: "),
         ("[{provider: openai, fallbacks: [groq]}]", "a fallback has none of its own"),
     ],
@@ -78,6 +81,24 @@ def test_the_keys_of_the_fallbacks_are_needed_from_the_start() -> None:
     assert groq.base_url is not None
 
 
+def test_what_a_hint_says_of_a_fallback_can_be_done() -> None:
+    with pytest.raises(ConfigError) as raised:
+        resolve_provider(compose(["provider=openai", "provider.fallbacks=[groq]"]), {"OPENAI_API_KEY": "a"})
+    (element,) = re.findall(r"\{provider: groq, require_key: false\}", raised.value.hint)
+    followed = compose(["provider=openai", f"provider.fallbacks=[{element}]"])
+    assert len(resolve_provider(followed, {"OPENAI_API_KEY": "a"}).provider.fallbacks) == 1  # type: ignore[union-attr]
+    with pytest.raises(ConfigError) as raised:
+        resolve_provider(compose(["provider=openai", "provider.fallbacks=[ollama]"]), ENVIRON)
+    (element,) = re.findall(r"\{provider: ollama, model: NAME\}", raised.value.hint)
+    assert resolve_provider(compose(["provider=openai", f"provider.fallbacks=[{element}]"]), ENVIRON)
+
+
+def test_a_key_given_to_a_fallback_that_is_a_name_is_told_where_it_belongs() -> None:
+    with pytest.raises(ConfigError, match="no provider is named") as raised:
+        compose(["provider=openai", "provider.fallbacks=[ollama]", "provider.fallbacks.0.model=m"])
+    assert "[{provider: ollama, model: llama3.1}]" in raised.value.hint
+
+
 def test_auto_takes_its_fallbacks_along_to_a_model_and_never_to_made_up_answers() -> None:
     settings = compose(["provider=auto", "provider.fallbacks=[groq]"])
     assert len(resolve_provider(settings, ENVIRON).provider.fallbacks) == 1  # type: ignore[union-attr]
@@ -90,5 +111,5 @@ def test_a_cap_on_cost_needs_a_price_of_every_fallback() -> None:
     assert resolve_provider(compose(given), ENVIRON).limits.max_cost == 1
     with pytest.raises(ConfigError, match=r"no price is configured for llama3\.1"):
         resolve_provider(compose([*given, ollama % ""]), ENVIRON)
-    free = ', prices: {*: {input: 0, output: 0}}'
+    free = ", prices: {*: {input: 0, output: 0}}"
     assert resolve_provider(compose([*given, ollama % free]), ENVIRON).limits.max_cost == 1

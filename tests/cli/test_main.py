@@ -74,7 +74,7 @@ def test_a_run_whose_provider_fails_ends_with_1_and_says_why(aeon: RunAeon, scen
         (("task=x", "env=prod"), "OPENAI_API_KEY"),
         (("task=x", "provider=openai"), "OPENAI_API_KEY"),
         (("task=x", "env=prod", "provider=simulated"), "env=prod"),
-        (("task=x", "limits.max_cost=1"), "no price"),
+        (("task=x", "provider=ollama", "provider.model=m", "limits.max_cost=1"), "no price"),
         (("task=x", "interaction=ask"), "terminal"),
         (("task=x", "answer.schema=none.json"), "none.json"),
         (("task=x", "prompts.dir=nowhere"), "nowhere"),
