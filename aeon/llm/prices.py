@@ -7,6 +7,7 @@ unpriced: its cost is None, which is not zero.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -24,14 +25,15 @@ from aeon.llm.settings import (
 PER = 1_000_000
 EVERY = "*"
 OPENAI = "https://api.openai.com/v1"
+_VERSION = re.compile(r"([-@:](latest|\d{3,}(-\d\d){0,2}))?")
+"""What may follow a model's name in that of a version of it; `-pro` or `-mini` would be another model."""
 AnyEndpoint = ProviderSettings | FallbackSettings
 
 
 class PriceList:
     """The prices at one endpoint.
 
-    `configured` maps a model's name, or the start of it, or `*` for every model, to its price: the exact name wins,
-    then the longest start.
+    `configured` maps a model's name, or the start of names with `*` after it, to its price; see `price_of`.
     `address` is the base URL that published prices are looked up for; None looks none up. `model` is the one of calls
     that name none.
     """
@@ -116,10 +118,12 @@ def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """The configured price of a model: its own, else that of the longest name it begins with (a dated version), else
-    that of `*`, which is every model."""
-    names = [name for name in prices if model.startswith(name)]
-    return prices[max(names, key=len)] if names else prices.get(EVERY)
+    """The configured price of a model: its own, else that of the name it is a dated version of, else that of the
+    longest start that is configured with a `*` at its end; `*` alone is every model."""
+    own = [name for name in prices if model.startswith(name) and _VERSION.fullmatch(model[len(name) :])]
+    starts = [name for name in prices if name.endswith(EVERY) and model.startswith(name[:-1])]
+    named = max(own, key=len, default=None) or max(starts, key=len, default=None)
+    return prices[named] if named else None
 
 
 def cost(usage: Usage, price: Price) -> float:

@@ -28,12 +28,25 @@ def test_cost_is_per_million_tokens_and_cached_input_has_its_own_price(price: Pr
     assert cost(usage, price) == pytest.approx(money)
 
 
-def test_a_dated_version_has_the_price_of_the_longest_name_it_begins_with() -> None:
+def test_a_dated_version_has_the_price_of_its_own_model() -> None:
     small, large = Price(input=1, output=1), Price(input=9, output=9)
     prices = {"gpt-5": large, "gpt-5-mini": small}
     assert price_of("gpt-5-mini-2025-08-07", prices) is small
     assert price_of("gpt-5", prices) is large
     assert price_of("o5", prices) is None
+
+
+@pytest.mark.parametrize("end", ["", "-2025-08-07", "-0613", "-20251022", "-001", "@20240229", "-latest", ":latest"])
+def test_a_version_of_a_model_costs_what_the_model_costs(end: str) -> None:
+    price = Price(input=1, output=1)
+    assert price_of(f"gpt-5{end}", {"gpt-5": price}) is price
+
+
+@pytest.mark.parametrize("end", ["-pro", "-mini", ".1", "-32k", "-128k", "o", ":free", "-pro-2025-10-06"])
+def test_another_model_whose_name_begins_the_same_has_not_its_price_unless_a_star_says_so(end: str) -> None:
+    price, free = Price(input=1, output=1), Price(input=0, output=0)
+    assert price_of(f"gpt-5{end}", {"gpt-5": price}) is None
+    assert price_of(f"gpt-5{end}", {"gpt-5*": price, "*": free}) is price
 
 
 def test_a_configured_price_wins_over_the_published_one() -> None:
