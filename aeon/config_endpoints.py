@@ -15,8 +15,8 @@ def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place
     if not endpoint.model:
         raise ConfigError(
             f"{place}.model: no model is named, and {endpoint.name} has none that everybody has",
-            hint=f"{_way(endpoint, place, 'model', 'NAME')}; the comments of conf/provider/{endpoint.name}.yaml say which "
-            "there are.",
+            hint=f"{_way(endpoint, place, 'model', 'NAME')}; the comments of conf/provider/{endpoint.name}.yaml say "
+            "which there are.",
         )
     # Only where nothing else is named is OpenAI itself meant: another's key must not go there.
     if endpoint.address(environ) is None and endpoint.base_url_env != OPENAI_ADDRESS_ENV:

@@ -11,6 +11,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from aeon.errors import AeonError, ProviderError
+from aeon.kernel.settings import LimitSettings
 from aeon.llm import stack
 from aeon.llm.exchange import Answered, exchange
 from aeon.llm.interface import CallName, LLMAdapter, LLMRequest, Message, Parameters, Role, Usage
@@ -72,8 +73,8 @@ class RoleCheck:
 def examine(shared: Process) -> Iterator[RoleCheck]:
     """One check for each role, then one for each fallback, made as it is asked for.
 
-    Nothing is retried, repaired or handed to a fallback, and no answer is kept. When the provider cannot be used at
-    all, its remaining roles are not tried.
+    Nothing is retried, repaired or handed to a fallback, no limit of a run applies, and no answer is kept. When the
+    provider cannot be used at all, its remaining roles are not tried.
     """
     first, *others = stack.endpoints_of(shared.adapter, shared.settings.provider)
     down = False
@@ -100,7 +101,7 @@ def _examined(
     started = perf_counter()
     try:
         answered: Answered[Any] = exchange(
-            _once(shared, endpoint), request, shared.schemas.local(call.schema), lambda value: value
+            _once(endpoint), request, shared.schemas.local(call.schema), lambda value: value
         )
     except AeonError as error:
         seconds, problem = perf_counter() - started, f"{type(error).__name__}: {error.message}"
@@ -117,10 +118,9 @@ def _examined(
     ), None
 
 
-def _once(shared: Process, endpoint: Endpoint) -> LLMAdapter:
-    settings = shared.settings
+def _once(endpoint: Endpoint) -> LLMAdapter:
     once = endpoint.retry.model_copy(update={"attempts": 1, "rate_limit_attempts": 1})
-    return stack.run_stack(Endpoints([replace(endpoint, has_next=False)]), limits=settings.limits, retry=once)
+    return stack.run_stack(Endpoints([replace(endpoint, has_next=False)]), limits=LimitSettings(), retry=once)
 
 
 def _parameters(shared: Process, role: Role) -> Parameters:

@@ -119,3 +119,9 @@ def test_a_key_in_the_query_of_the_address_is_shown_nowhere(aeon: RunAeon, start
     written = "".join(path.read_text(encoding="utf-8", errors="replace") for path in files)
     assert "/v1" in examined.out
     assert "hidden-1234" not in examined.out + examined.err + ran.out + ran.err + written
+
+
+def test_the_limits_of_a_run_do_not_keep_a_role_from_being_tried(doctor, start_server):
+    server = start_server(answers())
+    assert doctor(server, "limits.max_llm_calls=1", "limits.max_tokens=1").status == 0
+    assert server.names == ["plan", "step", "convergence", "repair"]
