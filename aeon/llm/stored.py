@@ -17,13 +17,11 @@ from aeon.errors import AnswerError, LLMError, ProviderError, StopRequested, Sto
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Parameters
 from aeon.llm.knowledge import Knowledge
 from aeon.store.lookup import Reach
-from aeon.store.models import Asked, CallPath
+from aeon.store.models import FOUND_OUT, Asked, CallPath
 from aeon.store.session import Session, kept_usage
 from aeon.store.settings import StoreSettings
 
 STOP_POLL_SECONDS = 0.05
-FOUND_OUT = "found_out"
-"""Where an answer that is kept says what was found out about endpoints with it (`aeon.llm.knowledge`)."""
 _ERRORS: dict[str, type[LLMError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LLMError)
 }

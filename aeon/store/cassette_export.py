@@ -10,7 +10,7 @@ from typing import Any
 from aeon.errors import StoreFailed
 from aeon.store.cassette import Cassette, Provenance, UsageOrigin
 from aeon.store.cassette_scrub import Scrubber, without_places
-from aeon.store.models import Entry
+from aeon.store.models import FOUND_OUT, Entry
 
 SIMULATED = "the simulated provider (no model)"
 
@@ -32,12 +32,17 @@ def recorded(
     person's words, `aeon` the version that writes; `replaced` counts the secrets that had been replaced before. Raises
     StoreFailed when nothing was answered.
     """
-    answers = tuple(scrubber.entry(entry) for entry in entries)
+    answers = tuple(scrubber.entry(_answer_alone(entry)) for entry in entries)
     started = scrubber.value(portable(origin, home))
     told = provenance(answers, answered_by, str((origin.get("provider") or {}).get("kind") or ""))
     found = scrubber.found + Counter(replaced or {})
     changes = {"note": note, "aeon": aeon, "secrets_replaced": dict(sorted(found.items()))}
     return Cassette(provenance=told.model_copy(update=changes), origin=started, answers=answers)
+
+
+def _answer_alone(entry: Entry) -> Entry:
+    answer = {name: value for name, value in entry.answer.items() if name != FOUND_OUT}
+    return entry.model_copy(update={"answer": answer})
 
 
 def provenance(entries: Iterable[Entry], answered_by: str | None = None, provider: str = "") -> Provenance:

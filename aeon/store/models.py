@@ -12,6 +12,8 @@ from pydantic import Field
 from aeon.values import Value
 
 Kind = Literal["model", "tool", "person"]
+FOUND_OUT = "found_out"
+"""Where a kept answer says what was found out about endpoints with it: for a run that goes on, not for a cassette."""
 
 
 class CallPath(Value):

@@ -164,3 +164,10 @@ def test_places_of_one_machine_do_not_travel() -> None:
         "task": "read /home/ann/work/notes.txt",
         "inputs": {"a": "/home/ann/"},
     }
+
+
+def test_what_was_found_out_about_a_server_stays_behind() -> None:
+    kept = entry()
+    kept = kept.model_copy(update={"answer": {**kept.answer, "found_out": {"0123456789abcdef": {"form": "prompt"}}}})
+    (answer,) = exported(kept).answers
+    assert answer.answer == entry().answer
