@@ -74,9 +74,6 @@ _BY_CODE: Mapping[int, type[ProviderError]] = {
     429: RateLimited,
 }
 
-ELSEWHERE = frozenset({"model_not_found", "context_length_exceeded"})
-"""The codes of a refusal that another endpoint, with its own model, may not share; nor 404."""
-
 FILTERED = frozenset({"content_filter", "content_policy_violation", "data_inspection_failed"})
 """The codes of a refusal that is a content filter's."""
 
@@ -116,9 +113,11 @@ def of_refusal(refusal: Refusal, endpoint: Endpoint) -> ProviderError:
     """The error for what a server said in a response whose own status was none of an error."""
     code = refusal.status_code
     kind = _BY_CODE.get(code, ServerFailed if code >= 500 else RequestRefused)
-    kind = QuotaExhausted if refusal.code in NO_CREDIT else kind
+    kind = QuotaExhausted if refusal.code in NO_CREDIT else RequestRefused if refusal.too_long else kind
     message = f"{endpoint.address} answered an error: {endpoint.clean(refusal.message)}"
-    return kind(message, status=code, hint=_HINTS[kind](refusal, endpoint))
+    failure = kind(message, status=code, hint=_HINTS[kind](refusal, endpoint))
+    failure.falls_back |= _is_of_the_model(refusal)
+    return failure
 
 
 def _find(error: BaseException | None, table: Mapping[str, type[K]]) -> type[K] | None:
@@ -128,6 +127,8 @@ def _find(error: BaseException | None, table: Mapping[str, type[K]]) -> type[K] 
 
 def _refine(kind: type[ProviderError], error: Any) -> type[ProviderError]:
     """The SDK has no class for 408 and for redirects; and a page where an API would refuse says that it is none."""
+    if _too_long(error):
+        return RequestRefused
     if error.status_code == 408 and not _is_of_the_format(error):
         return ServerFailed
     refusal = refused_by(error)
@@ -152,8 +153,18 @@ def _of_status(kind: type[ProviderError], error: Any, endpoint: Endpoint) -> Pro
         message += f"; it redirects to {endpoint.clean(redirected)}, which is not followed"
     asked = retry_after(error.response.headers)
     failure = kind(message, status=error.status_code, retry_after=asked, hint=_HINTS[kind](error, endpoint))
-    failure.falls_back = failure.falls_back or error.status_code == 404 or error.code in ELSEWHERE
+    failure.falls_back |= _is_of_the_model(error)
     return failure
+
+
+def _is_of_the_model(error: Any) -> bool:
+    """Whether another endpoint, with a model of its own, may not refuse the same."""
+    return error.status_code == 404 or error.code == "model_not_found" or _too_long(error)
+
+
+def _too_long(error: Any) -> bool:
+    refusal = error if isinstance(error, Refusal) else refused_by(error)
+    return refusal is not None and refusal.too_long
 
 
 def _said(error: Any) -> str:
@@ -179,8 +190,11 @@ def _not_an_api_hint(_error: Any, endpoint: Endpoint) -> str:
 
 
 def _refused_hint(error: Any, endpoint: Endpoint) -> str:
-    if error.code == "context_length_exceeded":
-        return "The prompt is too long for the model: choose one with a larger context, or give it less material."
+    if _too_long(error):
+        return (
+            "The prompt, with room for an answer, is too long for the model: choose one with a larger context, give it "
+            "less material, or lower provider.max_tokens where it is set."
+        )
     if error.status_code == 404 and "parameter" not in str(getattr(error, "message", "")).lower():
         return f"Check provider.model, and provider.base_url ({endpoint.address})."
     return (

@@ -23,7 +23,6 @@ NO_CREDIT = frozenset(
 
 _OF_SOMETHING_ELSE = NO_CREDIT | frozenset(
     {
-        "context_length_exceeded",
         "model_not_found",
         "invalid_api_key",
         "content_filter",
@@ -34,6 +33,12 @@ _OF_SOMETHING_ELSE = NO_CREDIT | frozenset(
 _FORMAT = re.compile(
     r"response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties",
     re.IGNORECASE,
+)
+# Servers that have no code for it have these words.
+_TOO_LONG = re.compile(
+    r"maximum (?:context|model) length|context.?(?:length|window|size).{0,40}exceed"
+    r"|exceed.{0,60}context.?(?:length|window|size)|prompt is too long|input token count.{0,40}exceed",
+    re.IGNORECASE | re.DOTALL,
 )
 _CODE = re.compile(r"[a-z]+(_[a-z]+)+")
 _NOT_TAKEN_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"})
@@ -64,6 +69,13 @@ class Refusal:
         return named or bool(_FORMAT.search(self.message))
 
     @property
+    def too_long(self) -> bool:
+        """Whether the model has no room for the prompt."""
+        if self.status_code in _NEVER:
+            return False
+        return self.code == "context_length_exceeded" or bool(_TOO_LONG.search(self.message))
+
+    @property
     def doubtful(self) -> bool:
         """Whether it may just as well be an outage."""
         return self.status_code == DOUBTFUL and not self.of_the_format
@@ -71,7 +83,7 @@ class Refusal:
     @property
     def of_the_request(self) -> bool:
         """Whether another way of saying the same may help: never for a wrong key, a limit, or a plain outage."""
-        if self.code in _OF_SOMETHING_ELSE or self.status_code in _NEVER:
+        if self.code in _OF_SOMETHING_ELSE or self.status_code in _NEVER or self.too_long:
             return False
         by_status = self.status_code in OF_PARAMETERS or self.status_code == DOUBTFUL
         return by_status or (self.status_code >= 400 and self.of_the_format)

@@ -103,6 +103,10 @@ def test_a_refusal_is_quoted(openai_server: OpenAIServer, connect: Connect) -> N
     [
         (error(400, "temperature is not supported"), RequestRefused, False, "temperature is not supported", "model"),
         (error(400, "too long", "context_length_exceeded"), RequestRefused, False, "too long", "larger context"),
+        (error(400, "This model's maximum context length is 9 tokens."), RequestRefused, False, "9", "larger context"),
+        (error(400, "litellm.ContextWindowExceededError: no"), RequestRefused, False, "no", "larger context"),
+        (error(400, "exceeds the available context size (9)"), RequestRefused, False, "9", "larger context"),
+        (error(500, "exceeds the available context size (9)"), RequestRefused, False, "9", "larger context"),
         (error(401, "no such key"), AuthenticationFailed, False, "no such key", "OPENAI_API_KEY"),
         (error(403, "not yours"), AuthenticationFailed, False, "not yours", "OPENAI_API_KEY"),
         (error(404, "no such model"), RequestRefused, False, "no such model", "provider.model"),
@@ -140,6 +144,25 @@ def test_an_error_status_is_mapped_with_the_servers_words_and_a_hint(
     assert message in raised.value.message
     assert hint in raised.value.hint
     assert len(openai_server.requests) == 1, "the SDK must not retry by itself"
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        error(400, "too long", "context_length_exceeded"),
+        error(400, "litellm.ContextWindowExceededError: no"),
+        Failure(200, body={"error": {"code": 400, "message": "exceeds the available context size (9 tokens)"}}),
+    ],
+)
+def test_a_prompt_too_long_is_tried_in_no_other_form_and_another_endpoint_may_have_room(
+    failure: Failure, openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = failure
+    with pytest.raises(RequestRefused) as raised:
+        connect().complete(request())
+    assert raised.value.falls_back
+    assert "larger context" in raised.value.hint
+    assert len(openai_server.requests) == 1
 
 
 @pytest.mark.parametrize(
