@@ -3,7 +3,8 @@
 A request goes out in the best dialect known. What the server refuses is said in another way: without a parameter that
 it names, or, if it names nothing, without those that nothing depends on (the effort, the temperature), or with the
 schema told as json_object, or only in the prompt. A refusal is believed when the other way works; where none does, the
-first error is the one that is told, so that a dead key or an outage is not taken for a dialect.
+first error is the one that is told, so that a dead key or an outage is not taken for a dialect; but where the first was
+of the format, and what stopped the next form was not, the last one is.
 
 A failure that may as well be an outage (500 without a word of the format) is told, and nothing is tried. Only where it
 comes again, to a request that is alone with a server that has accepted none yet, that one explores: it tries another
@@ -165,9 +166,11 @@ class _Negotiation:
         return outcome
 
     def _worth_telling(self, last: Agreed) -> Agreed:
-        """The first failure, unless only the last one may pass."""
+        """The first failure, unless only the last one may pass, or the first was of the format alone."""
         first = self._first
         if first is None or first.outcome.failure is None or last.outcome.failure is None:
+            return last
+        if first.outcome.refusal is not None and first.outcome.refusal.of_the_format:
             return last
         return last if last.outcome.failure.retryable and not first.outcome.failure.retryable else first
 

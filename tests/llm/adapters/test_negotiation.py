@@ -128,6 +128,26 @@ def test_where_no_form_helps_the_first_error_is_told_and_nothing_is_believed(
     assert adapter.complete(request()).text == ANSWER
 
 
+@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize(
+    ("failure", "kind"),
+    [
+        (error(400, "This model's maximum context length is 9 tokens.", "context_length_exceeded"), RequestRefused),
+        (error(401, "no such key"), AuthenticationFailed),
+        (Failure(reset=True), ConnectionFailed),
+    ],
+)
+def test_what_stops_the_next_form_is_told_where_the_first_was_refused_as_a_form(
+    failure: Failure, kind: type[AeonError], status: int, start: Start
+) -> None:
+    server, adapter = start(forms={"json_object"}, says=error(status, "response_format: not built"))
+    server.script = {"plan": failure}
+    with pytest.raises(kind) as raised:
+        adapter.complete(request())
+    assert "response_format" not in raised.value.message
+    assert server.forms_asked == ["json_schema", "json_object+"]
+
+
 @pytest.mark.parametrize("status", [403, 406, 408, 409, 410, 412, 413, 418, 423, 431, 451, 503])
 def test_a_refusal_that_names_the_format_is_one_whatever_its_status(status: int, start: Start) -> None:
     server, adapter = start(forms={"json_object"}, says=error(status, "response_format is not available on your tier"))
