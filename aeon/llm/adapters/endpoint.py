@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from aeon.llm.settings import shown_address
+from aeon.llm.settings import StructuredOutput, shown_address
 
 SHOWN = 300
 SHORTEST_SECRET = 8
@@ -12,7 +12,8 @@ SHORTEST_SECRET = 8
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a message may say of the server: its address, the variable that holds the key, seconds for one attempt.
+    """What a message may say of the server: its address, the variable that holds the key, seconds for one attempt, how
+    it is configured to be told a schema.
 
     `secrets` are never shown: `clean` takes them out of whatever a server says.
     """
@@ -21,6 +22,7 @@ class Endpoint:
     key_env: str
     timeout_seconds: float
     secrets: tuple[str, ...] = field(default=(), repr=False)
+    structured_output: StructuredOutput = "auto"
 
     @property
     def address(self) -> str:

@@ -87,6 +87,7 @@ class OpenAIAdapter:
             settings.api_key_env,
             settings.timeout_seconds,
             _secrets(self._api_key, self._headers, settings.base_url or ""),
+            settings.structured_output,
         )
         self._connection: _Connection | None = None
 

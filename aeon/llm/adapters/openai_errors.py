@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from aeon.errors import (
     AuthenticationFailed,
@@ -25,7 +26,7 @@ from aeon.errors import (
     Truncated,
 )
 from aeon.llm.adapters.endpoint import Endpoint, causes
-from aeon.llm.adapters.refusal import NO_CREDIT, Refusal, refusal_of
+from aeon.llm.adapters.refusal import DOUBTFUL, NO_CREDIT, OF_PARAMETERS, Refusal, refusal_of
 from aeon.llm.adapters.waiting import retry_after
 
 STATUS_ERRORS: Mapping[str, type[ProviderError]] = {
@@ -88,7 +89,7 @@ def translate(error: BaseException, endpoint: Endpoint) -> LLMError | None:
     if by_status is not None and getattr(error, "code", None) in FILTERED:
         return _filtered(error, endpoint)
     if by_status is not None:
-        return _of_status(_refine(by_status, error), error, endpoint)
+        return _of_status(_refine(by_status, error, endpoint), error, endpoint)
     kind = _find(error.__cause__, BELOW_THE_SDK) or _find(error, OTHER_ERRORS) or _find(error, BELOW_THE_SDK)
     return _MESSAGES.get(kind, _other)(kind, error, endpoint) if kind is not None else None
 
@@ -113,7 +114,8 @@ def of_refusal(refusal: Refusal, endpoint: Endpoint) -> ProviderError:
     """The error for what a server said in a response whose own status was none of an error."""
     code = refusal.status_code
     kind = _BY_CODE.get(code, ServerFailed if code >= 500 else RequestRefused)
-    kind = QuotaExhausted if refusal.code in NO_CREDIT else RequestRefused if refusal.too_long else kind
+    kind = QuotaExhausted if refusal.code in NO_CREDIT else kind
+    kind = RequestRefused if refusal.too_long or _is_form_refused(refusal, endpoint) else kind
     message = f"{endpoint.address} answered an error: {endpoint.clean(refusal.message)}"
     failure = kind(message, status=code, hint=_HINTS[kind](refusal, endpoint))
     failure.falls_back |= _is_of_the_model(refusal)
@@ -125,9 +127,9 @@ def _find(error: BaseException | None, table: Mapping[str, type[K]]) -> type[K] 
     return next((table[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in table), None)
 
 
-def _refine(kind: type[ProviderError], error: Any) -> type[ProviderError]:
+def _refine(kind: type[ProviderError], error: Any, endpoint: Endpoint) -> type[ProviderError]:
     """The SDK has no class for 408 and for redirects; and a page where an API would refuse says that it is none."""
-    if _too_long(error):
+    if _too_long(error) or _is_form_refused(error, endpoint):
         return RequestRefused
     if error.status_code == 408 and not _is_of_the_format(error):
         return ServerFailed
@@ -144,6 +146,15 @@ def _is_of_the_format(error: BaseException) -> bool:
     """Whether a server refuses an answer's format, with a status that means something else elsewhere."""
     refusal = refused_by(error)
     return refusal is not None and refusal.status_code < 500 and refusal.of_the_request and refusal.of_the_format
+
+
+def _is_form_refused(error: Any, endpoint: Endpoint) -> bool:
+    """Whether a server does not take the form that is configured, though it has the status of an outage."""
+    refusal = _refusal(error)
+    if refusal is None or endpoint.structured_output not in ("json_schema", "json_object"):
+        return False
+    by_status = refusal.status_code in OF_PARAMETERS or refusal.status_code == DOUBTFUL
+    return by_status and refusal.of_the_request and refusal.of_the_format
 
 
 def _of_status(kind: type[ProviderError], error: Any, endpoint: Endpoint) -> ProviderError:
@@ -163,8 +174,12 @@ def _is_of_the_model(error: Any) -> bool:
 
 
 def _too_long(error: Any) -> bool:
-    refusal = error if isinstance(error, Refusal) else refused_by(error)
+    refusal = _refusal(error)
     return refusal is not None and refusal.too_long
+
+
+def _refusal(error: Any) -> Refusal | None:
+    return error if isinstance(error, Refusal) else refused_by(error)
 
 
 def _said(error: Any) -> str:
@@ -196,10 +211,16 @@ def _refused_hint(error: Any, endpoint: Endpoint) -> str:
             "less material, or lower provider.max_tokens where it is set."
         )
     if error.status_code == 404 and "parameter" not in str(getattr(error, "message", "")).lower():
-        return f"Check provider.model, and provider.base_url ({endpoint.address})."
+        has_path = urlsplit(endpoint.base_url).path.strip("/")
+        ends = "." if has_path else ": an OpenAI-compatible API's address usually ends in /v1."
+        return f"Check provider.model, and provider.base_url ({endpoint.address}){ends}"
+    if _is_form_refused(error, endpoint):
+        form = endpoint.structured_output
+        return f"The server does not take provider.structured_output={form}; auto finds out what it takes."
+    another = "; provider.structured_output=prompt tells the schema in the prompt alone."
     return (
         "Check provider.model and its parameters (temperature, max_tokens, effort, extra_body) against the server. "
-        "reasoning=none sends no effort; provider.structured_output=prompt tells the schema in the prompt alone."
+        "reasoning=none sends no effort" + ("." if endpoint.structured_output == "prompt" else another)
     )
 
 

@@ -25,6 +25,7 @@ from aeon.llm.adapters.refusal import NO_CREDIT
 from aeon.llm.interface import Message, Usage
 from aeon.llm.settings import OpenAIProvider
 from tests.llm.adapters.conftest import KEY, Connect
+from tests.support.able_server import AbleServer
 from tests.support.openai_server import Completion, Failure, OpenAIServer, error
 from tests.support.requests import request
 
@@ -323,3 +324,47 @@ def test_an_account_without_credit_that_is_told_in_a_bare_word_is_not_asked_agai
     with pytest.raises(QuotaExhausted) as raised:
         connect().complete(request())
     assert not raised.value.retryable
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        error(400, "response_format: input should be 'text'"),
+        error(500, "response_format: input should be 'text'"),
+        Failure(200, body={"error": {"code": 500, "message": "response_format: input should be 'text'"}}),
+    ],
+)
+@pytest.mark.parametrize("form", ["json_schema", "json_object"])
+def test_a_form_of_ones_own_that_is_refused_is_no_outage(form: str, says: Failure, connect: Connect) -> None:
+    with AbleServer(forms={"text"}, says=says) as server:
+        with pytest.raises(RequestRefused) as raised:
+            connect(base_url=server.url, structured_output=form).complete(request())
+        assert len(server.bodies) == 1
+    assert f"provider.structured_output={form}" in raised.value.hint
+    assert "auto" in raised.value.hint
+    assert not raised.value.retryable
+
+
+def test_an_overloaded_server_is_one_whatever_it_says_of_the_form(connect: Connect) -> None:
+    overloaded = AbleServer(forms={"text"}, says=error(503, "structured output is overloaded"))
+    with overloaded as server, pytest.raises(ServerFailed) as raised:
+        connect(base_url=server.url, structured_output="json_schema").complete(request())
+    assert raised.value.retryable
+
+
+@pytest.mark.parametrize(("form", "offered"), [("auto", True), ("prompt", False)])
+def test_the_prompt_alone_is_offered_where_it_is_not_what_was_refused(
+    form: str, offered: bool, openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = error(400, "odd")
+    with pytest.raises(RequestRefused) as raised:
+        connect(structured_output=form).complete(request())
+    assert ("provider.structured_output=prompt" in raised.value.hint) is offered
+
+
+def test_an_address_without_a_path_that_has_nothing_is_shown_how_addresses_end(
+    openai_server: OpenAIServer, connect: Connect
+) -> None:
+    with pytest.raises(RequestRefused) as raised:
+        connect(base_url=openai_server.url.removesuffix("/v1")).complete(request())
+    assert "/v1" in raised.value.hint
