@@ -38,10 +38,8 @@ FALLBACK_CALL = ROLE_CALLS[1]
 
 _SYSTEM = "This is a test of the connection and of the form of your answers. Nothing is to be worked out."
 _USER = "Give the smallest answer that the schema allows: every text a word or two, every list as short as it may be."
-_BAD_ANSWER = (
-    "The server does not hold its answers to the schema: every such answer costs a repair. Try another model, or "
-    "provider.structured_output=prompt."
-)
+_BAD_ANSWER = "The server does not hold its answers to the schema: every such answer costs a repair. Try another model"
+_OTHER_FORM = ", or provider.structured_output=prompt."
 
 
 NOT_TRIED = "not tried: the provider cannot be used"
@@ -114,8 +112,15 @@ def _examined(
         seconds=perf_counter() - started,
         usage=response.usage if response.usage_reported else None,
         problem=f"the answer is not valid by its schema: {answered.errors[0]}" if answered.errors else "",
-        hint=_BAD_ANSWER if answered.errors else "",
+        hint=_bad_answer_hint(endpoint, asked) if answered.errors else "",
     ), None
+
+
+def _bad_answer_hint(endpoint: Endpoint, model: str) -> str:
+    """What to change; another form only where the endpoint has one that is not in use already."""
+    form_in_use = getattr(endpoint.adapter, "form_in_use", None)
+    has_other = form_in_use is not None and form_in_use(model) != "prompt"
+    return _BAD_ANSWER + (_OTHER_FORM if has_other else ".")
 
 
 def _once(endpoint: Endpoint) -> LLMAdapter:

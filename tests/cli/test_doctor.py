@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import RunAeon
+from tests.support.able_server import AbleServer
 from tests.support.openai_server import Failure, OpenAIServer
 from tests.support.scripted_model import defaults
 
@@ -54,6 +55,16 @@ def test_an_answer_that_breaks_its_schema_is_told_with_its_place_and_what_to_cha
     assert "/clarity_state" in ended.out
     assert "provider.structured_output" in ended.out
     assert "1 role of 4 cannot be used." in ended.out
+
+
+@pytest.mark.parametrize("found_out", [False, True])
+def test_a_form_that_is_in_use_already_is_not_offered(found_out, doctor):
+    script = answers(step={**STEP, "clarity_state": "WONDERFUL"})
+    with AbleServer(script, forms={"text"} if found_out else ("json_schema", "json_object", "text")) as server:
+        ended = doctor(server, *([] if found_out else ["provider.structured_output=prompt"]))
+    assert "/clarity_state" in ended.out
+    assert "Try another model." in ended.out
+    assert "or provider.structured_output" not in ended.out
 
 
 def test_a_wrong_key_is_told_once_and_nothing_more_is_tried(doctor, start_server):

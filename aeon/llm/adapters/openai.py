@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from aeon.errors import AnswerError, ConfigError, LLMError, ProviderError
 from aeon.llm import event_loop
 from aeon.llm.adapters.capabilities import Capabilities, Finding, Known, capabilities, of_address
-from aeon.llm.adapters.dialect import Dialect, Wire, wire_body, wire_of
+from aeon.llm.adapters.dialect import Dialect, Form, Wire, wire_body, wire_of
 from aeon.llm.adapters.endpoint import SHORTEST_SECRET, Endpoint
 from aeon.llm.adapters.negotiation import Agreed, Outcome, negotiate
 from aeon.llm.adapters.openai_answer import holds, read_answer
@@ -122,6 +122,11 @@ class OpenAIAdapter:
         """Those findings that were not given out here before, to any adapter of the process."""
         name, address = self._settings.name, self._endpoint.base_url
         return tuple(finding for known in of_address(name, address) for finding in known.untold())
+
+    def form_in_use(self, model: str) -> Form:
+        """How the next call of a model is told its schema: as configured, or as `auto` has found out by now."""
+        wanted = self._settings.structured_output
+        return self._known(model).dialect("", True).form if wanted == "auto" else wanted
 
     def known(self) -> dict[str, Any]:
         """What has been found out up to now, for `learn` of a later process; without the address itself."""
