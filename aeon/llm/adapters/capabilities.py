@@ -210,6 +210,12 @@ class Capabilities:
         with self._lock:
             self._schema_beside = True
 
+    def limit_ignored(self) -> None:
+        """An answer was longer than `max_completion_tokens`: the limit goes by its other name."""
+        with self._lock:
+            self._renamed = True
+            self._find("max_tokens", "ignores max_completion_tokens: the limit is sent as max_tokens from now on")
+
     def changed(self, name: str, message: str) -> None:
         """A parameter of a request was changed for what the table of models says."""
         with self._lock:

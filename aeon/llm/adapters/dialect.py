@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from aeon.llm.adapters.model_table import Fitted, TokenParameter, fitted, other, token_parameter
-from aeon.llm.interface import LLMRequest, Message
+from aeon.llm.interface import LLMRequest, Message, Usage
 from aeon.llm.prompts import fence, to_json
 from aeon.llm.settings import EndpointSettings
 
@@ -21,6 +21,8 @@ SCHEMA_PROMPT = """\
 Answer with one JSON value that matches this JSON Schema, named "{name}", and nothing else: no explanation, no fence.
 Every required field is there, also where its value is null; there is no field that the schema does not have.
 {schema}"""
+# Servers count marks of the end, and such, that no limit is for.
+UNCOUNTED_TOKENS = 8
 SCHEMA_BESIDE = "response_format.schema"
 SCHEMA_SHOWN_PROMPT = "Answer with one JSON value that matches the JSON Schema given, and nothing else."
 
@@ -65,6 +67,13 @@ class Wire:
         tokens = other(self.tokens) if dialect.renamed else self.tokens
         named = {"temperature": given.temperature, tokens: given.max_tokens, "reasoning_effort": given.effort}
         return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
+
+    def limit_ignored(self, dialect: Dialect, usage: Usage) -> bool:
+        """Whether what one request cost shows that the server does not know `max_completion_tokens`."""
+        limit: int | None = self.parameters(dialect).get("max_completion_tokens")
+        if limit is None or dialect.renamed or usage.requests > 1:
+            return False
+        return usage.output_tokens > limit + UNCOUNTED_TOKENS
 
 
 def wire_of(request: LLMRequest, settings: EndpointSettings) -> Wire:

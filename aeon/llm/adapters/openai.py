@@ -111,7 +111,7 @@ class OpenAIAdapter:
             agreed = event_loop.run(self._negotiate(wire, known))
         except CancelledError as error:
             raise ProviderError(f"the provider was closed while a {request.call} call was under way") from error
-        return self._answer(agreed, request, known)
+        return self._answer(agreed, wire, known)
 
     def findings(self) -> tuple[Finding, ...]:
         """What has been found out up to now that a person should know, sorted."""
@@ -163,15 +163,18 @@ class OpenAIAdapter:
         with self._connect().under_way():
             return await negotiate(wire, known, self._settings.structured_output, attempt)
 
-    def _answer(self, agreed: Agreed, request: LLMRequest, known: Capabilities) -> LLMResponse:
-        """The response, after a look at whether the server holds to the schema; or the failure, raised."""
+    def _answer(self, agreed: Agreed, wire: Wire, known: Capabilities) -> LLMResponse:
+        """The response, after a look at whether the server holds to the schema and to the limit of tokens; or the
+        failure, raised."""
         outcome, dialect = agreed.outcome, agreed.dialect
         if outcome.response is None:
             cause, failure = outcome.cause, outcome.failure or ProviderError("there is no answer")
             # A server may echo the key; then the SDK's own error must not travel along in the traceback.
             raise failure from (None if cause is None or self._endpoint.leaks(cause) else cause)
-        if not holds(outcome.response.text, request):
-            self._not_held(dialect, request, known)
+        if not holds(outcome.response.text, wire.request):
+            self._not_held(dialect, wire.request, known)
+        if self._settings.max_tokens_parameter is None and wire.limit_ignored(dialect, outcome.response.usage):
+            known.limit_ignored()
         return outcome.response
 
     def _not_held(self, dialect: Dialect, request: LLMRequest, known: Capabilities) -> None:

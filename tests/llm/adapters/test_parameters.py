@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import RequestRefused
+from aeon.errors import RequestRefused, ServerFailed
 from aeon.llm.adapters.model_table import EFFORTS, MODELS, TOKEN_PARAMETERS, fitted
 from aeon.llm.interface import Parameters
 from tests.llm.adapters.test_negotiation import Start, start
-from tests.support.openai_server import Failure
+from tests.support.openai_server import Completion, Failure
 from tests.support.requests import request
 
 __all__ = ["start"]
@@ -149,6 +149,48 @@ def test_a_limit_of_tokens_is_not_dropped_but_called_by_its_other_name(start: St
         {"max_completion_tokens": 7},
         {"max_completion_tokens": 7},
     ]
+
+
+def of_tokens(written: int) -> Completion:
+    return Completion({"answer": "x"}, usage={"prompt_tokens": 100, "completion_tokens": written})
+
+
+def test_a_limit_that_a_server_ignores_goes_by_its_other_name_from_then_on_and_that_is_said_once(start: Start) -> None:
+    server, adapter = start({"max_tokens": 7})
+    server.script = {"plan": [of_tokens(7), of_tokens(400), of_tokens(7), of_tokens(400)]}
+    for _ in range(4):
+        adapter.complete(request())
+    assert [sent(body) for body in server.bodies] == [
+        {"max_completion_tokens": 7},
+        {"max_completion_tokens": 7},
+        {"max_tokens": 7},
+        {"max_tokens": 7},
+    ]
+    [finding] = adapter.findings()
+    assert "ignores max_completion_tokens" in finding.message
+    assert adapter.untold_findings() == (finding,)
+    assert adapter.untold_findings() == ()
+
+
+def test_a_limits_name_that_a_person_has_set_stays(start: Start) -> None:
+    server, adapter = start({"max_tokens": 7, "max_tokens_parameter": "max_completion_tokens"})
+    server.script = {"plan": of_tokens(400)}
+    for _ in range(2):
+        adapter.complete(request())
+    assert [sent(body) for body in server.bodies] == [{"max_completion_tokens": 7}] * 2
+
+
+def test_what_two_requests_cost_is_not_held_against_the_limit_of_one(start: Start) -> None:
+    server, adapter = start({"max_tokens": 20}, forms={"json_object", "text"}, says=Failure(500, body=""))
+    with pytest.raises(ServerFailed):
+        adapter.complete(request())
+    server.shape = lambda answer, _: Completion(answer, usage={"prompt_tokens": 100, "completion_tokens": 20})
+    calls = iter([Failure(500, body=""), {"answer": "x"}])
+    server.forms = {"json_object", "json_schema", "text"}
+    server.script = {"plan": lambda _: of_tokens(20) if (turn := next(calls, None)) is None else turn}
+    assert adapter.complete(request()).usage.output_tokens == 40
+    adapter.complete(request())
+    assert "max_completion_tokens" in sent(server.bodies[-1])
 
 
 def test_a_value_out_of_its_range_is_the_persons_to_correct(start: Start) -> None:
