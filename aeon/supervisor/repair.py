@@ -29,7 +29,7 @@ from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
 from aeon.plan.models import PlanStep
 from aeon.plan.views import step_view
-from aeon.supervisor.faithful import PlannedCall, changed_meaning
+from aeon.supervisor.faithful import PlannedCall, foreign_tools
 from aeon.supervisor.models import RepairRecord
 from aeon.supervisor.steps import step_schema, tool_of
 from aeon.tools.registry import Tool, ToolRegistry
@@ -196,13 +196,12 @@ class Supervisor:
     ) -> T:
         """The plan, subplan or refinement that a malformed one was meant to be (FR-031).
 
-        `parse` holds it to its structure, and it is held to what the original said (`aeon.supervisor.faithful`): an
-        answer with another goal, other steps or a tool that the original did not name is not valid (FR-032).
+        `parse` holds it to its structure; an answer with a tool that the original did not name is not valid (FR-032).
         Raises as `repair_json`.
         """
 
         def held(answer: Any) -> T:
-            found = changed_meaning(call, malformed, answer, errors)
+            found = foreign_tools(call, malformed, answer)
             try:
                 value = parse(answer)
             except InvalidAnswer as invalid:

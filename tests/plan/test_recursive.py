@@ -38,8 +38,7 @@ def test_without_context_none_is_spoken_of():
 
 
 @pytest.mark.parametrize(
-    "broken",
-    [plan(), plan("a", "a"), plan("a", planned("b", "c")), plan(planned("a", "b"), planned("b", "a"))],
+    "broken", [plan(), plan("a", "a"), plan(planned("a", "b")), plan(planned("a", "b"), planned("b", "a"))]
 )
 def test_a_plan_that_cannot_be_a_plan_goes_to_repair(broken):
     model = ScriptedModel(plan=broken, repair=json.dumps(plan("a", planned("b", "a"))))
