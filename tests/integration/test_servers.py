@@ -196,7 +196,9 @@ def silent(connection: socket.socket) -> None:
         ),
         pytest.param(raw.sends(raw.response(b"data: {}\n\n")), "NotAnAPI", id="a stream"),
         pytest.param(
-            raw.sends(raw.response(b'{"error": {"code": 503, "message": "busy"}}')), "ServerFailed", id="busy"
+            raw.sends(raw.response(b'{"error": {"code": 503, "message": "busy"}}', headers={"connection": "close"})),
+            "ServerFailed",
+            id="busy",
         ),
     ],
 )
