@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import takewhile
 from pathlib import Path
 
 from hydra._internal.utils import get_args_parser
@@ -20,6 +22,9 @@ from aeon.errors import ConfigError
 from aeon.origin import Composition
 
 STANDARD_INPUT = "-"
+_TASKS = ("task=", "task_file=", "resume=")
+_EXPANDED = frozenset('"$`\\!')
+"""What a shell does not leave alone within double quotes."""
 _SHOWING = ("help", "hydra_help", "cfg", "info", "shell_completion", "experimental_rerun")
 
 
@@ -62,7 +67,8 @@ def parse(arguments: Sequence[str]) -> Arguments:
     bare = [text for text in overrides if "=" not in text and not text.startswith("~")]
     if bare and not flags.shell_completion:
         raise ConfigError(
-            f"{bare[0]}: this is no override (key=value or group=option) and no command", hint=_meant(bare[0])
+            f"{bare[0]}: this is no override (key=value or group=option) and no command",
+            hint=_meant(bare[0], arguments),
         )
     return _resumed(Arguments(flags, overrides))
 
@@ -79,12 +85,50 @@ def _resumed(given: Arguments) -> Arguments:
     return Arguments(flags, composed.overrides)
 
 
-def _meant(word: str) -> str:
+def _meant(word: str, arguments: Sequence[str]) -> str:
+    """What a bare word was most likely meant as, by what stands around it."""
     from aeon.cli.main import COMMANDS
 
-    task = f'If it is the task: task="{word}"'
+    at = next((index for index, argument in enumerate(arguments) if argument == word), 0)
+    before = arguments[at - 1] if at else ""
+    after = arguments[at + 1] if at + 1 < len(arguments) else ""
+    if after.startswith("=") or (_is_override(before) and before.endswith("=")) or before == "=":
+        return _without_blanks(arguments, at)
+    if before.startswith("task="):
+        rest = takewhile(lambda text: not _is_override(text), arguments[at:])
+        return f"If it belongs to the task, quote it: {_as_typed(' '.join((before, *rest)))}"
     near = get_close_matches(word, COMMANDS, n=1)
-    return f"Did you mean `aeon {near[0]}`? {task}" if near else task
+    if any(argument.startswith(_TASKS) for argument in arguments):
+        said = "A task is given already; to set a key, write key=value."
+    else:
+        said = f"If it is the task: {_as_typed(f'task={word}')}"
+    return f"Did you mean `aeon {near[0]}`? {said}" if near else said
+
+
+def _is_override(argument: str) -> bool:
+    return "=" in argument or argument.startswith(("-", "~"))
+
+
+def _without_blanks(arguments: Sequence[str], at: int) -> str:
+    """The key, sign and value that stand apart around a place, as they are to be written."""
+    start = at if arguments[at + 1 : at + 2] and arguments[at + 1].startswith("=") else at - 1
+    if arguments[start] == "=" and start:
+        start -= 1
+    joined = arguments[start]
+    for part in arguments[start + 1 : start + 3]:
+        if not (joined.endswith("=") or part.startswith("=")):
+            break
+        joined += part
+    return f"No blanks around =: {_as_typed(joined)}"
+
+
+def _as_typed(override: str) -> str:
+    """An override as a shell takes it, its value in quotes where it needs some or is a task."""
+    key, _, value = override.partition("=")
+    if key != "task" and shlex.quote(value) == value:
+        return override
+    quoted = shlex.quote(value) if set(value) & _EXPANDED else f'"{value}"'
+    return f"{key}={quoted}"
 
 
 def _text(key: str, argument: str) -> str:

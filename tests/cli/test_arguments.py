@@ -1,0 +1,30 @@
+"""What a bare word on the command line is answered with."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import RunAeon
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["hello"], 'If it is the task: task="hello"'),
+        (["costs $5"], "If it is the task: task='costs $5'"),
+        (["task=name", "three", "rivers"], 'quote it: task="name three rivers"'),
+        (["task=name", "three", "rivers", "mode=core"], 'quote it: task="name three rivers"'),
+        (["task=x", "limits.max_passes", "=", "3"], "No blanks around =: limits.max_passes=3"),
+        (["task=x", "limits.max_passes", "=3"], "No blanks around =: limits.max_passes=3"),
+        (["task=x", "limits.max_passes=", "3"], "No blanks around =: limits.max_passes=3"),
+        (["task", "=", "name"], 'No blanks around =: task="name"'),
+        (["task=x", "mode=core", "rivers"], "A task is given already; to set a key, write key=value."),
+        (["doctr"], "Did you mean `aeon doctor`?"),
+    ],
+)
+def test_a_bare_word_is_answered_with_what_was_most_likely_meant(
+    aeon: RunAeon, arguments: list[str], hint: str
+) -> None:
+    ended = aeon(*arguments)
+    assert ended.status == 2
+    assert hint in ended.err
