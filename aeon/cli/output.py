@@ -120,11 +120,17 @@ def ending(result: RunResult, directory: Path) -> str:
 
 
 def _going_on(result: RunResult, directory: Path) -> str:
-    """How a run that was cut short goes on, where its answers were kept."""
+    """How a run that was cut short goes on, where its answers were kept and there are any."""
     kept = result.configuration.get("store", {}).get("mode") in ("record", "cache")
-    if result.termination_reason not in ("failed", "interrupted") or not kept:
+    if result.termination_reason not in ("failed", "interrupted") or not (kept and _was_answered(result)):
         return ""
     return f"\nTo go on from what was answered: python -m aeon {shlex.quote(f'resume={directory}')}"
+
+
+def _was_answered(result: RunResult) -> bool:
+    """Whether a model answered, or else a tool: a step without a model is complete only by one."""
+    steps = result.history.passes[-1].steps if result.history.passes else ()
+    return bool(result.usage.total.requests) or any(step.status == "complete" for step in steps)
 
 
 def _verdict(result: RunResult) -> str:
@@ -165,10 +171,19 @@ def _saved(result: RunResult) -> str:
     if result.parent is None or _is_replay(result):
         return ""
     saved = result.parent.saved
-    calls = f"{counted(saved.model_calls, 'call')} to the model"
-    tools = f", {counted(saved.tool_calls, 'tool call')}" if saved.tool_calls else ""
-    cost = f", cost {saved.cost:.4f}" if saved.cost else ""
-    return f" Saved: {calls}, {saved.total_tokens} tokens{cost}{tools}."
+    said = [f"{saved.total_tokens} tokens"] if saved.model_calls else []
+    said += [f"cost {saved.cost:.4f}"] if saved.cost else []
+    said += [counted(saved.tool_calls, "tool call")] if saved.tool_calls else []
+    return f" Saved: {', '.join(said)}." if said else ""
+
+
+def _calls(result: RunResult) -> str:
+    """How many calls were answered, and how many of them by an earlier run's answers."""
+    number, stored = result.usage.total.requests, result.parent.saved.model_calls if result.parent else 0
+    if not stored:
+        return counted(number, "call")
+    which = "all" if stored >= number else f"{stored} of them"
+    return f"{counted(number, 'call')}, {which} from the store"
 
 
 def _figures(result: RunResult) -> str:
@@ -176,7 +191,7 @@ def _figures(result: RunResult) -> str:
     head = f"Passes: {result.passes}, TTL {result.ttl.used} of {result.ttl.allocated}"
     if _is_replay(result):
         return f"{head}, {counted(usage.requests, 'answer')} from a recording.{_differing(result)}"
-    return f"{head}, {usage.requests} calls, {usage.total_tokens} tokens{_cost(result)}.{_endpoints(result)}"
+    return f"{head}, {_calls(result)}, {usage.total_tokens} tokens{_cost(result)}.{_endpoints(result)}"
 
 
 def _cost(result: RunResult) -> str:

@@ -13,7 +13,7 @@ from aeon.config import compose
 from aeon.errors import ConfigError
 from aeon.kernel.state import RunError
 from aeon.plan.models import PlanStep
-from aeon.result import RunResult
+from aeon.result import ParentRun, RunResult, Saved
 from tests.plan.builders import step
 
 
@@ -69,6 +69,32 @@ def test_the_ending_of_a_failed_run_says_why_and_what_to_do(result: RunResult, t
     failed = result.model_copy(update={"converged": False, "termination_reason": "failed", "error": error})
     assert ending(failed, tmp_path).splitlines()[:2] == ["Error: the key was refused", "Check it."]
     assert "Failed." in ending(failed, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("calls", "saved", "said"),
+    [
+        (27, Saved(), ", 27 calls, 500 tokens"),
+        (1, Saved(), ", 1 call, 500 tokens"),
+        (27, Saved(model_calls=27, total_tokens=500), ", 27 calls, all from the store, 500 tokens"),
+        (1, Saved(model_calls=1, total_tokens=500), ", 1 call, all from the store, 500 tokens"),
+        (27, Saved(model_calls=20, total_tokens=300), ", 27 calls, 20 of them from the store, 500 tokens"),
+        (27, Saved(model_calls=20, total_tokens=300, cost=0.5), "Saved: 300 tokens, cost 0.5000."),
+        (0, Saved(tool_calls=2), "Saved: 2 tool calls."),
+    ],
+)
+def test_the_ending_says_how_many_calls_the_store_answered(
+    result: RunResult, tmp_path: Path, calls: int, saved: Saved, said: str
+) -> None:
+    total = result.usage.total.model_copy(update={"requests": calls, "total_tokens": 500})
+    ended = result.model_copy(
+        update={
+            "usage": result.usage.model_copy(update={"total": total}),
+            "parent": ParentRun(path="/elsewhere", saved=saved),
+        }
+    )
+    assert said in ending(ended, tmp_path)
+    assert ("Saved:" in ending(ended, tmp_path)) == (saved != Saved())
 
 
 def test_an_error_is_reported_with_its_hint_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -372,6 +372,13 @@ def test_a_run_that_was_cut_short_says_how_it_goes_on(runs: Runs, server: OpenAI
     assert "To go on" not in ended.err
 
 
+def test_a_run_in_which_nothing_was_answered_has_nothing_to_go_on_from(runs: Runs, server: OpenAIServer) -> None:
+    server.script["plan"] = Failure(401)
+    ended, _ = runs("task=x", "mode=core")
+    assert ended.status == 1
+    assert "To go on" not in ended.err
+
+
 # run.json
 
 
