@@ -166,12 +166,17 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
         settings = settings.model_copy(update={"provider": provider})
     if isinstance(provider, OpenAIProvider):
         if settings.store.mode != "replay":  # which calls nothing
-            check_chain(provider, environ)
+            check_chain(provider, environ, without_model=_without_model(settings))
         settings = settings.model_copy(update={"provider": reached(provider, environ)})
     if isinstance(provider, LocalProvider):
         _require_one_model(settings, provider.model)
     _require_prices(settings)
     return settings
+
+
+def _without_model(settings: Settings) -> str:
+    """How Aeon is tried without a model; what env=prod refuses is not advised."""
+    return "env=dev provider=simulated" if settings.env == "prod" else "provider=simulated"
 
 
 def read_task(settings: Settings) -> str | None:

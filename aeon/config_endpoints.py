@@ -8,15 +8,27 @@ from aeon.errors import ConfigError
 from aeon.llm.settings import EndpointSettings, OpenAIProvider
 
 OPENAI_ADDRESS_ENV = "OPENAI_BASE_URL"
+_LISTING: Mapping[str, str] = {"ollama": "ollama list", "lm_studio": "lms ps"}
+"""The commands that list a server's models, by the name of its endpoint."""
 
 
-def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place: str = "provider") -> None:
-    """Raise ConfigError, naming the key below `place`, for a model, address, key or header that is missing."""
+def check_endpoint(
+    endpoint: EndpointSettings,
+    environ: Mapping[str, str],
+    place: str = "provider",
+    *,
+    without_model: str = "provider=simulated",
+) -> None:
+    """Raise ConfigError, naming the key below `place`, for a model, address, key or header that is missing.
+
+    `without_model` are the overrides to advise for trying Aeon without a model.
+    """
     if not endpoint.model:
         raise ConfigError(
             f"{place}.model: no model is named, and {endpoint.name} has none that everybody has",
-            hint=f"{_way(endpoint, place, 'model', 'NAME')}; the comments of conf/provider/{endpoint.name}.yaml say "
-            "which there are.",
+            hint=f"{_way(endpoint, place, 'model', 'NAME')}; NAME is what the server calls it"
+            + (f" (see `{_LISTING[endpoint.name]}`)" if endpoint.name in _LISTING else "")
+            + ". All keys: docs/configuration.md.",
         )
     # Only where nothing else is named is OpenAI itself meant: another's key must not go there.
     if endpoint.address(environ) is None and endpoint.base_url_env != OPENAI_ADDRESS_ENV:
@@ -30,7 +42,7 @@ def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place
         raise ConfigError(
             f"{place}.api_key_env={endpoint.api_key_env}: the environment has no {endpoint.api_key_env}",
             hint=f"Set {endpoint.api_key_env} in the environment or in a .env file; for a server that needs no key, "
-            f"{_way(endpoint, place, 'require_key', 'false')}; to try Aeon without a model, provider=simulated.",
+            f"{_way(endpoint, place, 'require_key', 'false')}; to try Aeon without a model, {without_model}.",
         )
     for header, variable in endpoint.extra_headers_env.items():
         if not environ.get(variable):
@@ -44,12 +56,14 @@ def _way(endpoint: EndpointSettings, place: str, key: str, value: str) -> str:
     return f"{{provider: {endpoint.name}, {key}: {value}}} in the place of {endpoint.name} in provider.fallbacks"
 
 
-def check_chain(provider: OpenAIProvider, environ: Mapping[str, str]) -> None:
+def check_chain(
+    provider: OpenAIProvider, environ: Mapping[str, str], *, without_model: str = "provider=simulated"
+) -> None:
     """The same for a provider and each of its fallbacks."""
-    check_endpoint(provider, environ)
+    check_endpoint(provider, environ, without_model=without_model)
     for index, fallback in enumerate(provider.fallbacks):
         if isinstance(fallback, EndpointSettings):
-            check_endpoint(fallback, environ, f"provider.fallbacks.{index}")
+            check_endpoint(fallback, environ, f"provider.fallbacks.{index}", without_model=without_model)
 
 
 def reached(provider: OpenAIProvider, environ: Mapping[str, str]) -> OpenAIProvider:

@@ -259,6 +259,11 @@ def _anchored(origin: Origin, again: Composition, today: Composition) -> Sequenc
 def _directory(override: str) -> Path | None:
     """The directory that `resume=...` names, absolute; a path may hold what Hydra would read as something else."""
     text = override.partition("=")[2]
+    if not text.strip():
+        raise ConfigError(
+            "resume= is empty: it names no run",
+            hint="Name the directory of a run, as in resume=outputs/2026-11-22/10-00-00-123456-1a2b3c4d.",
+        )
     if not Path(text).expanduser().is_dir():
         if is_sweep(override):
             raise ConfigError(

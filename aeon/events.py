@@ -23,7 +23,7 @@ from aeon.validation.models import SemanticValidationReport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
-    """A run began. `synthetic`: no model will be called."""
+    """A run began. `provider` is what its endpoint goes by. `synthetic`: no model will be called."""
 
     run_id: str
     task: str

@@ -20,6 +20,7 @@ from aeon.kernel.state import Outcome, RunState
 from aeon.lineage import Parent, Work
 from aeon.llm import findings
 from aeon.llm.prices import price_book
+from aeon.llm.settings import goes_by
 from aeon.memory.build import build as build_memory
 from aeon.memory.build import close as close_memory
 from aeon.observability.cycle_log import CycleLog
@@ -88,8 +89,8 @@ class Run:
             )
             if on_start:
                 on_start(kernel)
-            kind = self._shared.settings.provider.kind
-            stream.emit(RunStarted(run_id=self._run_id, task=self._work.task, provider=kind, synthetic=synthetic))
+            provider = goes_by(self._shared.settings.provider)
+            stream.emit(RunStarted(run_id=self._run_id, task=self._work.task, provider=provider, synthetic=synthetic))
             outcome = kernel.run(self._work.task, self._work.context, self._run_id)
         for finding in findings.untold(self._shared.adapter):
             self._warn(finding)

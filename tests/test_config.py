@@ -482,3 +482,9 @@ def test_a_reference_that_leads_nowhere_names_the_schema_file(tmp_path: Path) ->
         compose([f"answer.schema={path}"])
     assert f"{path}#/properties/a/$ref" in caught.value.message
     assert "#/$defs/none" in caught.value.message
+
+
+def test_production_does_not_advise_what_it_refuses() -> None:
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY") as refused:
+        resolve_provider(compose(["env=prod"]), {})
+    assert "env=dev provider=simulated" in refused.value.hint

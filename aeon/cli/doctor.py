@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from aeon import config_compose, doctor, rehearsal, wiring
 from aeon.cli.arguments import parse
@@ -42,10 +42,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _checked(settings: Settings) -> int:
-    shared = wiring.process(settings, environment())
+    environ = environment()
+    shared = wiring.process(settings, environ)
     try:
         rehearsal.check(shared)
-        for line in (*_provider(shared.settings), "Prompts and schemas: in order."):
+        for line in (*_provider(shared.settings, environ), "Prompts and schemas: in order."):
             put(line)
         for warning in shared.warnings:
             say(f"Warning: {warning}")
@@ -76,7 +77,7 @@ def _verdict(failed: Sequence[RoleCheck], checks: Sequence[RoleCheck]) -> str:
     return f"{', '.join(said)} cannot be used."
 
 
-def _provider(settings: Settings) -> Iterator[str]:
+def _provider(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     """What is asked, and with which key, by the name of its variable."""
     provider = settings.provider
     if isinstance(provider, SimulatedProvider):
@@ -85,7 +86,9 @@ def _provider(settings: Settings) -> Iterator[str]:
     address = getattr(provider, "base_url", None)
     yield f"Provider: {getattr(provider, 'name', provider.kind)}" + (f" at {shown_address(address)}" if address else "")
     if isinstance(provider, EndpointSettings):
-        key = f"in {provider.api_key_env}" if provider.require_key else "none needed"
+        # A key that is not needed is sent too where there is one.
+        is_sent = bool(environ.get(provider.api_key_env, "").strip())
+        key = f"in {provider.api_key_env}" if provider.require_key or is_sent else "none needed"
         yield f"Key: {key}"
 
 

@@ -30,7 +30,7 @@ from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.state import RunState
 from aeon.kernel.ttl import TTLExpired
 from aeon.llm import findings
-from aeon.llm.settings import SimulatedProvider
+from aeon.llm.settings import SimulatedProvider, goes_by
 from aeon.plan.graph import layers
 from aeon.plan.models import Plan
 from aeon.plan.workflow_write import workflow_text
@@ -146,9 +146,9 @@ def _plan(request: _Request) -> _Made:
         for warning in shared.warnings:
             say(f"Warning: {warning}")
         person = leaving.enter_context(attended(settings, stderr))
-        stream, provider = EventStream([person.progress]), shared.settings.provider
-        synthetic = isinstance(provider, SimulatedProvider)
-        stream.emit(RunStarted(run_id=uuid4().hex[:12], task=request.task, provider=provider.kind, synthetic=synthetic))
+        stream, provider = EventStream([person.progress]), goes_by(shared.settings.provider)
+        synthetic = isinstance(shared.settings.provider, SimulatedProvider)
+        stream.emit(RunStarted(run_id=uuid4().hex[:12], task=request.task, provider=provider, synthetic=synthetic))
         session = open_session(shared.settings.store, directory=None, warn=lambda said: say(f"Warning: {said}"))
         leaving.callback(session.close)
         kernel = wiring.orchestrator(shared, request.inputs, stream, person.control, person.ask, session=session)

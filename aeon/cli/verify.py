@@ -75,7 +75,7 @@ def _verified(settings: dict[verify.Mode, Settings]) -> int:
 
 def _begin(run: Verified) -> None:
     if run.result.synthetic:
-        say("SIMULATED: no model is called; every figure below is made up.")
+        say("SIMULATED: no model is called; every figure below is made up, and so is how each run ends.")
     put(_HEAD)
 
 
@@ -141,7 +141,7 @@ def _totals(done: Sequence[Verified]) -> str:
     working, planned = sum(run.works for run in done), len(TASKS) * len(MODES)
     left = planned - len(done)
     return (
-        f"{working} of {counted(len(done), 'run')} in order and to its end; {answers - repaired} of"
-        f" {counted(answers, 'answer')} valid at once; {tokens} tokens, {money}."
+        f"{working} of {counted(len(done), 'run')} kept the order and came to an end (converged or not);"
+        f" {answers - repaired} of {counted(answers, 'answer')} valid at once; {tokens} tokens, {money}."
         + (_not_made(done, left) if left else "")
     )

@@ -248,6 +248,11 @@ ProviderSettings = Annotated[
 ]
 
 
+def goes_by(provider: ProviderSettings) -> str:
+    """What a person knows a provider by: the name of its endpoint, or its kind where it is none."""
+    return str(getattr(provider, "name", provider.kind))
+
+
 class PromptSettings(Value):
     """`prompts`: which prompt set, and a folder of prompt sets that is looked in before the packaged one."""
 

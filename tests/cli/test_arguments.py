@@ -28,3 +28,11 @@ def test_a_bare_word_is_answered_with_what_was_most_likely_meant(
     ended = aeon(*arguments)
     assert ended.status == 2
     assert hint in ended.err
+
+
+@pytest.mark.parametrize("empty", ["resume=", "resume= "])
+def test_an_empty_resume_is_said_to_be_empty(aeon: RunAeon, empty: str) -> None:
+    ended = aeon(empty)
+    assert ended.status == 2
+    assert "resume= is empty" in ended.err
+    assert "no task is given" not in ended.err

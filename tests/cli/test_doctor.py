@@ -136,3 +136,12 @@ def test_the_limits_of_a_run_do_not_keep_a_role_from_being_tried(doctor, start_s
     server = start_server(answers())
     assert doctor(server, "limits.max_llm_calls=1", "limits.max_tokens=1").status == 0
     assert server.names == ["plan", "step", "convergence", "repair"]
+
+
+@pytest.mark.parametrize(("key", "said"), [("", "none needed"), (KEY, "in OPENAI_API_KEY")])
+def test_a_key_that_is_not_needed_is_named_where_it_is_sent(doctor, start_server, monkeypatch, key: str, said: str):
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    server = start_server(answers())
+    ended = doctor(server, "provider.require_key=false")
+    assert f"Key: {said}" in ended.out.splitlines()
+    assert ({request.headers.get("authorization") for request in server.requests} == {f"Bearer {KEY}"}) == bool(key)

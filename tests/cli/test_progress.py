@@ -17,6 +17,8 @@ from aeon.cli.progress import progress_for
 from aeon.cli.progress_live import ending, glyphs, picture, shown
 from aeon.cli.progress_view import RunView, StepView, clock, counted, one_line
 from aeon.kernel.state import Advisory
+from tests.cli.conftest import RunAeon
+from tests.integration.wire import script
 from tests.observability.support import PLAN, START, Story, chain_run, feed, realistic_run, step
 
 XTERM = {"TERM": "xterm-256color"}
@@ -350,3 +352,10 @@ def test_a_count_that_does_not_fit_in_words_is_given_in_signs() -> None:
     assert f"{len(view.steps)} step" in told
     for state, number in view.counts().items():
         assert f"{number} {state}" in told or f"{number}{glyphs('utf-8').states[state]}" in told
+
+
+def test_the_first_line_names_the_endpoint_that_was_chosen(aeon: RunAeon, start_server):
+    server = start_server(script())
+    for command in ((), ("plan",)):
+        ended = aeon(*command, "task=x", "provider=ollama", "provider.model=m", f"provider.base_url={server.url}")
+        assert "  provider ollama  task: x" in ended.err

@@ -48,7 +48,7 @@ def test_five_tasks_run_in_both_modes_each_with_its_phases_answers_and_tokens(ve
     assert [row[0] for row in rows(ended.out)] == ["adaptive", "core"] * len(TASKS)
     assert {tuple(row[1:6]) for row in rows(ended.out) if row[0] == "adaptive"} == {(A_RUN, "7/7", "0", "7", "840")}
     assert {tuple(row[1:4]) for row in rows(ended.out) if row[0] == "core"} == {("|L|X", "2/2", "0")}
-    assert "10 of 10 runs in order and to its end" in ended.out
+    assert "10 of 10 runs kept the order and came to an end (converged or not)" in ended.out
     assert len(server.requests) == len(TASKS) * 9
 
 
@@ -110,3 +110,10 @@ def test_tasks_of_ones_own_are_refused(aeon):
     ended = aeon("verify", "task=x")
     assert ended.status == 2
     assert "leave task out" in ended.err
+
+
+def test_a_simulated_run_says_that_its_end_is_made_up(aeon: RunAeon):
+    ended = aeon("verify", "provider=simulated")
+    assert ended.status == 0
+    assert "made up, and so is how each run ends" in ended.err
+    assert "10 of 10 runs kept the order and came to an end (converged or not)" in ended.out
