@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from aeon.api import Aeon
 from aeon.cli.attended import attended, check
+from aeon.cli.jobs import header, swept
 from aeon.cli.output import ending, own_stderr, report, say, write_answer
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
@@ -72,12 +74,17 @@ def _texts(overrides: Any) -> list[str]:
     return [str(text) for text in OmegaConf.to_container(overrides, resolve=False) or ()]
 
 
-def sweep_job(cfg: DictConfig) -> int:
+def sweep_job(cfg: DictConfig, *, keys: Collection[str] = (), process: int | None = None) -> int:
     """What Hydra calls for each job of a multirun, perhaps in another process: prepare, run, leave the exit status.
 
-    It does not raise, so that every job gets its turn; but an interrupted one ends the multirun.
+    In the process of that id, where one job follows the other, it first says which one this is, by what it was given of
+    the `keys` that are swept over. It does not raise, so that every job gets its turn; but an interrupted one ends the
+    multirun.
     """
-    directory = Path(HydraConfig.get().runtime.output_dir)
+    hydra = HydraConfig.get()
+    if process == os.getpid():
+        say(header(hydra.job.num, swept(_texts(hydra.overrides.task), keys)))
+    directory = Path(hydra.runtime.output_dir)
     status = guarded(lambda: run_job(prepared(cfg, HydraConfig.get()), directory))
     write_status(directory, status)
     if status == INTERRUPTED and HydraConfig.get().mode == RunMode.MULTIRUN:

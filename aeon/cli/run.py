@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from aeon import config_compose
 from aeon.cli.arguments import Arguments, parse
 from aeon.cli.directory import claimed_run, claimed_sweep
 from aeon.cli.job import prepared, run_job, sweep_job
+from aeon.cli.jobs import read_jobs, summary, swept_keys
+from aeon.cli.output import say
 from aeon.cli.show import show
-from aeon.cli.status import guarded, read_statuses, worst
+from aeon.cli.status import INTERRUPTED, guarded, read_statuses, worst
 from aeon.config_literal import quoted
 from aeon.config_problems import composition_error
 from aeon.writing import unwritable
@@ -63,17 +66,26 @@ def _single(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
 
 
 def _multirun(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
+    params = dict(whole.hydra.sweeper.get("params") or {})
+    planned: list[list[str]] = []
     # Another sweeper draws its values as it goes; each of its jobs checks itself.
     if whole.hydra.sweeper.get("_target_") == _BASIC_SWEEPER:
-        params = dict(whole.hydra.sweeper.params or {})
-        for overrides in config_compose.sweep_jobs(given.overrides, params, given.config_dir):
-            job, keys = _composed(given, overrides)
+        planned = config_compose.sweep_jobs(given.overrides, params, given.config_dir)
+        for overrides in planned:
+            job, more = _composed(given, overrides)
             prepared(job).aeon.close()
-            added |= keys
+            added |= more
     directory = claimed_sweep(whole)
     overrides = _overrides(given, added, "hydra.sweep.dir", directory)
-    _start(given, overrides, directory, RunMode.MULTIRUN, sweep_job)
-    return worst(read_statuses(directory))
+    keys = swept_keys(given.overrides, map(str, params))
+    try:
+        _start(given, overrides, directory, RunMode.MULTIRUN, partial(sweep_job, keys=keys, process=os.getpid()))
+    except KeyboardInterrupt:
+        say(f"\n{summary(read_jobs(directory, keys, planned), INTERRUPTED)}")
+        raise
+    status = worst(read_statuses(directory))
+    say(f"\n{summary(read_jobs(directory, keys, planned), status)}")
+    return status
 
 
 def _composed(

@@ -82,12 +82,13 @@ def write_status(directory: Path, status: int) -> None:
 
 def read_statuses(sweep_directory: Path) -> list[int]:
     """The statuses that the jobs of a multirun left; FAILED for a job that could leave none."""
-    return [_left(path.parent / _FILE) for path in sorted(sweep_directory.rglob(_FILE.parent.name))]
+    return [read_status(path.parent) for path in sorted(sweep_directory.rglob(_FILE.parent.name))]
 
 
-def _left(path: Path) -> int:
+def read_status(directory: Path) -> int:
+    """The status that the job of a directory left; FAILED when it could leave none."""
     try:
-        return int(path.read_text(encoding="ascii"))
+        return int((directory / _FILE).read_text(encoding="ascii"))
     except (OSError, ValueError):
         return FAILED
 

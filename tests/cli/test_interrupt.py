@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -59,8 +60,9 @@ def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
     with running(tmp_path, *sweep) as process:
         wait_for(process, "EXECUTE")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        _, err = process.communicate(timeout=60)
     assert process.returncode == 130
+    assert re.search(r"^0 +ttl.base=9 +interrupted .*\n1 +ttl.base=10 +not started ", err, re.MULTILINE)
     assert (tmp_path / "sweep" / "0" / "result.json").is_file()
     assert not (tmp_path / "sweep" / "1").exists()
 
