@@ -210,7 +210,7 @@ def quiet() -> str:
         (("tools", "--json"), '"quiet"'),
         (("check", "plan.yaml"), "Tools: quiet"),
         (("plan", "task=x", "provider=simulated"), "# SIMULATED"),
-        (("verify", "provider=simulated"), "in order"),
+        (("verify", "provider=simulated"), "came to an end"),
         (("doctor", "provider=simulated"), "Every role works"),
     ],
     ids=("tools", "check", "plan", "verify", "doctor"),
