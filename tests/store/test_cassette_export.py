@@ -26,7 +26,7 @@ CONFIGURATION = {
 def exported(*entries: Entry, environ: dict[str, str] | None = None, **more: Any) -> Cassette:
     environ = environ or {}
     scrubber = Scrubber(secret_names(CONFIGURATION, environ), environ)
-    return recorded(entries, more.pop("origin", {}), scrubber=scrubber, home=Path("/home/ann"), **more)
+    return recorded(entries, more.pop("origin", {}), scrubber=scrubber, home=Path("/srv/ann"), **more)
 
 
 @pytest.mark.parametrize("variable", ["MY_ENDPOINT", "TEAM", "PLAIN_NAME", "BEARER", "SHOP_API_KEY", "GIT_TOKEN"])
@@ -35,7 +35,7 @@ def test_a_key_in_a_result_a_prompt_or_an_origin_is_replaced_and_said(variable: 
     made = exported(
         entry(f"the key is {form}", kind="tool", call="env", request={"arguments": {KEY: [form]}}, step=KEY),
         entry(form, number=2, user=f"a tool said: {form}"),
-        environ={variable: f" {KEY}\n", "HOME": "/home/ann"},
+        environ={variable: f" {KEY}\n", "HOME": "/srv/ann"},
         origin={"task": f"use {KEY}", "overrides": [f"inputs.a={KEY}"]},
     )
     text = encoded(made)
@@ -146,23 +146,23 @@ def test_a_store_without_answers_is_refused() -> None:
 
 def test_places_of_one_machine_do_not_travel() -> None:
     origin = {
-        "working_directory": "/home/ann/work",
-        "config_dir": "/home/ann/work/mine/conf",
-        "overrides": ["prompts.dir=/home/ann/work/mine", "tools.builtin.root=/home/ann/data", "x=/home/anna"],
-        "paths": {"plan_file": "/home/ann/work/plan.yaml", "root": "/home/ann/work"},
+        "working_directory": "/srv/ann/work",
+        "config_dir": "/srv/ann/work/mine/conf",
+        "overrides": ["prompts.dir=/srv/ann/work/mine", "tools.builtin.root=/srv/ann/data", "x=/srv/anna"],
+        "paths": {"plan_file": "/srv/ann/work/plan.yaml", "root": "/srv/ann/work"},
         "provider": {"kind": "openai", "model": "m", "base_url": "http://10.0.0.7/v1"},
-        "parent": {"path": "/home/ann/work/outputs/1", "run_id": "a"},
-        "task": "read /home/ann/work/notes.txt",
-        "inputs": {"a": "/home/ann/"},
+        "parent": {"path": "/srv/ann/work/outputs/1", "run_id": "a"},
+        "task": "read /srv/ann/work/notes.txt",
+        "inputs": {"a": "/srv/ann/"},
     }
-    assert portable(origin, Path("/home/ann")) == {
+    assert portable(origin, Path("/srv/ann")) == {
         "working_directory": ".",
         "config_dir": "./mine/conf",
-        "overrides": ["prompts.dir=./mine", "tools.builtin.root=~/data", "x=/home/anna"],
+        "overrides": ["prompts.dir=./mine", "tools.builtin.root=~/data", "x=/srv/anna"],
         "paths": {"plan_file": "./plan.yaml", "root": "."},
         "provider": {"kind": "openai", "model": "m"},
-        "task": "read /home/ann/work/notes.txt",
-        "inputs": {"a": "/home/ann/"},
+        "task": "read /srv/ann/work/notes.txt",
+        "inputs": {"a": "/srv/ann/"},
     }
 
 
