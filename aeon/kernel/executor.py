@@ -1,4 +1,4 @@
-"""One batch: its steps carried out at the same time (FR-087)."""
+"""Batches: which steps start, and one batch's steps carried out at the same time (FR-087)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from aeon.errors import AeonError, LimitReached, StopRequested, StoreFailed, Sto
 from aeon.events import Emit, StepFinished, StepStarted, ignore
 from aeon.execution.worker import CycleNeeded, Situation, StepWorker, Worked
 from aeon.kernel.control import Workers, as_done
+from aeon.kernel.open_run import OpenRun
+from aeon.kernel.recorder import OpenPass
 from aeon.llm.interface import CallSite, at_site
-from aeon.plan.models import PlanStep
-from aeon.plan.transitions import abandoned
+from aeon.memory.interface import Memory
+from aeon.plan.graph import pending_steps, ready_steps
+from aeon.plan.models import Plan, PlanStep
+from aeon.plan.transitions import abandoned, incoming_context, started
+from aeon.plan.views import step_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,74 @@ class StepExecutor:
         site = dispatch.site
         self._emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=executed.step), site)
         return executed
+
+
+class Batches:
+    """A run's batches: which steps start, what they are charged, and what follows when they end."""
+
+    def __init__(self, executor: StepExecutor, run: OpenRun, memory: Memory, *, core: bool) -> None:
+        self._executor, self._run, self._memory, self._core = executor, run, memory, core
+
+    def runnable(self, plan: Plan) -> Sequence[PlanStep]:
+        """The steps that may start now: all that are ready, or in core mode the next one, whatever came before it."""
+        return pending_steps(plan)[:1] if self._core else ready_steps(plan)
+
+    def next_is_free(self) -> bool:
+        """In core mode a tool step that takes no cycle may run when the budget is spent."""
+        state = self._run.state
+        steps = pending_steps(state.plan)[:1] if self._core and state.plan else ()
+        return any(self._executor.worker.cost(step, state.results) == 0 for step in steps)
+
+    def carry_out(self, this: OpenPass) -> None:
+        """The batch of a pass, from its charge to its records. Raises what must end the run."""
+        run, batch = self._run, self._start()
+        ended = self._executor.run_batch(batch, run.workers, run.stopping, run.grace_seconds)
+        done = {executed.step.step_id: self._store(this, executed) for executed in ended}
+        self._conclude([done[dispatch.step.step_id] for dispatch in batch])
+        run.check_stop()
+
+    def _start(self) -> list[Dispatch]:
+        """Charge and number as many ready steps as the budget allows, in step order, and mark them running."""
+        run = self._run
+        run.check_stop()
+        plan, results, allowed = run.plan, run.state.results, run.ttl.batch_size
+        chosen: list[tuple[PlanStep, CallSite]] = []
+        for step in self.runnable(plan):
+            cost = self._executor.worker.cost(step, results)
+            if cost and not allowed:
+                continue
+            if cost:
+                allowed, run.ttl = allowed - 1, run.ttl.charged()
+            context = "" if self._core else incoming_context(plan, step, results)
+            chosen.append((started(step, context), run.site(step.step_id, free=not cost)))
+        for step, _ in chosen:
+            plan = plan.with_step(step)
+        run.update(plan=plan, ttl_used=run.ttl.used)
+        for _, site in chosen:
+            run.announce(site, "step" if site.cycle else "tool")
+        left = run.ttl.remaining if self._core else None
+        return [Dispatch(step, site, Situation(plan, results, left, free=not site.cycle)) for step, site in chosen]
+
+    def _store(self, this: OpenPass, executed: Executed) -> Executed:
+        run, step, worked = self._run, executed.step, executed.worked
+        run.update(plan=run.plan.with_step(step))
+        if worked is not None:
+            this.results[step.step_id] = worked.result
+            run.update(results={**run.state.results, step.step_id: worked.result})
+        return executed
+
+    def _conclude(self, batch: Sequence[Executed]) -> None:
+        """What follows from a batch, in step order, whichever of its steps ended first (FR-053)."""
+        for executed in batch:
+            step_id, worked = executed.step.step_id, executed.worked
+            if worked is not None:
+                self._memory.write(step_key(step_id, "output"), worked.remembered)
+                self._memory.write(step_key(step_id, "handoff"), worked.result.handoff)
+            for kind, message in worked.remarks if worked else ():
+                self._run.advise(kind, message, step_id)
+        for executed in batch:
+            if executed.ended_by is not None:
+                raise executed.ended_by
 
 
 def _started(dispatch: Dispatch) -> StepStarted:

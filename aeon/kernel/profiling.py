@@ -1,0 +1,92 @@
+"""Phases A and D: what the task asks for, and the budget that follows from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aeon import events
+from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch, depth_configuration, revised_ttl
+from aeon.adaptive.models import DEFAULT_PROFILE, TaskProfile
+from aeon.convergence.models import ConvergenceAssessment
+from aeon.errors import LLMError, ValidationError
+from aeon.kernel.open_run import OpenRun
+from aeon.kernel.recorder import OpenPass
+from aeon.kernel.state import ProfileTransition
+from aeon.kernel.ttl import TTL
+from aeon.llm.interface import CallSite
+from aeon.validation.models import SemanticValidationReport
+
+
+class Profiling:
+    """Profiles one run's task; `base_ttl` is the base of the TTL table, `ttl_limit` the most it may give."""
+
+    def __init__(self, run: OpenRun, adaptive_depth: AdaptiveDepth, base_ttl: int, ttl_limit: int) -> None:
+        self._run, self._adaptive_depth = run, adaptive_depth
+        self._base_ttl, self._ttl_limit = base_ttl, ttl_limit
+
+    def infer(self, task: str, context: dict[str, Any] | None) -> None:
+        """Phase A: the profile, or the default one, and its allocation. The one call that no budget pays for."""
+        run = self._run
+        with run.phase("A", "PROFILE"):
+            fallback = None
+            try:
+                site = CallSite(phase="PROFILE", sequence=run.stream.reserve())
+                profile = run.dispatch(
+                    site, "task_profile", lambda: self._adaptive_depth.infer_task_profile(task, context)
+                )
+            except (LLMError, ValidationError) as error:
+                profile, fallback = DEFAULT_PROFILE, error
+            ttl = TTL(allocated=self._adaptive_depth.allocate_ttl(profile, self._base_ttl))
+            depth = depth_configuration(profile, ttl.allocated, profile.raw_inference)
+            run.allocate(ttl, profile=profile, depth=depth)
+            if fallback:
+                run.advise("profile_fallback", f"The default profile is used: {fallback.message}")
+            run.stream.emit(events.ProfileInferred(profile=profile, depth=depth, fallback=fallback is not None))
+
+    def update(
+        self, this: OpenPass, report: SemanticValidationReport | None, assessment: ConvergenceAssessment
+    ) -> None:
+        """Phase D: profile anew when every signal speaks of a mismatch, as the pass's last act (FR-094)."""
+        run, before = self._run, self._run.state.profile
+        issues, states = list(report.issues) if report else [], list(this.clarity_states.values())
+        # A component of one's own may have the published signature and no more.
+        more = {"reason_codes": assessment.reason_codes} if isinstance(self._adaptive_depth, AdaptiveDepth) else {}
+        mismatch = complexity_mismatch(not assessment.converged, issues, states)
+        if before is None or not mismatch or not run.affordable():
+            return
+        with run.phase("D", "PROFILE") as phase:
+            try:
+                after = run.call(
+                    "task_profile",
+                    lambda: self._adaptive_depth.update_task_profile(
+                        before, True, issues, states, run.plan.task, **more
+                    ),
+                )
+            except (LLMError, ValidationError) as error:
+                phase.outcome = "unavailable"
+                run.advise("profile_fallback", f"The profile stays as it is: {error.message}")
+                return
+            if after is not None:
+                self._reallocate(this.number, before, after)
+
+    def _reallocate(self, pass_number: int, before: TaskProfile, after: TaskProfile) -> None:
+        run = self._run
+        by_table = self._adaptive_depth.allocate_ttl(after, self._base_ttl)
+        allocated = revised_ttl(by_table, run.ttl.used, self._ttl_limit)
+        transition = ProfileTransition(
+            pass_number=pass_number,
+            from_version=before.profile_version,
+            to_version=after.profile_version,
+            reason=after.raw_inference,
+            before=before,
+            after=after,
+            ttl_before=run.ttl.allocated,
+            ttl_after=allocated,
+        )
+        run.allocate(
+            run.ttl.reallocated(allocated),
+            profile=after,
+            depth=depth_configuration(after, allocated, after.raw_inference),
+            transitions=(*run.state.transitions, transition),
+        )
+        run.stream.emit(events.ProfileUpdated(transition=transition))
