@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -11,6 +12,7 @@ from typing import Any
 
 import hydra
 import yaml
+from hydra._internal.callbacks import Callbacks
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.hydra import Hydra
@@ -21,9 +23,11 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
+from hydra.core.utils import configure_log, run_job
 from hydra.errors import HydraException
 from hydra.initialize import get_gh_backup, restore_gh_from_backup
 from hydra.plugins.config_source import ConfigResult
+from hydra.types import HydraContext, RunMode, TaskFunction
 from hydra.version import VersionBase, setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf._utils import get_yaml_loader
@@ -170,6 +174,37 @@ def _parsed(overrides: Sequence[str]) -> list[Override]:
         return OverridesParser.create().parse_overrides(list(overrides))
     except _HYDRA_ERRORS as error:
         raise composition_error(error) from None
+
+
+def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskFunction) -> Any:
+    """Run a configuration that is composed already as Hydra's job in `directory`, and return what `task` returns.
+
+    `cfg` holds Hydra's own part. What Hydra would compose once more for a job of its own is not: it takes longer than
+    all else before the first call.
+    """
+    cfg.hydra.mode = RunMode.RUN
+    cfg.hydra.run.dir = re.sub(r"(\\*)\$\{", r"\1\1\\${", str(directory))
+    with _hydra_in(None):
+        hydra_now = GlobalHydra.instance().hydra
+        assert hydra_now is not None
+        callbacks = Callbacks(cfg)
+        callbacks.on_run_start(config=cfg, config_name=config_name)
+        context = HydraContext(config_loader=hydra_now.config_loader, callbacks=callbacks)
+        configure_log(cfg.hydra.hydra_logging, cfg.hydra.verbose)
+        ended = run_job(task, cfg, job_dir_key="hydra.run.dir", job_subdir_key=None, hydra_context=context)
+        callbacks.on_run_end(config=cfg, config_name=config_name, job_return=ended)
+        return ended.return_value
+
+
+def start_multirun(
+    overrides: Sequence[str], config_dir: str | Path | None, config_name: str, task: TaskFunction
+) -> None:
+    """Hand a multirun over to Hydra, which composes the jobs and launches them."""
+    setbase(HYDRA_VERSION_BASE)
+    try:
+        Hydra.create_main_hydra2("aeon", search_path(config_dir)).multirun(config_name, task, list(overrides))
+    finally:
+        GlobalHydra.instance().clear()
 
 
 def _position_of_unknown_key(message: str, overrides: Sequence[str]) -> int | None:

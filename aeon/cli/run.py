@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from hydra._internal.hydra import Hydra
-from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import HydraException
-from hydra.types import RunMode, TaskFunction
-from hydra.version import setbase
+from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
@@ -48,11 +45,11 @@ def main(arguments: Sequence[str]) -> int:
     if given.flags.multirun or whole.hydra.mode == RunMode.MULTIRUN:
         return _multirun(given, whole, added)
     if len(plain) < len(given.overrides):
-        whole, added = _composed(given, given.overrides, with_hydra=True)
-    return _single(given, whole, added)
+        whole, _ = _composed(given, given.overrides, with_hydra=True)
+    return _single(given, whole)
 
 
-def _single(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
+def _single(given: Arguments, whole: DictConfig) -> int:
     job = prepared(whole, whole.hydra)
     directory = claimed_run(whole)
 
@@ -60,9 +57,8 @@ def _single(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
         # Hydra prints the overrides, task and all, for a job that raises.
         return guarded(lambda: run_job(job, directory))
 
-    overrides = _overrides(given, added, "hydra.run.dir", directory)
-    ended = _start(given, overrides, directory, RunMode.RUN, run)
-    return int(ended.return_value)
+    with _hydra_errors(directory):
+        return int(config_compose.run_composed(whole, given.config_name, directory, run))
 
 
 def _multirun(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
@@ -76,10 +72,16 @@ def _multirun(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int
             prepared(job).aeon.close()
             added |= more
     directory = claimed_sweep(whole)
-    overrides = _overrides(given, added, "hydra.sweep.dir", directory)
+    overrides = [
+        *config_compose.adding(given.overrides, added),
+        f"hydra.sweep.dir={quoted(str(directory))}",
+        f"hydra.mode={RunMode.MULTIRUN.name}",
+    ]
     keys = swept_keys(given.overrides, map(str, params))
     try:
-        _start(given, overrides, directory, RunMode.MULTIRUN, partial(sweep_job, keys=keys, process=os.getpid()))
+        with _hydra_errors(directory):
+            task = partial(sweep_job, keys=keys, process=os.getpid())
+            config_compose.start_multirun(overrides, given.config_dir, given.config_name, task)
     except KeyboardInterrupt:
         say(f"\n{summary(read_jobs(directory, keys, planned), INTERRUPTED)}")
         raise
@@ -96,23 +98,13 @@ def _composed(
     )
 
 
-def _overrides(given: Arguments, added: frozenset[str], key: str, directory: Path) -> list[str]:
-    """What Hydra is told, so that it composes what has been checked, in the directory that has been claimed."""
-    return [*config_compose.adding(given.overrides, added), f"{key}={quoted(str(directory))}"]
-
-
-def _start(given: Arguments, overrides: Sequence[str], directory: Path, mode: RunMode, task: TaskFunction) -> Any:
-    """Hand over to Hydra, as `hydra.main` would, but with its errors raised and what the job returned given back."""
-    told = [*overrides, f"hydra.mode={mode.name}"]
-    setbase(config_compose.HYDRA_VERSION_BASE)
+@contextmanager
+def _hydra_errors(directory: Path) -> Iterator[None]:
+    """What Hydra raises, as an error of Aeon's own."""
     try:
-        hydra = Hydra.create_main_hydra2("aeon", config_compose.search_path(given.config_dir))
-        start = hydra.multirun if mode == RunMode.MULTIRUN else hydra.run
-        return start(config_name=given.config_name, task_function=task, overrides=told)
+        yield
     except (HydraException, OmegaConfBaseException) as error:
         raise composition_error(error) from error
     except OSError as error:
         # Of its own jobs Hydra writes the configuration.
         raise unwritable(Path(error.filename or directory), error) from error
-    finally:
-        GlobalHydra.instance().clear()
