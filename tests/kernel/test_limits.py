@@ -26,6 +26,7 @@ from tests.support.scripted_model import (
     report,
     unfinished,
 )
+from tests.support.timing import SOON
 
 TWO_LAYERS = plan("a", planned("b", "a"))
 
@@ -68,7 +69,7 @@ def test_work_that_outlives_its_grace_is_abandoned():
     release = threading.Event()
 
     def hangs(request):
-        release.wait(30)
+        release.wait(90)
         return clear("too late")
 
     started = time.monotonic()
@@ -78,7 +79,7 @@ def test_work_that_outlives_its_grace_is_abandoned():
         execution=ExecutionSettings(grace_seconds=0.1),
     )
     release.set()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < SOON
     assert outcome.termination_reason == "max_seconds"
     assert statuses(outcome) == {"only": "pending"}
     assert outcome.state.plan.step("only").incomplete
@@ -90,7 +91,7 @@ def test_a_planning_call_that_outlives_its_grace_is_abandoned_too():
 
     def hangs(request):
         control.request_stop()
-        release.wait(30)
+        release.wait(90)
         return plan("a")
 
     outcome = run(ScriptedModel(plan=hangs), control=control, execution=ExecutionSettings(grace_seconds=0.1))

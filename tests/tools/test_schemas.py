@@ -9,6 +9,7 @@ from aeon.errors import ConfigError
 from aeon.tools.models import Undecided
 from aeon.tools.patterns import CheckTookTooLong, matches
 from aeon.tools.schemas import compiled, violations
+from tests.support.timing import SOON
 
 DRAFT_4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
 DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
@@ -79,7 +80,7 @@ def test_a_pattern_that_python_would_never_be_done_with_is_matched_at_once(diale
     assert found(schema, LONG) != []
     assert found(schema, {"p": LONG}) == [] or "properties" in schema
     assert found({**dialect, "patternProperties": {"^(a+)+$": {}}, "additionalProperties": False}, {LONG: 1}) != []
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < SOON
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_what_takes_too_long_is_undecided_and_says_so(value: Any) -> None:
     (violation,) = violations(compiled(schema, "s"), value)
     assert isinstance(violation, Undecided)
     assert "cannot be checked" in violation.message
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < SOON
 
 
 def test_a_schema_that_doubles_its_work_at_each_level_is_given_up() -> None:
@@ -105,7 +106,7 @@ def test_a_schema_that_doubles_its_work_at_each_level_is_given_up() -> None:
     started = time.monotonic()
     (violation,) = violations(compiled(schema, "s"), "x", 0.2)
     assert isinstance(violation, Undecided)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < SOON
     with pytest.raises(CheckTookTooLong):
         compiled(schema, "s").is_valid("x")
 
@@ -118,7 +119,7 @@ def test_a_reference_to_itself_is_undecided() -> None:
 def test_many_unlike_items_are_compared_at_once() -> None:
     started = time.monotonic()
     assert found({"uniqueItems": True}, [{"n": n} for n in range(20_000)]) == []
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < SOON
 
 
 def test_half_a_surrogate_pair_is_no_character_of_a_pattern() -> None:

@@ -18,6 +18,7 @@ from aeon.llm.adapters.simulated import SimulatedAdapter
 from aeon.llm.interface import LLMRequest
 from aeon.llm.settings import SimulatedProvider
 from tests.llm.adapters.simulated_requests import a_step, plan_text, request, schema_of, step_text, task_text
+from tests.support.timing import SOON
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = sorted((ROOT / "examples" / "scenarios").glob("*.yaml"))
@@ -240,7 +241,7 @@ def test_a_failure_used_once_lets_the_retry_through(scripted: Scripted) -> None:
         ("calls: {}", 0.06),
         ("latency_seconds: 0", 0.0),
         ("calls: {step: {latency_seconds: 0.1}}", 0.1),
-        ("latency_seconds: 5\ncalls: {step: {latency_seconds: 0.1, text: x}}", 0.1),
+        ("latency_seconds: 90\ncalls: {step: {latency_seconds: 0.1, text: x}}", 0.1),
     ],
 )
 def test_the_latency_of_the_rule_goes_before_that_of_the_scenario_and_that_before_the_provider_s(
@@ -251,7 +252,7 @@ def test_the_latency_of_the_rule_goes_before_that_of_the_scenario_and_that_befor
     adapter = SimulatedAdapter(SimulatedProvider(scenario=path, latency_seconds=0.06))
     start = time.perf_counter()
     adapter.complete(a_request())
-    assert least <= time.perf_counter() - start < least + 2
+    assert least <= time.perf_counter() - start < SOON
 
 
 @pytest.mark.parametrize(

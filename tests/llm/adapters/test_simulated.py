@@ -32,6 +32,7 @@ from tests.llm.adapters.simulated_requests import (
     step_text,
     task_text,
 )
+from tests.support.timing import SOON
 
 UNTIDY, FAILING = 5, 8
 SEEDS = [seed for seed in range(30) if seed % 10 not in (UNTIDY, FAILING)]
@@ -123,9 +124,9 @@ def test_no_prompt_makes_it_fail(call: CallName, text: str, seed: int) -> None:
 
 def test_a_huge_prompt_of_unclosed_tags_is_read_quickly() -> None:
     asked = request("plan", "".join(f"<tag-{n}>\n<task>\n{{" for n in range(60_000)))
-    start = time.perf_counter()
+    start = time.process_time()
     assert_valid(asked, answer(asked))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < SOON
 
 
 @pytest.mark.parametrize("call", CALLS)
