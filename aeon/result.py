@@ -129,8 +129,9 @@ class RunResult(Value):
     """What a run gives back. `history` is written to `history.json`, everything else to `result.json`.
 
     `answer` is the outputs of the complete steps that no complete step depends on, in plan order; with `answer.schema`,
-    JSON of that schema. `parent` is None for a run that could be answered from nowhere. `scores` are those of the last
-    assessment, None when there was none.
+    JSON of that schema. `parent` is None for a run that could be answered from nowhere. `scores` are those of the
+    latest pass that a model assessed, `assessed_pass`; both None when there was none. `reason_codes` and `explanation`
+    are of the last evaluation, also where it was not available.
     """
 
     format: Literal["aeon.result/1"] = "aeon.result/1"
@@ -143,6 +144,7 @@ class RunResult(Value):
     termination_reason: TerminationReason
     error: RunError | None = None
     scores: ConvergenceScores | None = None
+    assessed_pass: int | None = None
     reason_codes: tuple[str, ...] = ()
     explanation: str = ""
     best_pass: BestPass | None = None

@@ -15,6 +15,7 @@ from aeon.config import configuration_hash
 from aeon.errors import ArtefactError
 from aeon.events import EventStream, RunStarted, Subscriber
 from aeon.kernel.control import RunControl
+from aeon.kernel.history import latest_assessed
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.state import Outcome, RunState
 from aeon.lineage import Parent, Work
@@ -138,7 +139,8 @@ class Run:
         self, outcome: Outcome, session: Session, synthetic: bool, started: datetime, seconds: float
     ) -> RunResult:
         settings, state = self._shared.settings, outcome.state
-        assessment = state.assessment
+        assessment, assessed = state.assessment, latest_assessed(state.passes)
+        scored = assessed.evaluation_results.convergence if assessed else None
         return RunResult(
             run_id=self._run_id,
             parent=lineage.report(settings, self._parent, session),
@@ -148,7 +150,8 @@ class Run:
             converged=outcome.converged,
             termination_reason=outcome.termination_reason,
             error=outcome.error,
-            scores=assessment.scores if assessment else None,
+            scores=scored.scores if scored else None,
+            assessed_pass=assessed.pass_number if assessed else None,
             reason_codes=assessment.reason_codes if assessment else (),
             explanation=assessment.explanation if assessment else "",
             best_pass=outcome.best_pass,

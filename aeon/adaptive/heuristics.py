@@ -43,6 +43,11 @@ class AdaptiveDepth:
         self._profiles: dict[str, TaskProfile] = {}
         self._lock = threading.Lock()
 
+    @property
+    def limit(self) -> int:
+        """The most that any task gets, in LLM cycles: the least of the limits given."""
+        return self._limit
+
     def infer_task_profile(self, task_description: str, context: dict[str, Any] | None = None) -> TaskProfile:
         """Profile a task, in one model call (FR-084, FR-NEW-004 to FR-NEW-010).
 

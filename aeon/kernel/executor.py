@@ -86,12 +86,6 @@ class Batches:
         """The steps that may start now: all that are ready, or in core mode the next one, whatever came before it."""
         return pending_steps(plan)[:1] if self._core else ready_steps(plan)
 
-    def next_is_free(self) -> bool:
-        """In core mode a tool step that takes no cycle may run when the budget is spent."""
-        state = self._run.state
-        steps = pending_steps(state.plan)[:1] if self._core and state.plan else ()
-        return any(self._executor.worker.cost(step, state.results) == 0 for step in steps)
-
     def carry_out(self, this: OpenPass) -> None:
         """The batch of a pass, from its charge to its records. Raises what must end the run."""
         run, batch = self._run, self._start()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard, get_args
 
 from aeon.errors import AeonError
 from aeon.kernel.state import (
@@ -19,6 +19,7 @@ from aeon.kernel.state import (
     Outcome,
     RunError,
     RunState,
+    SpentReason,
     Statistics,
     TerminationReason,
     TTLExpirationResponse,
@@ -28,8 +29,18 @@ from aeon.plan.views import current_outputs
 
 
 def latest_complete(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
-    """The most recent execution pass that was assessed (FR-062)."""
+    """The most recent execution pass that was completed (FR-062)."""
     return next((p for p in reversed(passes) if p.complete and p.pass_number > 0), None)
+
+
+def latest_assessed(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
+    """The most recent pass that a model assessed; its scores are those of the run."""
+    return next((p for p in reversed(passes) if _is_assessed(p)), None)
+
+
+def _is_assessed(record: ExecutionPass) -> bool:
+    assessment = record.evaluation_results.convergence
+    return assessment is not None and assessment.evaluated
 
 
 def final_answer(state: RunState) -> str:
@@ -41,7 +52,7 @@ def final_answer(state: RunState) -> str:
 def best_pass(passes: Sequence[ExecutionPass]) -> BestPass | None:
     """The pass closest to convergence: fewest failed criteria, then the highest of the lowest scores, then the
     latest."""
-    assessed = [p for p in passes if p.evaluation_results.convergence and p.evaluation_results.convergence.evaluated]
+    assessed = [p for p in passes if _is_assessed(p)]
     if not assessed:
         return None
     best = max(assessed, key=_closeness)
@@ -63,25 +74,44 @@ def _closeness(record: ExecutionPass) -> tuple[bool, int, float, float, int]:
     return assessment.converged, -failed, min(scores), scores[0], record.pass_number
 
 
-def expiration_response(state: RunState, point: ExpirationPoint) -> TTLExpirationResponse:
-    """What a run gives back when its TTL ends (data model, TTLExpirationResponse)."""
+def is_spent(reason: TerminationReason) -> TypeGuard[SpentReason]:
+    """Whether a run ended because its TTL or another cap was reached."""
+    return reason in get_args(SpentReason)
+
+
+def expiration_point(passes: Sequence[ExecutionPass]) -> ExpirationPoint:
+    """Where a budget ended: at a phase boundary when the last execution pass was completed, else inside a phase
+    (FR-063)."""
+    last = passes[-1] if passes else None
+    return "phase_boundary" if last and last.pass_number > 0 and last.complete else "mid_phase"
+
+
+def expiration_response(state: RunState, reason: SpentReason) -> TTLExpirationResponse:
+    """What a run gives back when its TTL or another cap ends (data model, TTLExpirationResponse)."""
     latest = latest_complete(state.passes)
-    assessment = latest.evaluation_results.convergence if latest else state.assessment
+    assessed = latest_assessed(state.passes)
+    assessment = assessed.evaluation_results.convergence if assessed else None
     scores = assessment.scores if assessment else None
     return TTLExpirationResponse(
         latest_pass_result=_pass_result(latest, state) if latest else None,
         partial_result=None if latest else _partial_result(state),
-        expiration_point=point,
+        expiration_point=expiration_point(state.passes),
         ttl_expired_metadata=TTLExpiredMetadata(
             completeness_score=scores.completeness_score if scores else None,
             coherence_score=scores.coherence_score if scores else None,
             consistency_score=scores.consistency_score if scores else None,
             consistency_status=scores.consistency_status if scores else {},
             detected_issues=assessment.detected_issues if assessment else (),
-            reason_codes=assessment.reason_codes if assessment else (),
-            pass_number=latest.pass_number if latest else state.pass_number,
+            reason_codes=assessment.reason_codes if assessment else _unassessed_codes(state),
+            pass_number=assessed.pass_number if assessed else latest.pass_number if latest else state.pass_number,
         ),
+        termination_reason=reason,
     )
+
+
+def _unassessed_codes(state: RunState) -> tuple[str, ...]:
+    """The reason codes of a run that no model assessed: that its evaluation was unavailable, if it was tried."""
+    return state.assessment.reason_codes if state.assessment else ()
 
 
 def _pass_result(record: ExecutionPass, state: RunState) -> dict[str, Any]:
@@ -168,11 +198,10 @@ def outcome(
     configuration: dict[str, Any],
     state: RunState,
     reason: TerminationReason,
-    point: ExpirationPoint | None,
     error: AeonError | None,
     seconds: float,
 ) -> Outcome:
-    """How a run ended, with everything it has. `point` is where its TTL ended, if it did."""
+    """How a run ended, with everything it has."""
     state = with_whole_last_pass(state)
     answer = final_answer(state)
     return Outcome(
@@ -182,6 +211,6 @@ def outcome(
         history=build_history(execution_id, task, configuration, state, reason, answer, seconds),
         state=state,
         best_pass=best_pass(state.passes),
-        ttl_expiration=expiration_response(state, point) if point else None,
+        ttl_expiration=expiration_response(state, reason) if is_spent(reason) else None,
         error=RunError(type=type(error).__name__, message=error.message, hint=error.hint) if error else None,
     )

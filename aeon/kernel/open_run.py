@@ -69,6 +69,11 @@ class OpenRun:
             self.update(advisories=(*self.state.advisories, advisory))
             self.stream.emit(events.AdvisoryRaised(advisory=advisory))
 
+    def cut_off(self) -> None:
+        """Mark the steps that ran, or could have run, as incomplete."""
+        if self.state.plan is not None:
+            self.update(plan=cut_off(self.state.plan))
+
     def take(self, refined: Refined) -> None:
         """Go on with the plan of a refinement; what it left to a person is not refined again (FR-065)."""
         state = self.state
@@ -143,18 +148,16 @@ class OpenRun:
 
     @contextmanager
     def open_pass(self, number: int, ready: tuple[str, ...], *, brief: bool) -> Iterator[OpenPass]:
-        """A pass, recorded however it ends; one that an exception leaves cuts off the steps that were running."""
+        """A pass, recorded however it ends; one that is not completed cuts off the steps that were running."""
         state = self.state
         self._pass = this = OpenPass(number, state.plan, self.ttl, state.profile, state.depth, brief)
         self.update(pass_number=number)
         self.stream.emit(events.PassStarted(pass_number=number, ttl_remaining=self.ttl.remaining, ready=ready))
         try:
             yield this
-        except BaseException:
-            if not this.complete and self.state.plan is not None:
-                self.update(plan=cut_off(self.state.plan))
-            raise
         finally:
+            if not this.complete:
+                self.cut_off()
             self.update(passes=(*self.state.passes, this.closed(self.state.plan, self.ttl)))
             self.stream.emit(
                 events.PassFinished(pass_number=number, ttl_remaining=self.ttl.remaining, complete=this.complete)

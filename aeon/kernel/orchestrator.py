@@ -32,12 +32,11 @@ from aeon.kernel.control import RunControl
 from aeon.kernel.executor import Batches, StepExecutor
 from aeon.kernel.log import RunLog
 from aeon.kernel.open_run import OpenRun
-from aeon.kernel.profiling import Profiling
+from aeon.kernel.profiling import Profiling, least_limit
 from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.settings import ExecutionSettings, LimitSettings
 from aeon.kernel.state import (
     EvaluationResults,
-    ExpirationPoint,
     Outcome,
     RunState,
     TerminationReason,
@@ -50,7 +49,6 @@ from aeon.memory.interface import Memory
 from aeon.plan.graph import final_steps, layers, pending_steps
 from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
-from aeon.plan.transitions import cut_off
 from aeon.plan.triggers import Trigger, issue_triggers, pass_triggers
 from aeon.plan.views import current_outputs
 from aeon.refinement.refiner import Refiner
@@ -68,8 +66,9 @@ UNAVAILABLE = ConvergenceAssessment(
 class Orchestrator:
     """Runs tasks, one at a time; needs one instance per run that is to overlap with another.
 
-    `criteria` are the custom convergence criteria, `base_ttl` is the base of the TTL table and `ttl_limit` the most it
-    may give, `requires_final_step` says that the answer must be one step's output.
+    `criteria` are the custom convergence criteria, `base_ttl` is the base of the TTL table, in core mode the whole TTL;
+    no run gets more than `ttl_limit`, the limit of `adaptive_depth` or `limits.max_llm_calls`. `requires_final_step`
+    says that the answer must be one step's output.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class Orchestrator:
         limits: LimitSettings | None = None,
         criteria: Mapping[str, Any] | None = None,
         base_ttl: int = 10,
-        ttl_limit: int = 100,
+        ttl_limit: int | None = None,
         requires_final_step: bool = False,
         stream: events.EventStream | None = None,
         control: RunControl | None = None,
@@ -106,7 +105,7 @@ class Orchestrator:
         self._refiner = refiner or Refiner(recursive_planner, semantic_validator, max_steps=self._execution.max_steps)
         self._limits = limits or LimitSettings()
         self._criteria = dict(criteria or {})
-        self._base_ttl, self._ttl_limit = base_ttl, ttl_limit
+        self._base_ttl, self._ttl_limit = base_ttl, least_limit(ttl_limit, adaptive_depth, self._limits)
         self._requires_final_step = requires_final_step
         self._stream, self._log = stream or events.EventStream(), RunLog()
         self._stream.subscribe(self._log)
@@ -125,11 +124,11 @@ class Orchestrator:
     def run(self, task: str, context: dict[str, Any] | None = None, run_id: str | None = None) -> Outcome:
         """Run a task to its end, whatever end that is; errors of the model's side become the outcome's `error`."""
         self._begin()
-        point, error = None, None
+        error: AeonError | None = None
         try:
             reason = self._lifecycle(task, context)
-        except TTLExpired as expired:
-            reason, point = "ttl_expired", expired.point
+        except TTLExpired:
+            reason = "ttl_expired"
         except LimitReached as reached:
             reason = reached.limit  # type: ignore[assignment]
         except StopRequested:
@@ -141,7 +140,7 @@ class Orchestrator:
             reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}")
         finally:
             self._run.workers.close()
-        return self._outcome(task, run_id or uuid.uuid4().hex, reason, point, error)
+        return self._outcome(task, run_id or uuid.uuid4().hex, reason, error)
 
     def plan(self, task: str, context: dict[str, Any] | None = None) -> Plan:
         """Phases A and B alone: the reviewed and refined plan, no step executed. Raises what ends them early."""
@@ -155,7 +154,7 @@ class Orchestrator:
     def _plan_whole(self, task: str, context: dict[str, Any] | None) -> None:
         """Phases A and B; core mode has no profile, its budget is the base."""
         if self._core:
-            self._run.allocate(TTL(allocated=self._base_ttl))
+            self._run.allocate(TTL(allocated=min(self._base_ttl, self._ttl_limit)))
         else:
             self._profiling.infer(task, context)
         self._plan(task, context)
@@ -168,13 +167,17 @@ class Orchestrator:
 
     def _lifecycle(self, task: str, context: dict[str, Any] | None) -> TerminationReason:
         self._plan_whole(task, context)
+        if not self._run.affordable():
+            self._run.cut_off()
+            return "ttl_expired"
         for number in itertools.count(1):
             if end := self._execution_pass(number):
                 return end
         raise AssertionError("unreachable")
 
     def _execution_pass(self, number: int) -> TerminationReason | None:
-        """One pass; the reason to end the run after it, or None."""
+        """One pass; the reason to end the run after it, or None. A spent budget ends it before any other reason but
+        convergence."""
         with self._pass(number) as this:
             self._execute(this)
             if self._core:
@@ -183,35 +186,32 @@ class Orchestrator:
             if self._is_converged(assessment):
                 return "converged"
             if not self._run.affordable():
-                raise TTLExpired("phase_boundary" if this.complete else "mid_phase")
+                return "ttl_expired"
             if number == self._limits.max_passes:
                 return "max_passes"
             stuck = self._refine_pass(this, report.issues if report else (), assessment)
-            if stuck and assessment.evaluated:
+            if stuck and assessment.evaluated and self._run.affordable():
                 return "stalled"
             self._profiling.update(this, report, assessment)
-        return None
+        return None if self._run.affordable() else "ttl_expired"
 
     @contextmanager
     def _pass(self, number: int) -> Iterator[OpenPass]:
-        """A pass that the budget allows. Raises TTLExpired for another."""
-        run, plan = self._run, self._run.state.plan
-        if not run.affordable() and not self._batches.next_is_free():
-            if number > 1:
-                raise TTLExpired("phase_boundary")
-            run.update(plan=cut_off(plan) if plan else None)
-            raise TTLExpired("mid_phase")
+        plan = self._run.state.plan
         ready = tuple(step.step_id for step in self._batches.runnable(plan)) if plan else ()
-        with run.open_pass(number, ready, brief=self._core and number > 0) as this:
+        with self._run.open_pass(number, ready, brief=self._core and number > 0) as this:
             yield this
 
     def _step_done(self, this: OpenPass) -> TerminationReason | None:
-        """Core mode: no evaluation; the run ends when nothing is pending (Sprint 1, FR-004)."""
+        """Core mode: no evaluation; the run ends when nothing is pending, or nothing is left to spend (Sprint 1,
+        FR-004, FR-005)."""
         plan = self._run.plan
         this.complete = True
-        if pending_steps(plan):
-            return "max_passes" if this.number == self._limits.max_passes else None
-        return "completed" if all(step.status == "complete" for step in plan.steps) else "step_failed"
+        if not pending_steps(plan):
+            return "completed" if all(step.status == "complete" for step in plan.steps) else "step_failed"
+        if not self._run.affordable():
+            return "ttl_expired"
+        return "max_passes" if this.number == self._limits.max_passes else None
 
     # Phase B
 
@@ -339,11 +339,10 @@ class Orchestrator:
         task: str,
         run_id: str,
         reason: TerminationReason,
-        point: ExpirationPoint | None,
         error: AeonError | None,
     ) -> Outcome:
         seconds = time.monotonic() - self._run.started
-        outcome = history.outcome(run_id, task, self._configuration, self.state, reason, point, error, seconds)
+        outcome = history.outcome(run_id, task, self._configuration, self.state, reason, error, seconds)
         self._stream.emit(
             events.RunFinished(
                 termination_reason=reason,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from aeon import events
@@ -11,14 +12,22 @@ from aeon.convergence.models import ConvergenceAssessment
 from aeon.errors import LLMError, ValidationError
 from aeon.kernel.open_run import OpenRun
 from aeon.kernel.recorder import OpenPass
+from aeon.kernel.settings import LimitSettings
 from aeon.kernel.state import ProfileTransition
 from aeon.kernel.ttl import TTL
 from aeon.llm.interface import CallSite
 from aeon.validation.models import SemanticValidationReport
 
 
+def least_limit(ttl_limit: int | None, adaptive_depth: AdaptiveDepth, limits: LimitSettings) -> int:
+    """The most that a run may be allocated, in LLM cycles: a cycle is at least one call (FR-077)."""
+    # A component of one's own may have the published signature and no more.
+    own = adaptive_depth.limit if isinstance(adaptive_depth, AdaptiveDepth) else None
+    return min((cap for cap in (ttl_limit, own, limits.max_llm_calls) if cap is not None), default=sys.maxsize)
+
+
 class Profiling:
-    """Profiles one run's task; `base_ttl` is the base of the TTL table, `ttl_limit` the most it may give."""
+    """Profiles one run's task; `base_ttl` is the base of the TTL table, `ttl_limit` the most a run may get."""
 
     def __init__(self, run: OpenRun, adaptive_depth: AdaptiveDepth, base_ttl: int, ttl_limit: int) -> None:
         self._run, self._adaptive_depth = run, adaptive_depth
@@ -36,7 +45,7 @@ class Profiling:
                 )
             except (LLMError, ValidationError) as error:
                 profile, fallback = DEFAULT_PROFILE, error
-            ttl = TTL(allocated=self._adaptive_depth.allocate_ttl(profile, self._base_ttl))
+            ttl = TTL(allocated=min(self._ttl_limit, self._adaptive_depth.allocate_ttl(profile, self._base_ttl)))
             depth = depth_configuration(profile, ttl.allocated, profile.raw_inference)
             run.allocate(ttl, profile=profile, depth=depth)
             if fallback:

@@ -18,20 +18,8 @@ from aeon.values import Value
 
 Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
 ExpirationPoint = Literal["phase_boundary", "mid_phase"]
-TerminationReason = Literal[
-    "converged",
-    "completed",
-    "step_failed",
-    "ttl_expired",
-    "stalled",
-    "max_seconds",
-    "max_tokens",
-    "max_cost",
-    "max_llm_calls",
-    "max_passes",
-    "interrupted",
-    "failed",
-]
+SpentReason = Literal["ttl_expired", "max_seconds", "max_tokens", "max_cost", "max_llm_calls", "max_passes"]
+TerminationReason = SpentReason | Literal["converged", "completed", "step_failed", "stalled", "interrupted", "failed"]
 AdvisoryKind = Literal[
     "manual_intervention",
     "refused_action",
@@ -150,7 +138,8 @@ class ExecutionPass(Value):
 
 
 class TTLExpiredMetadata(Value):
-    """The last assessment when the TTL ended; the scores are None if nothing was ever assessed (FR-062)."""
+    """The latest assessment when a budget ended, and its pass; without one the scores are None, and the pass is the one
+    that a budget ended (FR-062)."""
 
     completeness_score: float | None = None
     coherence_score: float | None = None
@@ -162,10 +151,10 @@ class TTLExpiredMetadata(Value):
 
 
 class TTLExpirationResponse(Value):
-    """What a run gives back when its TTL ends before convergence (FR-062, FR-064).
+    """What a run gives back when its TTL, or another cap of it, ends before convergence (FR-062, FR-064).
 
     `latest_pass_result` is the latest completed pass, always there at a phase boundary; without one there is a
-    `partial_result`.
+    `partial_result`. `result_type` names the kind of response, `termination_reason` the cap.
     """
 
     converged: Literal[False] = False
@@ -174,13 +163,13 @@ class TTLExpirationResponse(Value):
     partial_result: dict[str, Any] | None = None
     expiration_point: ExpirationPoint
     ttl_expired_metadata: TTLExpiredMetadata
-    termination_reason: Literal["ttl_expired"] = "ttl_expired"
+    termination_reason: SpentReason = "ttl_expired"
 
     @model_validator(mode="after")
     def _has_a_result(self) -> TTLExpirationResponse:
         if self.latest_pass_result is None and self.expiration_point == "phase_boundary":
             raise ValueError(
-                "a TTL that ends at a phase boundary leaves a completed pass: latest_pass_result is needed"
+                "a budget that ends at a phase boundary leaves a completed pass: latest_pass_result is needed"
             )
         if self.latest_pass_result is None and self.partial_result is None:
             raise ValueError("without a completed pass partial_result is needed")

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from aeon.kernel.state import ExpirationPoint
 from aeon.values import Value
 
 
 class TTLExpired(Exception):
-    """The budget ended. `point` is `mid_phase` when the pass was not yet assessed, else `phase_boundary` (FR-063)."""
-
-    def __init__(self, point: ExpirationPoint) -> None:
-        super().__init__(point)
-        self.point = point
+    """A call is not made, since the budget is spent."""
 
 
 class TTL(Value):
@@ -26,9 +21,9 @@ class TTL(Value):
         return max(0, self.allocated - self.used)
 
     def charged(self) -> TTL:
-        """This budget after one more cycle. Raises TTLExpired (`mid_phase`) when nothing is left."""
+        """This budget after one more cycle. Raises TTLExpired when nothing is left."""
         if self.remaining == 0:
-            raise TTLExpired("mid_phase")
+            raise TTLExpired
         return self.model_copy(update={"used": self.used + 1})
 
     def reallocated(self, allocated: int) -> TTL:

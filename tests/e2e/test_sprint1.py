@@ -230,11 +230,16 @@ def test_each_cycle_leaves_one_less(core: Core) -> None:
     ]
 
 
-def test_a_tool_step_that_takes_no_cycle_runs_when_the_budget_is_spent(core: Core) -> None:
+def test_a_spent_budget_ends_it_before_tool_steps_that_take_no_cycle(core: Core) -> None:
     run = core({"plan": plan(SUM, {**SUM, "step_id": "again"})}, "tools=builtin", "ttl.base=1")
-    assert (run.status, run.result["termination_reason"]) == (0, "completed")
+    assert (run.status, run.result["termination_reason"]) == (3, "ttl_expired")
     assert run.result["ttl"]["remaining"] == 0
-    assert run.statuses == {"add": "complete", "again": "complete"}
+    assert run.statuses == {"add": "pending", "again": "pending"}
+
+
+def test_a_limit_on_the_ttl_holds_in_core_mode(core: Core) -> None:
+    run = core({"plan": plan(SUM)}, "tools=builtin", "ttl.limit=5")
+    assert run.result["ttl"] == {"allocated": 5, "used": 1, "remaining": 4}
 
 
 def test_the_last_cycles_tool_call_is_not_cut_off_by_the_budget(core: Core) -> None:

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from aeon import artefacts
 from aeon.errors import AuthenticationFailed, ServerFailed, Truncated
+from aeon.kernel.history import is_spent
 from aeon.observability.cycle_log import plan_of
 from aeon.observability.jsonl import read_lines
 from aeon.resources import resource_root
@@ -155,7 +156,7 @@ def assert_consistent(result: RunResult, directory: Path) -> None:
     assert paid == list(range(result.ttl.used + 1))
     assert result.ttl.used == sum(p.ttl_used for p in history.passes)
     assert result.usage.total.requests == sum(usage.requests for usage in result.usage.by_call.values())
-    assert (result.ttl_expiration is not None) == (result.termination_reason == "ttl_expired")
+    assert (result.ttl_expiration is not None) == is_spent(result.termination_reason)
     for line in cycles:
         rebuilt = plan_of(cycles, line["sequence"])
         assert rebuilt is None or [s.step_index for s in rebuilt.steps] == list(range(1, len(rebuilt.steps) + 1))

@@ -105,6 +105,21 @@ def test_a_budget_that_is_just_enough_is_enough() -> None:
     assert core(ScriptedModel(plan=CHAIN), base_ttl=4).termination_reason == "completed"
 
 
+def test_a_spent_budget_ends_it_though_the_steps_that_are_left_cost_nothing() -> None:
+    registry = ToolRegistry([a_tool(lambda _: 15, name="add")])
+    steps = plan("a", planned("sum", tool="add", arguments="{}"))
+    outcome = core(ScriptedModel(plan=steps), base_ttl=2, registry=registry)
+    assert outcome.termination_reason == "ttl_expired"
+    assert statuses(outcome) == {"a": "complete", "sum": "pending"}
+    assert outcome.ttl_expiration is not None
+    assert outcome.ttl_expiration.expiration_point == "phase_boundary"
+
+
+def test_a_spent_budget_comes_before_a_cap_on_passes() -> None:
+    outcome = core(ScriptedModel(plan=CHAIN), base_ttl=3, limits=LimitSettings(max_passes=2))
+    assert outcome.termination_reason == "ttl_expired"
+
+
 def test_a_provider_that_is_down_ends_it_with_what_there_is() -> None:
     def step(request: LLMRequest) -> Any:
         return clear("fine") if request.site.step_id == "a" else ServerFailed("503", status=503)

@@ -108,7 +108,7 @@ def test_there_is_no_best_pass_where_nothing_was_assessed(passes):
 def test_expiry_at_a_boundary_gives_the_latest_pass_with_its_scores():
     last = assessment(0.6, 0.7, 0.8, detected_issues=("no milk",), codes=("incomplete", "own"))
     state = RunState(passes=(a_pass(0), a_pass(1), a_pass(2, last)), assessment=last, plan=plan_of(done("z")))
-    expired = history.expiration_response(state, "phase_boundary")
+    expired = history.expiration_response(state, "ttl_expired")
     assert expired.latest_pass_result == {
         "pass_number": 2,
         "answer": "answer of 2",
@@ -124,7 +124,7 @@ def test_expiry_at_a_boundary_gives_the_latest_pass_with_its_scores():
 def test_expiry_in_the_first_pass_gives_what_there_is_and_names_what_is_not():
     plan = plan_of(done("z"), step("y", incomplete=True), step("x", "y"))
     state = RunState(passes=(a_pass(0), a_pass(1, complete=False)), plan=plan, pass_number=1)
-    expired = history.expiration_response(state, "mid_phase")
+    expired = history.expiration_response(state, "max_tokens")
     assert expired.latest_pass_result is None
     assert expired.partial_result == {
         "pass_number": 1,
@@ -188,7 +188,7 @@ def test_an_outcome_says_how_it_ended_and_gives_everything_it_has():
         ttl_used=6,
     )
     error = ServerFailed("down", hint="Wait.")
-    told = history.outcome("id", "make tea", {"ttl": 9}, state, "failed", None, error, 1.5)
+    told = history.outcome("id", "make tea", {"ttl": 9}, state, "failed", error, 1.5)
     assert (told.converged, told.termination_reason, told.ttl_expiration) == (False, "failed", None)
     assert (told.error.type, told.error.message, told.error.hint) == ("ServerFailed", "down", "Wait.")
     assert told.answer == told.history.final_output == told.history.final_result.output == "answer of 1"
@@ -204,14 +204,14 @@ def test_an_outcome_says_how_it_ended_and_gives_everything_it_has():
 
 def test_an_outcome_of_an_expired_run_has_its_response():
     state = RunState(passes=(a_pass(0), a_pass(1, assessment())), assessment=assessment())
-    told = history.outcome("id", "make tea", {}, state, "ttl_expired", "phase_boundary", None, 1.5)
+    told = history.outcome("id", "make tea", {}, state, "ttl_expired", None, 1.5)
     assert told.ttl_expiration.expiration_point == "phase_boundary"
     assert told.error is None
     assert not told.converged
 
 
 def test_a_converged_run_says_so_everywhere():
-    told = history.outcome("id", "make tea", {}, RunState(passes=(a_pass(1),)), "converged", None, None, 1.5)
+    told = history.outcome("id", "make tea", {}, RunState(passes=(a_pass(1),)), "converged", None, 1.5)
     assert told.converged
     assert told.history.final_result.converged
     assert told.history.overall_statistics.convergence_achieved

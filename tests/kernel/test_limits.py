@@ -37,6 +37,11 @@ def test_the_last_allowed_pass_ends_the_run_without_refining_for_a_next_one():
     assert outcome.termination_reason == "max_passes"
     assert outcome.answer == "output of a"
     assert model.calls[-1] == "convergence"
+    response = outcome.ttl_expiration
+    assert (response.result_type, response.termination_reason) == ("ttl_expired", "max_passes")
+    assert response.expiration_point == "phase_boundary"
+    assert response.latest_pass_result["answer"] == "output of a"
+    assert response.ttl_expired_metadata.reason_codes == ("incomplete",)
 
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_llm_calls", "max_cost"])
@@ -50,6 +55,9 @@ def test_a_reached_cap_ends_the_run_under_its_own_name_and_abandons_the_step(lim
     assert statuses(outcome) == {"a": "complete", "b": "pending"}
     assert outcome.state.plan.step("b").incomplete
     assert outcome.answer == "a done"
+    response = outcome.ttl_expiration
+    assert (response.termination_reason, response.expiration_point) == (limit, "mid_phase")
+    assert response.partial_result["outputs"] == {"a": "a done"}
 
 
 def test_time_ends_a_run_between_calls_and_running_work_has_its_grace():

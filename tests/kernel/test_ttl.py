@@ -6,16 +6,19 @@ import pytest
 
 from aeon.errors import ServerFailed
 from aeon.events import CycleStarted
+from aeon.kernel.settings import LimitSettings
 from aeon.kernel.ttl import TTL, TTLExpired
 from tests.kernel.build import kernel, phases, run, statuses
 from tests.support.scripted_model import (
     ScriptedModel,
     assessment,
     blocked,
+    clear,
     issue,
     modify,
     plan,
     planned,
+    profile,
     refinement,
     report,
     unfinished,
@@ -27,9 +30,8 @@ TWO_LAYERS = plan("a", planned("b", "a"))
 def test_a_charge_takes_one_and_an_empty_budget_takes_none():
     ttl = TTL(allocated=1).charged()
     assert (ttl.remaining, ttl.used) == (0, 1)
-    with pytest.raises(TTLExpired) as expired:
+    with pytest.raises(TTLExpired):
         ttl.charged()
-    assert expired.value.point == "mid_phase"
 
 
 @pytest.mark.parametrize(("remaining", "size"), [(1, 1), (2, 1), (3, 1), (4, 2), (10, 8)])
@@ -136,30 +138,67 @@ def test_an_unaffordable_fragment_validation_refuses_the_changes():
         plan=plan("a"),
         step=blocked(),
         refinement=[refinement(), refinement(modify("a"))],
-        convergence=unfinished(),
+        convergence=unfinished(0.4),
     )
     outcome = run(model, ttl=7)
     (refused,) = outcome.state.refused
-    assert "budget" in refused.reason
+    assert refused.reason == "the change could not be validated: the budget does not allow it"
     assert statuses(outcome) == {"a": "invalid"}
+    assert_expired_after_pass_1(outcome)
 
 
-def test_an_unaffordable_profile_update_is_not_made():
+def test_a_last_unit_spent_on_a_refinement_that_changes_nothing_expires_the_budget():
+    model = ScriptedModel(plan=plan("a"), step=blocked(), convergence=unfinished(0.4))
+    outcome = run(model, ttl=7)
+    assert outcome.history.passes[1].refinement.accepted == ()
+    assert_expired_after_pass_1(outcome)
+
+
+def assert_expired_after_pass_1(outcome):
+    assert outcome.termination_reason == "ttl_expired"
+    assert outcome.state.ttl_remaining == 0
+    response = outcome.ttl_expiration
+    assert response.expiration_point == "phase_boundary"
+    assert response.latest_pass_result["pass_number"] == 1
+    metadata = response.ttl_expired_metadata
+    assert (metadata.completeness_score, metadata.pass_number) == (0.4, 1)
+
+
+def test_one_unit_more_and_the_same_run_is_stalled():
+    model = ScriptedModel(plan=plan("a"), step=blocked(), convergence=unfinished())
+    outcome = run(model, ttl=8)
+    assert (outcome.termination_reason, outcome.ttl_expiration) == ("stalled", None)
+
+
+@pytest.mark.parametrize(("ttl", "updates"), [(9, 0), (10, 1)])
+def test_an_unaffordable_profile_update_is_not_made(ttl, updates):
+    # 3 for planning, a, b, validate, converge, refine and validate the change: 9
     model = ScriptedModel(
         plan=plan("a", "b"),
-        step=blocked(),
-        semantic_validation=[report(), report(issue())],
-        refinement=refinement(),
+        step=lambda r: blocked() if r.site.step_id == "a" else clear("done"),
+        semantic_validation=[report(), report(issue()), report()],
+        refinement=[refinement(), refinement(modify("a"))],
         convergence=unfinished(),
     )
-    outcome = run(model, ttl=8)
-    assert model.calls.count("task_profile") == 1
-    assert outcome.termination_reason == "stalled"
+    outcome = run(model, ttl=ttl)
+    assert model.calls.count("task_profile") == 1 + updates
+    assert outcome.termination_reason == "ttl_expired"
+
+
+def test_the_scores_are_those_of_the_latest_assessed_pass():
+    model = ScriptedModel(
+        plan=TWO_LAYERS, convergence=[unfinished(0.4), ServerFailed("503")], semantic_validation=report()
+    )
+    # 6 cycles to the end of pass 1, then b, validate, a convergence that is not available, and one unit is left
+    outcome = run(model, ttl=10)
+    assert outcome.history.final_convergence.reason_codes == ("evaluation_unavailable",)
+    response = outcome.ttl_expiration
+    assert response.latest_pass_result["pass_number"] == 2
+    metadata = response.ttl_expired_metadata
+    assert (metadata.completeness_score, metadata.pass_number) == (0.4, 1)
 
 
 def test_a_smaller_profile_may_shrink_the_budget_but_leaves_three_cycles():
-    from tests.support.scripted_model import clear, profile
-
     model = ScriptedModel(
         task_profile=[profile(5), profile(1)],
         semantic_validation=[report(), report(issue()), report()],
@@ -173,6 +212,35 @@ def test_a_smaller_profile_may_shrink_the_budget_but_leaves_three_cycles():
     used = outcome.history.profile_transitions[0].ttl_after
     assert used == 18
     assert outcome.converged
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"ttl": 20},
+        {"ttl_limit": 20},
+        {"limits": LimitSettings(max_llm_calls=20)},
+        {"ttl": 50, "ttl_limit": 20, "limits": LimitSettings(max_llm_calls=70)},
+    ],
+)
+def test_the_least_of_all_limits_holds_for_every_allocation(limits):
+    model = ScriptedModel(
+        task_profile=[profile(1), profile(5)],
+        semantic_validation=[report(), report(issue()), report()],
+        step=[blocked(), clear("done")],
+        refinement=[refinement(), refinement(modify("only"))],
+        convergence=[unfinished(), assessment()],
+    )
+    (transition,) = run(model, **{"ttl": 100, **limits}).history.profile_transitions
+    assert (transition.ttl_before, transition.ttl_after) == (18, 20)
+    deepest = run(ScriptedModel(task_profile=profile(5)), **{"ttl": 100, **limits})
+    assert deepest.state.ttl_allocated == 20
+
+
+@pytest.mark.parametrize("options", [{"ttl_limit": 5}, {"ttl": 5}, {"limits": LimitSettings(max_llm_calls=5)}])
+def test_core_mode_keeps_to_the_limit_too(options):
+    outcome = run(ScriptedModel(plan=plan("a")), mode="core", base_ttl=25, **options)
+    assert outcome.state.ttl_allocated == 5
 
 
 def test_steps_that_the_budget_never_reached_are_marked_incomplete():
