@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from aeon.tools.function import tool
     from aeon.tools.registry import Tool
 
+__version__ = "0.1.0"
+
 __all__ = [
     "Aeon",
     "AeonError",

@@ -25,7 +25,7 @@ STANDARD_INPUT = "-"
 _TASKS = ("task=", "task_file=", "resume=")
 _EXPANDED = frozenset('"$`\\!')
 """What a shell does not leave alone within double quotes."""
-_SHOWING = ("help", "hydra_help", "cfg", "info", "shell_completion", "experimental_rerun")
+_SHOWING = ("hydra_help", "cfg", "info", "experimental_rerun")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def parse(arguments: Sequence[str]) -> Arguments:
         raise ConfigError("--config-dir and --config-path are both given", hint="Give one of them.")
     overrides = tuple(flags.overrides)
     bare = [text for text in overrides if "=" not in text and not text.startswith("~")]
-    if bare and not flags.shell_completion:
+    if bare:
         raise ConfigError(
             f"{bare[0]}: this is no override (key=value or group=option) and no command",
             hint=_meant(bare[0], arguments),
@@ -92,10 +92,10 @@ def _meant(word: str, arguments: Sequence[str]) -> str:
     at = next((index for index, argument in enumerate(arguments) if argument == word), 0)
     before = arguments[at - 1] if at else ""
     after = arguments[at + 1] if at + 1 < len(arguments) else ""
-    if after.startswith("=") or (_is_override(before) and before.endswith("=")) or before == "=":
+    if after.startswith("=") or (is_override(before) and before.endswith("=")) or before == "=":
         return _without_blanks(arguments, at)
     if before.startswith("task="):
-        rest = takewhile(lambda text: not _is_override(text), arguments[at:])
+        rest = takewhile(lambda text: not is_override(text), arguments[at:])
         return f"If it belongs to the task, quote it: {_as_typed(' '.join((before, *rest)))}"
     near = get_close_matches(word, COMMANDS, n=1)
     if any(argument.startswith(_TASKS) for argument in arguments):
@@ -105,7 +105,8 @@ def _meant(word: str, arguments: Sequence[str]) -> str:
     return f"Did you mean `aeon {near[0]}`? {said}" if near else said
 
 
-def _is_override(argument: str) -> bool:
+def is_override(argument: str) -> bool:
+    """Whether an argument is an override or a flag rather than a bare word."""
     return "=" in argument or argument.startswith(("-", "~"))
 
 
@@ -127,8 +128,12 @@ def _as_typed(override: str) -> str:
     key, _, value = override.partition("=")
     if key != "task" and shlex.quote(value) == value:
         return override
-    quoted = shlex.quote(value) if set(value) & _EXPANDED else f'"{value}"'
-    return f"{key}={quoted}"
+    return f"{key}={quoted_for_shell(value)}"
+
+
+def quoted_for_shell(text: str) -> str:
+    """A text in quotes that no shell looks into; in double quotes where that is enough."""
+    return shlex.quote(text) if set(text) & _EXPANDED else f'"{text}"'
 
 
 def _text(key: str, argument: str) -> str:

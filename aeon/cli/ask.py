@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from aeon.cli.output import say
 from aeon.cli.progress_view import one_line
+from aeon.cli.stderr import say
 from aeon.errors import StopRequested
 from aeon.plan.models import FollowUpQuestion, PlanStep
 from aeon.tools.approval import ApprovalRequest

@@ -16,9 +16,9 @@ import yaml
 
 from aeon import config_recorded
 from aeon import origin as origins
-from aeon.cli.output import say
 from aeon.cli.progress_view import counted, one_line
 from aeon.cli.status import DONE
+from aeon.cli.stderr import say
 from aeon.config import composed, environment
 from aeon.errors import ConfigError, StoreFailed
 from aeon.origin import Composition
@@ -37,16 +37,16 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises ConfigError for bad usage and for what cannot be read, StoreFailed for what cannot be written.
     """
-    parser = argparse.ArgumentParser(prog="aeon cassette", description="Recordings of runs as portable files.")
+    parser = argparse.ArgumentParser(prog="aeon cassette", add_help=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="export | show")
-    export = commands.add_parser("export", help="write a run's answers into one file")
-    export.add_argument("run", type=Path, metavar="RUN", help="a run's directory, a store (*.sqlite) or a cassette")
-    export.add_argument("out", type=Path, metavar="OUT.aeon", help="the file to write")
-    export.add_argument("--answered-by", metavar="TEXT", help="who answered, in your words (else: the models' names)")
-    export.add_argument("--note", metavar="TEXT", help="what whoever replays it should know")
-    export.add_argument("--force", action="store_true", help="replace a file that is there already")
-    show = commands.add_parser("show", help="who answered and when, and every call")
-    show.add_argument("file", type=Path, metavar="FILE.aeon", help="the cassette")
+    export = commands.add_parser("export", add_help=False)
+    export.add_argument("run", type=Path, metavar="RUN")
+    export.add_argument("out", type=Path, metavar="OUT.aeon")
+    export.add_argument("--answered-by", metavar="TEXT")
+    export.add_argument("--note", metavar="TEXT")
+    export.add_argument("--force", action="store_true")
+    show = commands.add_parser("show", add_help=False)
+    show.add_argument("file", type=Path, metavar="FILE.aeon")
     given = parser.parse_args(list(arguments))
     if given.command == "show":
         with _readable():

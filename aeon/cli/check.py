@@ -13,10 +13,10 @@ from typing import Any
 
 from aeon import config_compose
 from aeon.cli.dag import draw
-from aeon.cli.output import say
 from aeon.cli.progress_live import is_utf
 from aeon.cli.progress_view import counted
 from aeon.cli.status import DONE, USAGE
+from aeon.cli.stderr import say
 from aeon.cli.streams import answer_alone_on_stdout, put, stdout
 from aeon.config import Settings, environment, read_inputs, settings_from
 from aeon.config_literal import literal_override
@@ -33,10 +33,6 @@ from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 
 _WIDEST = 120
-_DESCRIPTION = """\
-Check workflow files without running them. Every problem is said at once, as path:line:column: severity: message. Of a
-file without errors it is shown what it comes to, and its steps with their dependencies. key=value overrides say what it
-is to be checked against, as in a run: tools=builtin, inputs.NAME=..., execution.max_steps=..., answer.schema=..."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +50,11 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises ConfigError for a bad configuration.
     """
-    parser = argparse.ArgumentParser(prog="aeon check", description=_DESCRIPTION)
-    parser.add_argument("words", nargs="+", metavar="FILE", help="workflow files, YAML or JSON, and overrides")
-    parser.add_argument("--json", action="store_true", help="print one JSON document in place of text")
-    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    parser.add_argument("--config-dir", type=Path, metavar="DIR", help="a folder of your own configuration")
+    parser = argparse.ArgumentParser(prog="aeon check", add_help=False)
+    parser.add_argument("words", nargs="+", metavar="FILE")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--ascii", action="store_true")
+    parser.add_argument("--config-dir", type=Path, metavar="DIR")
     given = parser.parse_intermixed_args(list(arguments))
     overrides = [word for word in given.words if "=" in word and not Path(word).exists()]
     files = [Path(word) for word in given.words if word not in overrides]

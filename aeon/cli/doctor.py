@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from aeon import config_compose, doctor, rehearsal, wiring
 from aeon.cli.arguments import parse
-from aeon.cli.output import say
 from aeon.cli.progress_view import counted, one_line
 from aeon.cli.show import show
 from aeon.cli.status import DONE, FAILED
+from aeon.cli.stderr import say
 from aeon.cli.streams import answer_alone_on_stdout, put
 from aeon.config import Settings, environment, settings_from
 from aeon.doctor import RoleCheck
@@ -17,21 +17,10 @@ from aeon.errors import ConfigError
 from aeon.llm import findings
 from aeon.llm.settings import EndpointSettings, SimulatedProvider, shown_address
 
-_HELP = """\
-usage: aeon doctor [key=value ...] [group=option ...]
-
-Check the configuration, the prompts, the schemas and the tools, then make one tiny structured call to the configured
-provider for each role (planner, worker, grader, repairer) and one to each fallback, and say what works, how long it
-took, and what to change. Nothing is tried twice; no key is ever shown. Status 0: everything works; 1: something does
-not; 2: the configuration cannot be used."""
-
 
 def main(arguments: Sequence[str]) -> int:
     """Examine and report on standard output. Raises ConfigError for what is wrong before any call."""
     given = parse(arguments)
-    if given.flags.help:
-        print(_HELP)
-        return DONE
     if given.shows:
         return show(given)
     if given.flags.multirun:

@@ -19,10 +19,8 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises ConfigError, with nothing copied, when a file would be overwritten, or when the folder cannot be written.
     """
-    parser = argparse.ArgumentParser(
-        prog="aeon init", description="Copy configuration, prompts and schemas for editing."
-    )
-    parser.add_argument("directory", type=Path, metavar="DIR", help="where to; is made if it does not exist")
+    parser = argparse.ArgumentParser(prog="aeon init", add_help=False)
+    parser.add_argument("directory", type=Path, metavar="DIR")
     directory: Path = parser.parse_args(list(arguments)).directory
     try:
         copied = copy_resources(directory.expanduser())

@@ -17,9 +17,10 @@ from omegaconf import DictConfig, OmegaConf
 from aeon.api import Aeon
 from aeon.cli.attended import attended, check
 from aeon.cli.jobs import header, swept
-from aeon.cli.output import ending, own_stderr, report, say, write_answer
+from aeon.cli.output import ending, write_answer
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
+from aeon.cli.stderr import own_stderr, report, say
 from aeon.cli.streams import answer_alone_on_stdout, own_stdout
 from aeon.config import environment, read_inputs, read_task, settings_from
 from aeon.config_compose import packaged_config_dir, with_fallbacks

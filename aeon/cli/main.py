@@ -1,20 +1,28 @@
-"""What a person types: a registered first word is a subcommand, everything else is a run configured by Hydra."""
+"""What a person types: a registered first word is a subcommand, everything else is a run configured by Hydra.
+
+Only what `--version`, help and completion need is imported here; a command's module is imported when it is called.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
-from importlib.metadata import version
 
-from aeon.cli.output import occupied, own_stderr, tolerant
+from aeon import __version__
+from aeon.cli.flags import COMPLETION, HELP
 from aeon.cli.status import DONE, guarded
+from aeon.cli.stderr import occupied, own_stderr, tolerant
 from aeon.cli.streams import own_stdout
 
 COMMANDS: Mapping[str, str] = {
+    "ask": "aeon.cli.task",
     "cassette": "aeon.cli.cassette",
     "check": "aeon.cli.check",
+    "completion": "aeon.cli.completion",
     "doctor": "aeon.cli.doctor",
+    "help": "aeon.cli.help",
     "init": "aeon.cli.init",
     "plan": "aeon.cli.plan",
     "render": "aeon.cli.render",
@@ -30,19 +38,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status.
 
     0 converged or done, 1 failed, 2 bad configuration or usage, 3 finished without convergence, 130 interrupted. What
-    went wrong is said on standard error; a traceback is shown only when HYDRA_FULL_ERROR is set.
+    went wrong is reported on standard error; a traceback is shown only when HYDRA_FULL_ERROR is set.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     occupied()
     tolerant(sys.stdout, sys.stderr)
-    if given == ["--version"]:
-        return guarded(_version)
-    command = COMMANDS.get(given[0]) if given else None
-    rest = given[1:] if command else given
     with own_stdout(), own_stderr():
-        return guarded(lambda: int(import_module(command or _RUN).main(rest)))
+        return guarded(lambda: _run(given))
 
 
-def _version() -> int:
-    print(f"aeon-engine {version('aeon-engine')}")
-    return DONE
+def _run(given: Sequence[str]) -> int:
+    command = given[0] if given and given[0] in COMMANDS else ""
+    rest = given[1:] if command else given
+    flags = set(rest[: rest.index("--")] if "--" in rest else rest)
+    if flags & HELP:
+        from aeon.cli.help import print_for, print_general
+
+        return print_for(command) if command else print_general(rest)
+    if "--version" in flags:
+        print(f"aeon-engine {__version__}")
+        return DONE
+    if flags & COMPLETION and not command:
+        from aeon.cli.completion import install
+
+        return install(rest)
+    with _silent_logging():
+        return int(import_module(COMMANDS.get(command, _RUN)).main(rest))
+
+
+@contextmanager
+def _silent_logging() -> Iterator[None]:
+    """A line of a log that nobody can read any more (`| head`) is no error, and none is printed for it."""
+    import logging
+
+    before = logging.raiseExceptions
+    logging.raiseExceptions = False
+    try:
+        yield
+    finally:
+        logging.raiseExceptions = before

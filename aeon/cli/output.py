@@ -2,68 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import shlex
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 from unicodedata import category
 
 from aeon.cli.progress_view import StepView, counted, one_line
-from aeon.cli.streams import discard, duplicate, put, restored, stdout
-from aeon.errors import AeonError, ArtefactError
+from aeon.cli.streams import discard, put, stdout
+from aeon.errors import ArtefactError
 from aeon.result import RunResult
 
 _MOST_NAMED = 10
-_own: list[TextIO] = []
-
-
-def tolerant(*streams: TextIO) -> None:
-    """Make the streams write what their encoding does not have as backslash escapes, in place of failing."""
-    for stream in streams:
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="backslashreplace")
-
-
-@contextlib.contextmanager
-def own_stderr() -> Iterator[TextIO]:
-    """Standard error by a descriptor of the program's own: a tool that closes `sys.stderr`, or file descriptor 2,
-    silences itself only. `say` writes there while the block lasts; afterwards both are as they were. Inside another
-    such block it is that block's."""
-    if _own:
-        yield _own[-1]
-        return
-    usual = sys.stderr
-    own = duplicate(usual)
-    if own is None:
-        yield usual
-        return
-    number = usual.fileno()
-    _own.append(own)
-    try:
-        yield own
-    finally:
-        _own.remove(own)
-        sys.stderr = restored(usual, own, number)
-
-
-def say(text: str) -> None:
-    """A line for the person, on standard error; nobody there to read it is no error."""
-    stream = _own[-1] if _own else sys.stderr
-    with contextlib.suppress(OSError, ValueError):
-        # One write, so that no other thread's lines come in between.
-        stream.write(f"{text}\n")
-        stream.flush()
-
-
-def report(error: AeonError) -> None:
-    """What went wrong, and what can be done."""
-    say(f"Error: {error.message}")
-    if error.hint:
-        say(error.hint)
 
 
 def write_answer(result: RunResult, form: str) -> None:
@@ -87,18 +36,6 @@ def write_answer(result: RunResult, form: str) -> None:
         discard()
         if not isinstance(error, BrokenPipeError):
             raise ArtefactError(f"the answer cannot be printed: standard output: {error.strerror}") from error
-
-
-def occupied() -> None:
-    """Put nothing in the place of standard streams that are closed: else the next file that is opened, a journal or a
-    database, gets their number and what is meant for them."""
-    for number in (0, 1, 2):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
 
 
 def _as_json(result: RunResult, stream: TextIO | None) -> str:

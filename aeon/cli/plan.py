@@ -17,11 +17,11 @@ from aeon import config_compose, rehearsal, wiring
 from aeon.cli.arguments import parse
 from aeon.cli.attended import attended, check
 from aeon.cli.dag import draw
-from aeon.cli.output import own_stderr, say
 from aeon.cli.progress_live import is_utf
 from aeon.cli.progress_view import counted
 from aeon.cli.show import show
 from aeon.cli.status import DONE, INTERRUPTED, NOT_CONVERGED
+from aeon.cli.stderr import own_stderr, say
 from aeon.cli.streams import answer_alone_on_stdout, put
 from aeon.config import Settings, environment, read_inputs, read_task, settings_from
 from aeon.errors import ConfigError, LimitReached, StopRequested
@@ -38,13 +38,6 @@ from aeon.resources import resource_root
 from aeon.store.session import open_session
 from aeon.writing import unwritable
 
-_HELP = """\
-usage: aeon plan task="..." [out=plan.yaml] [key=value ...] [group=option ...]
-
-Profile the task, plan it, review and refine the plan, and stop before a step runs. The plan is written as a workflow
-file, to `out` (which must not exist yet) or to standard output; change it as you like, check it with `aeon check
-plan.yaml`, run it with `python -m aeon plan_file=plan.yaml`. The steps are drawn on standard error. Everything else is
-configured as for a run: `aeon --help` explains."""
 _OUT = "out="
 _WIDEST = 120
 # The task stands in the plan, and answers that the plan was made from are none to carrying it out.
@@ -83,9 +76,6 @@ def main(arguments: Sequence[str]) -> int:
     outs = [argument.removeprefix(_OUT) for argument in arguments if argument.startswith(_OUT)]
     words = tuple(argument for argument in arguments if not argument.startswith(_OUT))
     given = parse(words)
-    if given.flags.help:
-        print(_HELP)
-        return DONE
     if given.shows:
         return show(given)
     if given.flags.multirun:

@@ -19,9 +19,9 @@ from aeon.cli.arguments import Arguments, parse
 from aeon.cli.directory import claimed_run, claimed_sweep
 from aeon.cli.job import prepared, run_job, sweep_job
 from aeon.cli.jobs import read_jobs, summary, swept_keys
-from aeon.cli.output import say
 from aeon.cli.show import show
 from aeon.cli.status import INTERRUPTED, guarded, read_statuses, worst
+from aeon.cli.stderr import say
 from aeon.config_literal import quoted
 from aeon.config_problems import composition_error
 from aeon.writing import unwritable

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from aeon.cli.output import report, say
+from aeon.cli.stderr import report, say
 from aeon.cli.streams import undelivered
 from aeon.errors import AeonError, ConfigError
 

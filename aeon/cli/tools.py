@@ -8,10 +8,10 @@ from typing import Any
 
 from aeon import config_compose
 from aeon.cli.arguments import parse
-from aeon.cli.output import say
 from aeon.cli.progress_view import one_line
 from aeon.cli.show import show
 from aeon.cli.status import DONE
+from aeon.cli.stderr import say
 from aeon.cli.streams import answer_alone_on_stdout, put
 from aeon.config import Settings, environment, settings_from
 from aeon.memory.in_memory import InMemory
@@ -19,11 +19,6 @@ from aeon.tools.build import build, build_run_registry
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool
 
-_HELP = """\
-usage: aeon tools [--json] [key=value ...] [group=option ...]
-
-List the registered tools with their schemas, examples and conditions; servers in tools.mcp are started to learn theirs.
-`aeon tools tools=builtin` lists those that come with Aeon; docs/tools.md explains how to add your own."""
 _NONE = "There are no tools. tools=builtin has some; docs/tools.md tells how to add others."
 
 
@@ -34,9 +29,6 @@ def main(arguments: Sequence[str]) -> int:
     """
     as_json = "--json" in arguments
     given = parse([argument for argument in arguments if argument != "--json"])
-    if given.flags.help:
-        print(_HELP)
-        return DONE
     if given.shows:
         return show(given)
     settings = settings_from(config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name))

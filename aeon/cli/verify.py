@@ -6,23 +6,16 @@ from collections.abc import Sequence
 
 from aeon import config_compose, verify
 from aeon.cli.arguments import Arguments, parse
-from aeon.cli.output import say
 from aeon.cli.progress_view import counted, one_line
 from aeon.cli.show import show
 from aeon.cli.status import DONE, FAILED, NOT_CONVERGED
+from aeon.cli.stderr import say
 from aeon.cli.streams import answer_alone_on_stdout, put
 from aeon.config import Settings, environment, settings_from
 from aeon.errors import ConfigError
 from aeon.result import RunResult
 from aeon.verify import LEGEND, MODES, TASKS, Verified
 
-_HELP = """\
-usage: aeon verify [limits.max_cost=0.50] [key=value ...] [group=option ...]
-
-Run five small tasks in both modes on the configured provider, and print a table: the order of the phases, how many
-answers were valid by their schema at once, repairs, how each run ended, calls, tokens and money. limits.max_cost is for
-all of it together, the other limits for each run. No artefacts are written. Status 0: every run came to its end, phases
-in order; 1: one did not; 3: the money was used up before all were run; 2: the configuration cannot be used."""
 _ROW = "  {mode:<9} {phases:<26} {valid:>7} {repairs:>7} {calls:>6} {tokens:>8} {cost:>9}  {ended}"
 _HEAD = _ROW.format(
     mode="mode",
@@ -40,9 +33,6 @@ _PLANLESS = ("mode=", "task=", "task_file=", "plan_file=", "resume=")
 def main(arguments: Sequence[str]) -> int:
     """Run and report on standard output. Raises ConfigError for what is wrong before any call."""
     given = parse(arguments)
-    if given.flags.help:
-        print(_HELP)
-        return DONE
     if given.shows:
         return show(given)
     unusable = next((o for o in given.overrides if o.startswith(_PLANLESS)), None)

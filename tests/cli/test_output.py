@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from aeon.api import Aeon
-from aeon.cli.output import ending, report, tolerant, write_answer
+from aeon.cli.output import ending, write_answer
+from aeon.cli.stderr import report, tolerant
 from aeon.config import compose
 from aeon.errors import ConfigError
 from aeon.kernel.state import RunError

@@ -1,0 +1,98 @@
+"""What the configuration files offer: groups, options and keys with their comments, read without composing anything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from aeon.resources import resource_root
+
+_GLOBAL = "@package _global_"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NOT_OFFERED = frozenset({"hydra"})
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key of a configuration file: its dotted path, its default as written there, and the comment on it."""
+
+    path: str
+    default: Any
+    comment: str
+    file: Path
+
+
+def groups(own: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
+    """Every group with its options, by name, in the packaged configuration and in folders of a person's own."""
+    found: dict[str, set[str]] = {}
+    for folder in _folders(own):
+        for path in folder.glob("*/*.yaml"):
+            found.setdefault(path.parent.name, set()).add(path.stem)
+    return {name: tuple(sorted(found[name])) for name in sorted(found.keys() - _NOT_OFFERED)}
+
+
+def entries_of(group: str, own: Sequence[Path] = ()) -> list[Entry]:
+    """The keys of a group, from each of its options: `default` first, the others by name."""
+    files = [path for folder in _folders(own) for path in (folder / group).glob("*.yaml")]
+    ordered = sorted(files, key=lambda path: (path.stem != "default", path.stem))
+    return [entry for path in ordered for entry in _entries(path, group)]
+
+
+def top_entries(own: Sequence[Path] = ()) -> list[Entry]:
+    """The keys that belong to no group."""
+    found = [entry for folder in _folders(own) for entry in _entries(folder / "config.yaml", "")]
+    return [entry for entry in found if entry.path.partition(".")[0] not in _NOT_OFFERED]
+
+
+def _folders(own: Sequence[Path]) -> tuple[Path, ...]:
+    return (*own, resource_root() / "conf")
+
+
+def _entries(path: Path, group: str) -> Iterator[Entry]:
+    """The keys of a file; none of a file that is missing or cannot be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        root = yaml.compose(text, Loader=_LOADER)
+    except (OSError, ValueError, yaml.YAMLError):
+        return
+    if isinstance(root, yaml.MappingNode):
+        prefix = "" if text.startswith(f"# {_GLOBAL}") else group
+        yield from _of_mapping(root, prefix, text.splitlines(), path)
+
+
+def _of_mapping(node: yaml.MappingNode, prefix: str, lines: Sequence[str], file: Path) -> Iterator[Entry]:
+    for key, value in node.value:
+        name = str(key.value)
+        if not prefix and name in ("defaults", "hydra"):
+            continue
+        if name == "defaults" and isinstance(value, yaml.SequenceNode):
+            continue
+        path = f"{prefix}.{name}" if prefix else name
+        comment = _comment(lines, key.start_mark.line)
+        yield Entry(path, _value(value), comment, file)
+        if isinstance(value, yaml.MappingNode):
+            yield from _of_mapping(value, path, lines, file)
+
+
+def _value(node: yaml.Node) -> Any:
+    return _LOADER("").construct_object(node, deep=True)
+
+
+def _comment(lines: Sequence[str], line: int) -> str:
+    """The comment lines straight above a line, and the comment at its end, as one text."""
+    above: list[str] = []
+    for text in reversed(lines[:line]):
+        if not text.lstrip().startswith("#"):
+            break
+        above.append(text.strip().lstrip("#").strip())
+    trailing = re.search(r"\s#\s(.*)$", lines[line])
+    return " ".join(_filled([*reversed(above), *([trailing[1]] if trailing else [])]))
+
+
+def _filled(parts: Iterable[str]) -> list[str]:
+    return [part for part in parts if part and part != _GLOBAL]
