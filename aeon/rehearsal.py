@@ -19,7 +19,8 @@ from aeon.llm.exchange import FieldError
 from aeon.llm.interface import CallName, LLMRequest, LLMResponse, Message
 from aeon.llm.prompts import PromptLibrary, shown_path
 from aeon.memory.in_memory import InMemory
-from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
+from aeon.plan.deltas import apply_actions
+from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction
 from aeon.plan.triggers import pass_triggers
 from aeon.plan.views import current_outputs
 from aeon.supervisor.repair import Supervisor
@@ -125,7 +126,10 @@ def _calls(parts: Components, shared: Process, plan: Plan, recorder: _Recorder) 
     alone = plan.model_copy(update={"steps": (plan.steps[-1].model_copy(update={"dependencies": ()}),)})
     outputs, steps = current_outputs(plan.steps), list(plan.steps)
     criteria = shared.settings.convergence.criteria
-    triggers = pass_triggers(plan, report.issues, assessment)
+    triggers, delta = (
+        pass_triggers(plan, report.issues, assessment),
+        apply_actions(plan, [example_action(plan, report)]),
+    )
     tooled = replace(shared, registry=ToolRegistry([EXAMPLE_TOOL]))
     with_tool = components(tooled, recorder, {}, EventStream(), InMemory())
     supervisor = Supervisor(recorder, prompts=shared.prompts, schemas=shared.schemas)
@@ -136,7 +140,7 @@ def _calls(parts: Components, shared: Process, plan: Plan, recorder: _Recorder) 
         lambda: parts.adaptive.infer_task_profile(task),
         lambda: parts.planner.generate_plan(task),
         lambda: parts.validator.validate("plan", plan),
-        lambda: parts.validator.validate("step", plan, [plan.steps[2]]),
+        lambda: parts.validator.validate("step", delta.plan, [delta.plan.steps[1]], outputs, delta=delta),
         lambda: parts.planner.create_subplan(plan.steps[1], plan, 1),
         lambda: _step(parts, alone),
         *(partial(_step, parts, plan, left) for left in budgets),
@@ -229,6 +233,18 @@ def example_report() -> SemanticValidationReport:
         location=IssueLocation(step_id="compare"),
     )
     return SemanticValidationReport(validation_id="example", artifact_type="cross_phase", issues=(issue,))
+
+
+def example_action(plan: Plan, report: SemanticValidationReport) -> RefinementAction:
+    """A change of the BLOCKED step that answers the review's issue."""
+    step = plan.steps[1]
+    return RefinementAction(
+        action_type="MODIFY",
+        target_step_id=step.step_id,
+        new_step=step.model_copy(update={"description": "Compare the options by cost", "status": "pending"}),
+        justification="It now names the measure.",
+        semantic_validation_input=report.issues,
+    )
 
 
 def example_assessment() -> ConvergenceAssessment:

@@ -307,7 +307,8 @@ class Orchestrator:
     ) -> bool:
         """Refine when there is a reason to; whether the run is stuck afterwards."""
         before = self._run.plan
-        triggers = pass_triggers(before, issues, assessment, self._run.state.manual_intervention)
+        state = self._run.state
+        triggers = pass_triggers(before, issues, assessment, state.manual_intervention, state.raised_triggers)
         exhausted = not self._refiner.may_refine(self._run.attempts)
         if exhausted and triggers:
             self._run.advise(

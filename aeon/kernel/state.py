@@ -258,6 +258,12 @@ class RunState(Value):
         return self.answer_mark + (answer_text(self.plan) if self.plan else "")
 
     @property
+    def raised_triggers(self) -> frozenset[str]:
+        """The reasons of the refinements of all passes recorded so far."""
+        records = (record.refinement for record in self.passes)
+        return frozenset(trigger for refinement in records if refinement for trigger in refinement.triggers)
+
+    @property
     def ttl_remaining(self) -> int:
         """LLM cycles left; never negative."""
         return max(0, self.ttl_allocated - self.ttl_used)

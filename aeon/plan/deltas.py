@@ -53,6 +53,17 @@ class DeltaResult(Value):
     refused: tuple[RefusedAction, ...] = ()
     changes: tuple[StepChange, ...] = ()
 
+    def changed_by(self, action: RefinementAction) -> frozenset[str]:
+        """The ids of the steps that an action is about: its target, its new step, the steps of its subplan."""
+        substeps = action.action_type == "SUBPLAN_CREATE"
+        return frozenset(
+            {
+                action.fragment,
+                *((action.new_step.step_id,) if action.new_step else ()),
+                *(s.step_id for s in self.plan.steps if substeps and s.parent_step_id == action.fragment),
+            }
+        )
+
 
 def apply_actions(
     plan: Plan,

@@ -13,7 +13,8 @@ from aeon.values import Value
 class RefinementSettings(Value):
     """`refinement`: how often and how far a plan may be changed (FR-003, FR-065, FR-066, FR-083).
 
-    `reject_severity` is the severity at which an issue found in a changed step refuses the change.
+    `reject_severity` is the severity at which an issue found at a changed step, or at one that depends on it, refuses
+    the change.
     """
 
     when: Literal["triggered", "always"] = "triggered"

@@ -39,9 +39,14 @@ def issue_triggers(issues: Sequence[ValidationIssue], closed: Collection[str] = 
     return tuple(Trigger(kind="validation_issue", about=issue.issue_id) for issue in open_issues)
 
 
-def step_triggers(plan: Plan, closed: Collection[str] = ()) -> tuple[Trigger, ...]:
-    """A trigger for each BLOCKED, failed or invalid step that nothing has replaced yet (FR-093)."""
-    return tuple(_of_step(step) for step in unresolved_steps(plan) if step.step_id not in closed)
+def step_triggers(plan: Plan, closed: Collection[str] = (), raised: Collection[str] = ()) -> tuple[Trigger, ...]:
+    """A trigger for each BLOCKED, failed or invalid step that nothing has replaced yet (FR-093).
+
+    A step that refinement declared invalid is one until a refinement had it as its reason (`raised`): that nothing
+    takes its place is then an answer.
+    """
+    found = (_of_step(step) for step in unresolved_steps(plan) if step.step_id not in closed)
+    return tuple(trigger for trigger in found if trigger.kind != "invalid_step" or str(trigger) not in raised)
 
 
 def _of_step(step: PlanStep) -> Trigger:
@@ -83,8 +88,12 @@ def pass_triggers(
     issues: Sequence[ValidationIssue],
     assessment: ConvergenceAssessment,
     closed: Collection[str] = (),
+    raised: Collection[str] = (),
 ) -> tuple[Trigger, ...]:
-    """Every trigger after a pass; steps in `closed` are left to a person and trigger nothing (FR-065)."""
+    """Every trigger after a pass; steps in `closed` are left to a person and trigger nothing (FR-065).
+
+    `raised` are the triggers of earlier refinements.
+    """
     pending = any(step.status == "pending" or step.blocked for step in plan.steps)
-    found = (*issue_triggers(issues, closed), *step_triggers(plan, closed))
+    found = (*issue_triggers(issues, closed), *step_triggers(plan, closed, raised))
     return found if assessment.converged else (*found, *assessment_triggers(assessment, pending))

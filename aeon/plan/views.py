@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from aeon.plan.deltas import DeltaResult
 from aeon.plan.graph import answer_steps, answer_text, by_id, is_live, pending_steps
-from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
+from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction
 
 _SHOWN = (
     "step_id",
@@ -51,6 +52,29 @@ def plan_view(plan: Plan) -> dict[str, Any]:
         "goal": plan.goal,
         "steps": [step_view(step) for step in plan.steps],
         "questions": [question_view(question) for question in plan.questions],
+    }
+
+
+def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
+    """The changed steps, each before and after, with the actions that are about it; none for a step that only loses or
+    gains a dependency."""
+    return [
+        {
+            "step_id": change.step_id,
+            "actions": [_reason_view(a) for a in delta.accepted if change.step_id in delta.changed_by(a)],
+            "before": step_view(change.before) if change.before else None,
+            "after": step_view(change.after) if change.after else None,
+        }
+        for change in delta.changes
+    ]
+
+
+def _reason_view(action: RefinementAction) -> dict[str, Any]:
+    """What an action is and why, with the issues that it answers; the step itself is shown beside it."""
+    return {
+        "action_type": action.action_type,
+        "justification": action.justification,
+        "answers": [issue.model_dump(exclude_none=True) for issue in action.semantic_validation_input],
     }
 
 

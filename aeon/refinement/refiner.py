@@ -5,7 +5,7 @@ FR-079).
     admit       attempt limits, per fragment and in all
     decompose   a subplan for each SUBPLAN_CREATE
     draft       the structurally sound actions, applied to a draft of the plan
-    validate    the changed steps of the draft, once
+    validate    everything the draft changes, once
     apply       what was not refused, to the plan
 
 The plan that comes out differs from the one that went in only by accepted actions and new questions.
@@ -37,7 +37,9 @@ from aeon.plan.models import (
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
-from aeon.refinement.verdicts import Remark, conflict_remarks, refusal_remarks, rejected_by, supervise
+from aeon.refinement.review import outputs_around, rejected_by
+from aeon.refinement.verdicts import Remark, conflict_remarks, refusal_remarks, supervise
+from aeon.signatures import accepted_arguments
 from aeon.validation.models import SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 
@@ -130,7 +132,7 @@ class Refiner:
         admission = counting.admit(proposal.actions, attempts, self._settings)
         screened = self._decompose(plan, admission, closed, budget)
         draft = self._apply(plan, screened.sound, screened.subplans)
-        report, rejected = self._validate(draft, budget)
+        report, rejected = self._validate(plan, draft, budget)
         final = self._apply(plan, _without(draft.accepted, rejected), screened.subplans)
         refused = (*screened.refused, *draft.refused, *rejected, *final.refused)
         questions = self._new_questions(plan, proposal.questions)
@@ -204,25 +206,29 @@ class Refiner:
         )
 
     def _validate(
-        self, draft: DeltaResult, budget: Budget
+        self, plan: Plan, draft: DeltaResult, budget: Budget
     ) -> tuple[SemanticValidationReport | None, tuple[RefusedAction, ...]]:
-        """Validate the steps that a draft would have carried out anew, in one call.
+        """Review everything that a draft changes, in one call.
 
         Without a report none of its actions may be applied.
         """
-        steps = [change.after for change in draft.changes if change.after and change.after.status == "pending"]
-        if not steps:
+        if not draft.changes:
             return None, ()
         try:
             if not budget.affordable():
                 raise PlanError("the budget does not allow it")
-            report: SemanticValidationReport = budget.call(
-                "semantic_validation", lambda: self._validator.validate("step", draft.plan, steps)
-            )
+            report: SemanticValidationReport = budget.call("semantic_validation", lambda: self._review(plan, draft))
         except UNUSABLE as error:
             reason = f"the change could not be validated: {error.message}"
             return None, tuple(RefusedAction(action=action, reason=reason) for action in draft.accepted)
-        return report, rejected_by(report, draft, self._settings.reject_severity)
+        return report, rejected_by(report, plan, draft, self._settings.reject_severity)
+
+    def _review(self, plan: Plan, draft: DeltaResult) -> SemanticValidationReport:
+        """The report on a draft; a validator of one's own is given what the published interface has."""
+        validate = self._validator.validate
+        steps = [change.after or change.before for change in draft.changes]
+        more = accepted_arguments(validate, delta=draft)
+        return validate("step", draft.plan, [s for s in steps if s], outputs_around(plan, draft), **more)
 
     def _new_questions(self, plan: Plan, questions: Sequence[FollowUpQuestion]) -> tuple[FollowUpQuestion, ...]:
         """Questions not raised before, with the person's answers where one may be asked (FR-011)."""

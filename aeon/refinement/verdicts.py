@@ -1,4 +1,4 @@
-"""What is said of a refinement's actions: refused by validation, safe to apply, stuck, in conflict. Pure."""
+"""What is said of a refinement's actions: safe to apply, stuck, in conflict. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aeon.kernel.state import AdvisoryKind
-from aeon.plan.deltas import DeltaResult
 from aeon.plan.graph import ready_steps
 from aeon.plan.models import Plan, RefinementAction, RefusedAction
 from aeon.supervisor.models import SupervisorAssessment
-from aeon.validation.models import SemanticValidationReport, Severity, ValidationIssue, reaches
+from aeon.validation.models import ValidationIssue
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,26 +19,6 @@ class Remark:
     kind: AdvisoryKind
     message: str
     step_id: str | None = None
-
-
-def rejected_by(
-    report: SemanticValidationReport, draft: DeltaResult, reject_severity: Severity
-) -> tuple[RefusedAction, ...]:
-    """The actions of a draft that an issue at one of their steps refuses, by the severity the model gave it."""
-    grave = {i.step_id: i for i in report.issues if i.step_id and reaches(i.severity, reject_severity)}
-    refused = []
-    for action in draft.accepted:
-        issue = next((grave[step_id] for step_id in _steps_of(action, draft.plan) if step_id in grave), None)
-        if issue is not None:
-            refused.append(RefusedAction(action=action, reason=f"{issue.severity} issue: {issue.description}"))
-    return tuple(refused)
-
-
-def _steps_of(action: RefinementAction, plan: Plan) -> tuple[str, ...]:
-    new = (action.new_step.step_id,) if action.new_step else ()
-    if action.action_type != "SUBPLAN_CREATE":
-        return (action.fragment, *new)
-    return (action.fragment, *(s.step_id for s in plan.steps if s.parent_step_id == action.fragment))
 
 
 def supervise(

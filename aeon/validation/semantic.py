@@ -10,8 +10,9 @@ from typing import Any
 
 from aeon.llm.exchange import FieldError, InvalidAnswer, located
 from aeon.llm.interface import LLMAdapter, current_site
+from aeon.plan.deltas import DeltaResult
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.views import answer_view, memory_view, outputs_view, plan_view
+from aeon.plan.views import answer_view, changes_view, memory_view, outputs_view, plan_view
 from aeon.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.models import SemanticValidationReport, ValidationIssue
@@ -45,11 +46,15 @@ class SemanticValidator:
         steps: list[PlanStep] | None = None,
         outputs: dict[str, Any] | None = None,
         memory_artifacts: dict[str, Any] | None = None,
+        *,
+        delta: DeltaResult | None = None,
     ) -> SemanticValidationReport:
         """Review artefacts, in one model call (FR-042, FR-046, FR-082).
 
-        `artifact_type` is "plan", "step" (the `steps` are those new or changed in `plan`), "execution_artifact" or
-        "cross_phase" (outputs, answer and memory too, FR-041). Structural findings are passed to the model as context.
+        `artifact_type` is "plan", "step" (the `steps` are those new, changed or removed in `plan`),
+        "execution_artifact" or "cross_phase" (outputs, answer and memory too, FR-041). For "step", `delta` is the
+        refinement under review: each changed step is then shown before and after, with what its actions say. Structural
+        findings are passed to the model as context.
         Raises ValueError for another type, LLMError when the call fails, ValidationError when its answer cannot be
         repaired.
         """
@@ -59,7 +64,10 @@ class SemanticValidator:
         known = {step.step_id for step in (*reviewed, *(plan.steps if plan else ()))} | set(outputs or {})
         return self._structured.call(
             "semantic_validation",
-            self._variables(artifact_type, plan, reviewed, outputs or {}, memory_artifacts),
+            {
+                **self._variables(artifact_type, plan, reviewed, outputs or {}, memory_artifacts),
+                "changed": changes_view(delta) if delta else [{"step_id": step.step_id} for step in reviewed],
+            },
             lambda answer: parse_report(answer, artifact_type, known),
             role="grader",
         )
@@ -79,7 +87,6 @@ class SemanticValidator:
             "artifact_type": artifact_type,
             "task": shown.task,
             "plan": plan_view(shown),
-            "changed": [{"step_id": step.step_id} for step in steps],
             "outputs": outputs_view(shown.steps, outputs),
             "answer": answer_view(shown, outputs),
             "memory": memory_view(memory, shown.steps, outputs),

@@ -395,3 +395,22 @@ def test_a_suggestion_in_plain_words_needs_no_repair():
 def test_what_could_not_be_evaluated_is_said_at_the_end():
     outcome = run(ScriptedModel(convergence=ServerFailed("500 for ever")))
     assert outcome.history.final_convergence.reason_codes == ("evaluation_unavailable",)
+
+
+def test_a_step_marked_invalid_for_good_calls_for_one_refinement_and_no_more():
+    chain = [planned(f"s{number}", *([f"s{number - 1}"] if number else [])) for number in range(4)]
+    model = ScriptedModel(
+        plan=plan("a", *chain),
+        refinement=[refinement(), refinement(action("STEP_MARK_INVALID", "a")), refinement()],
+        semantic_validation=[report(), report(issue("i1", "a")), report()],
+        convergence=[unfinished(), unfinished(), unfinished(), assessment()],
+    )
+    outcome = run(model)
+    passes = outcome.history.passes
+    assert [p.refinement.triggers if p.refinement else None for p in passes[1:]] == [
+        ("validation_issue:i1",),
+        ("invalid_step:a",),
+        None,
+        None,
+    ]
+    assert outcome.converged

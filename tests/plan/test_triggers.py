@@ -105,3 +105,10 @@ def test_steps_left_to_a_person_trigger_nothing():
 
 def test_nothing_is_a_trigger_while_all_goes_well():
     assert kinds(done("a"), step("b", "a")) == []
+
+
+def test_a_step_declared_invalid_is_a_trigger_once_and_a_failed_one_until_it_is_replaced():
+    steps = plan_of(invalid("a"), failed("b"))
+    raised = [str(trigger) for trigger in step_triggers(steps)]
+    assert raised == ["invalid_step:a", "failed_step:b"]
+    assert [str(trigger) for trigger in step_triggers(steps, raised=raised)] == ["failed_step:b"]

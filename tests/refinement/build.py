@@ -43,9 +43,11 @@ def refine(
     closed: Sequence[str] = (),
     budget: Calls | None = None,
     settings: RefinementSettings | None = None,
+    planner: Any = None,
+    validator: Any = None,
     **options: Any,
 ) -> Refined:
-    refiner = Refiner(RecursivePlanner(model), SemanticValidator(model), settings, **options)
+    refiner = Refiner(planner or RecursivePlanner(model), validator or SemanticValidator(model), settings, **options)
     return refiner.refine(plan, issues, triggers, attempts or RefinementAttempts(), closed, budget or Calls())
 
 
