@@ -19,6 +19,9 @@ from aeon.lineage import Work
 from aeon.llm.settings import SimulatedProvider
 from aeon.llm.spend import Bill
 from aeon.llm.stack import Endpoints
+from aeon.memory.in_memory import InMemory
+from aeon.memory.interface import Memory
+from aeon.memory.settings import key_problem
 from aeon.origin import Composition
 from aeon.plan.workflow import Workflow
 from aeon.refinement.refiner import Ask
@@ -35,9 +38,10 @@ class Aeon:
     """Runs tasks with one configuration; many runs may share it, also at the same time.
 
     `environ` is where keys are found by name; the process environment and `.env` unless given. `tools` are offered
-    beside those of the configuration: `aeon.tool` makes one of a function. `composition` is what the settings were
-    composed of; a run without one can be resumed with settings, not with overrides. Raises ConfigError when the
-    provider, the prompts, the schemas or the tools cannot be used, or the run that `resume` names.
+    beside those of the configuration: `aeon.tool` makes one of a function. `memory` is used instead of the one that
+    is configured, by all runs, and stays the caller's; a mapping is the beginning of one. `composition` is what the
+    settings were composed of; a run without one can be resumed with settings, not with overrides. Raises ConfigError
+    when the provider, the prompts, the schemas or the tools cannot be used, or the run that `resume` names.
     """
 
     def __init__(
@@ -47,8 +51,10 @@ class Aeon:
         *,
         tools: Sequence[Tool] = (),
         composition: Composition | None = None,
+        memory: Memory | Mapping[str, Any] | None = None,
     ) -> None:
         self._composition, self._parent = composition, lineage.parent_of(settings, composition)
+        self._memory = _as_memory(memory)
         environ = environment() if environ is None else environ
         try:
             self._process = wiring.process(settings, environ, tools)
@@ -68,10 +74,11 @@ class Aeon:
         config_dir: str | Path | None = None,
         environ: Mapping[str, str] | None = None,
         tools: Sequence[Tool] = (),
+        memory: Memory | Mapping[str, Any] | None = None,
     ) -> Aeon:
         """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
         composition = configuration.composition(overrides, config_dir)
-        return cls(configuration.composed(composition), environ, tools=tools, composition=composition)
+        return cls(configuration.composed(composition), environ, tools=tools, composition=composition, memory=memory)
 
     @property
     def settings(self) -> Settings:
@@ -125,6 +132,7 @@ class Aeon:
             control=control or RunControl(),
             ask=ask,
             approve=approve,
+            memory=self._memory,
             warn=warn,
         )
         return run.to_end(self.synthetic, on_start)
@@ -187,3 +195,18 @@ def render(
     """One call as these settings would send it. Raises ConfigError."""
     with Aeon(settings) as aeon:
         return aeon.render(call, task, inputs)
+
+
+def _as_memory(given: Memory | Mapping[str, Any] | None) -> Memory | None:
+    """A mapping as a memory of its own. Raises ConfigError for what it cannot hold."""
+    if not isinstance(given, Mapping):
+        return given
+    memory = InMemory()
+    for key, value in given.items():
+        if problem := key_problem(key):
+            raise ConfigError(f"memory: {problem}")
+        try:
+            memory.write(key, value)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"memory: {key}: {error}", hint="Values are JSON values.") from None
+    return memory

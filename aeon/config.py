@@ -239,13 +239,16 @@ def _plain(cfg: DictConfig) -> dict[str, Any]:
 
 
 def _with_files(settings: Settings) -> Settings:
-    convergence, answer = settings.convergence, settings.answer
+    convergence, answer, memory = settings.convergence, settings.answer, settings.memory
     if convergence.criteria_file is not None:
         read = config_files.criteria(convergence.criteria_file)
         convergence = convergence.model_copy(update={"criteria": {**read, **convergence.criteria}})
     if answer.schema_file is not None:
         answer = answer.model_copy(update={"json_schema": config_files.json_schema(answer.schema_file)})
-    return settings.model_copy(update={"convergence": convergence, "answer": answer})
+    if memory.entries_file is not None:
+        entries = {**config_files.memory_entries(memory.entries_file), **memory.entries}
+        memory = memory.model_copy(update={"entries": entries})
+    return settings.model_copy(update={"convergence": convergence, "answer": answer, "memory": memory})
 
 
 def _settled(

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import ValidationError as PydanticError
 
 from aeon.convergence.models import criterion_problem
 from aeon.errors import ConfigError, SchemaFileError, TaskTextError
 from aeon.llm.json_schema import check_schema
+from aeon.memory.settings import MemorySettings
 
 
 def decoded(data: bytes, name: str) -> str:
@@ -84,6 +86,19 @@ def criteria(path: Path) -> dict[str, str]:
         if problem := criterion_problem(name, words):
             raise ConfigError(f"convergence.criteria_file {path}: {problem}")
     return read
+
+
+def memory_entries(path: Path) -> dict[str, Any]:
+    """A YAML or JSON mapping of keys to JSON values. Raises ConfigError when it is anything else."""
+    text = decoded(_bytes(path, "memory.entries_file"), f"memory.entries_file {path}")
+    try:
+        return MemorySettings(entries=yaml.safe_load(text)).entries
+    except yaml.YAMLError as error:
+        raise ConfigError(f"memory.entries_file {path}: {error}") from None
+    except PydanticError as error:
+        found = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, found["loc"][1:]))
+        raise ConfigError(f"memory.entries_file {path}: {place + ': ' if place else ''}{found['msg']}") from None
 
 
 def json_schema(path: Path) -> dict[str, Any]:

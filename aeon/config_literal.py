@@ -1,8 +1,8 @@
 """Free text as a Hydra override: quoted so that Hydra gives it back byte for byte.
 
 Hydra's grammar reads commas, quotes, brackets, `${...}` and more in a bare value. For the keys that hold plain words
-the text is taken literally instead: `task`, `inputs.NAME` and `convergence.criteria.NAME`. The patterns of
-`tools.approval.PATTERN` are no keys to that grammar either, but may be keys of a mapping that is a value.
+the text is taken literally instead: `task`, `inputs.NAME`, `convergence.criteria.NAME` and `memory.entries.NAME`. The
+patterns of `tools.approval.PATTERN` are no keys to that grammar either, but may be keys of a mapping that is a value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from aeon.config_files import checked_text
 
 _LITERAL = re.compile(
-    r"(?P<add>\+{0,2})(?P<key>task|inputs\.[^=]+|convergence\.criteria\.[^=]+)=(?P<text>.*)", re.DOTALL
+    r"(?P<add>\+{0,2})(?P<key>task|(inputs|convergence\.criteria|memory\.entries)\.[^=]+)=(?P<text>.*)", re.DOTALL
 )
 _APPROVAL = re.compile(r"\+{0,2}tools\.approval\.(?P<pattern>[\w.*?-]+)=(?P<policies>[A-Za-z]+(,[A-Za-z]+)*)", re.ASCII)
 _NAMED_ENTRY = re.compile(r"\+{0,2}(input_files|tools\.functions)\.[^=]+=")

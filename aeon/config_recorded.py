@@ -28,12 +28,20 @@ _WHOLE = frozenset(
 _GROUPS = _WHOLE | {"prompts", "provider", "schemas", "tools"}
 """Groups whose choices are taken."""
 
-_FILES = ("answer.schema", "answer.schema_file", "convergence.criteria_file", "provider.scenario")
+_FILES = (
+    "answer.schema",
+    "answer.schema_file",
+    "convergence.criteria_file",
+    "memory.entries_file",
+    "provider.scenario",
+)
 _KEYS = (
     "prompts.set",
     *(f"provider.{name}" for name in ("kind", "name", "model", "temperature", "max_tokens", "effort", "seed")),
     *(f"provider.{name}" for name in ("structured_output", "max_tokens_parameter", "extra_body", "prices")),
     *(f"provider.{name}" for name in ("repo_id", "filename", "revision", "schema_in_prompt", "n_ctx")),
+    "memory.entries",
+    "memory.max_characters",
     "store.sample",
     *(f"tools.{name}" for name in ("approval", "timeout_seconds", "max_output_characters")),
     *(f"tools.builtin.{name}" for name in ("only", "allowed_hosts", "max_file_bytes", "max_response_bytes")),

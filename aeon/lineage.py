@@ -20,7 +20,13 @@ from aeon.store.session import Session
 from aeon.store.source import SHARED_STORE, open_source
 from aeon.wiring import Process
 
-_DECIDE_WHAT_IS_ASKED = ("plan_file", "convergence.criteria_file", "answer.schema", "provider.scenario")
+_DECIDE_WHAT_IS_ASKED = (
+    "plan_file",
+    "convergence.criteria_file",
+    "memory.entries_file",
+    "answer.schema",
+    "provider.scenario",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from aeon.execution.worker import Situation
 from aeon.llm.exchange import FieldError
 from aeon.llm.interface import CallName, LLMRequest, LLMResponse, Message
 from aeon.llm.prompts import PromptLibrary, shown_path
-from aeon.memory.in_memory import InMemory
+from aeon.memory.of_run import RunMemory
 from aeon.plan.deltas import apply_actions
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction
 from aeon.plan.triggers import pass_triggers
@@ -110,10 +110,9 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
 def _rehearse(shared: Process, task: str, inputs: Mapping[str, str], goal: str = _GOAL) -> list[LLMRequest]:
     """The requests of every call, in the order of a run."""
     recorder = _Recorder()
-    memory = InMemory()
-    memory.write("note", "An example memory.")
+    memory = RunMemory(held={"note": "An example memory."})
     parts = components(shared, recorder, inputs, EventStream(), memory)
-    for ask in _calls(parts, shared, example_plan(task, goal), recorder):
+    for ask in _calls(parts, shared, example_plan(task, goal), recorder, memory):
         try:
             ask()
         except NotSent:
@@ -121,7 +120,9 @@ def _rehearse(shared: Process, task: str, inputs: Mapping[str, str], goal: str =
     return recorder.requests
 
 
-def _calls(parts: Components, shared: Process, plan: Plan, recorder: _Recorder) -> list[Callable[[], object]]:
+def _calls(
+    parts: Components, shared: Process, plan: Plan, recorder: _Recorder, memory: RunMemory
+) -> list[Callable[[], object]]:
     task, report, assessment = plan.task, example_report(), example_assessment()
     alone = plan.model_copy(update={"steps": (plan.steps[-1].model_copy(update={"dependencies": ()}),)})
     outputs, steps = current_outputs(plan.steps), list(plan.steps)
@@ -131,7 +132,7 @@ def _calls(parts: Components, shared: Process, plan: Plan, recorder: _Recorder) 
         apply_actions(plan, [example_action(plan, report)]),
     )
     tooled = replace(shared, registry=ToolRegistry([EXAMPLE_TOOL]))
-    with_tool = components(tooled, recorder, {}, EventStream(), InMemory())
+    with_tool = components(tooled, recorder, {}, EventStream(), memory)
     supervisor = Supervisor(recorder, prompts=shared.prompts, schemas=shared.schemas)
     schema = shared.schemas.wire("step").schema
     # The form of the mode in force comes last: it is the one that is shown.
@@ -147,7 +148,7 @@ def _calls(parts: Components, shared: Process, plan: Plan, recorder: _Recorder) 
         lambda: _tool_step(with_tool, alone),
         *(partial(_tool_step, with_tool, plan, left) for left in budgets),
         lambda: parts.adaptive.update_task_profile(DEFAULT_PROFILE, True, list(report.issues), ["BLOCKED"], task),
-        lambda: parts.validator.validate("cross_phase", plan, steps, outputs, {"note": "An example memory."}),
+        lambda: parts.validator.validate("cross_phase", plan, steps, outputs),
         lambda: parts.convergence.assess(report, plan, steps, outputs, criteria),
         lambda: parts.planner.refine(plan, report.issues, triggers, ["gather"], ["other"]),
         lambda: supervisor.repair_json("{", schema, errors=[FieldError("", "not JSON")], call="step"),
@@ -163,13 +164,15 @@ def _step(parts: Components, plan: Plan, ttl_remaining: int | None = None) -> No
             "step_output": "A draft.",
         }
     )
-    parts.executor.worker.work(step, Situation(plan, {}, ttl_remaining))
+    worker = parts.executor.worker
+    worker.work(step, Situation(plan, {}, ttl_remaining, memory=worker.recall()))
 
 
 def _tool_step(parts: Components, plan: Plan, ttl_remaining: int | None = None) -> None:
     """A step whose tool is asked its arguments for."""
     step = plan.steps[-1].model_copy(update={"tool": EXAMPLE_TOOL.name, "agent": None})
-    parts.executor.worker.work(step, Situation(plan, {}, ttl_remaining))
+    worker = parts.executor.worker
+    worker.work(step, Situation(plan, {}, ttl_remaining, memory=worker.recall()))
 
 
 EXAMPLE_TOOL = Tool(

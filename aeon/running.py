@@ -24,6 +24,10 @@ from aeon.llm.prices import price_book
 from aeon.llm.settings import goes_by
 from aeon.memory.build import build as build_memory
 from aeon.memory.build import close as close_memory
+from aeon.memory.guarded import GuardedMemory
+from aeon.memory.in_memory import InMemory
+from aeon.memory.interface import Memory
+from aeon.memory.of_run import RunMemory
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
 from aeon.observability.journal import Expendable
@@ -32,6 +36,7 @@ from aeon.observability.observers import detached
 from aeon.origin import Composition
 from aeon.refinement.refiner import Ask
 from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, versions
+from aeon.store.remembered import stored_memory
 from aeon.store.session import Session, open_session
 from aeon.store.source import open_source
 from aeon.tools.approval import Approve
@@ -58,11 +63,12 @@ class Run:
         control: RunControl,
         ask: Ask | None,
         approve: Approve | None,
+        memory: Memory | None,
         warn: Callable[[str], None],
     ) -> None:
         self._shared, self._work, self._composition, self._parent = shared, work, composition, parent
         self._directory, self._control, self._ask = directory, control, ask
-        self._observers, self._approve = observers, approve
+        self._observers, self._approve, self._memory = observers, approve, memory
         self._warn = warn
         self._ledger = Ledger(price_book(shared.settings.provider))
         self._run_id = uuid4().hex[:12]
@@ -73,9 +79,8 @@ class Run:
         with ExitStack() as journals:
             watching = [journals.enter_context(detached(observer)) for observer in self._observers]
             stream = EventStream((self._ledger, *self._journals(journals), *watching))
-            memory = build_memory(self._shared.settings.memory, self._run_id)
-            journals.callback(close_memory, memory)
             session = self._session(journals)
+            memory = self._recalled(session, journals)
             self._write_origin(started)
             kernel = wiring.orchestrator(
                 self._shared,
@@ -99,6 +104,20 @@ class Run:
         if self._directory is not None:
             artefacts.write(result, self._directory)
         return result
+
+    def _recalled(self, session: Session, opened: ExitStack) -> RunMemory:
+        """The run's memory: what was there, and the entries that the settings give it."""
+        memory = self._memory
+        if memory is None:
+            memory = build_memory(self._shared.settings.memory, self._run_id)
+            opened.callback(close_memory, memory)
+        guarded = GuardedMemory(memory, lambda problem: self._warn(f"memory: {problem}"))
+        read = None if isinstance(memory, InMemory) and self._memory is None else lambda: guarded.search("")
+        recalled = RunMemory(memory, stored_memory(read, session))
+        seeded = GuardedMemory(recalled, lambda problem: self._warn(f"memory: {problem}"))
+        for key, value in self._shared.settings.memory.entries.items():
+            seeded.write(key, value)
+        return recalled
 
     def _session(self, opened: ExitStack) -> Session:
         """The run's use of the store; what its parent was answered comes first."""

@@ -147,6 +147,7 @@ def _run(shared: Process, task: str, mode: Mode) -> Verified:
         control=RunControl(),
         ask=None,
         approve=None,
+        memory=None,
         warn=_log.warning,
     )
     result = run.to_end(isinstance(shared.settings.provider, SimulatedProvider), None)

@@ -24,9 +24,9 @@ from aeon.llm.interface import LLMAdapter, Parameters, ReasoningMode, Role
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import SimulatedProvider, parameters_for
-from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
-from aeon.memory.interface import Memory
+from aeon.memory.of_run import RunMemory
+from aeon.memory.shown import ShownMemory
 from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.workflow import Workflow, load_workflow, located
@@ -130,7 +130,7 @@ def components(
     llm: LLMAdapter,
     inputs: Mapping[str, str],
     stream: EventStream,
-    memory: Memory,
+    memory: RunMemory,
     approve: Approve | None = None,
     *,
     session: Session | None = None,
@@ -155,6 +155,7 @@ def components(
         emit=stream.emit,
     )
     answer_schema = settings.answer.json_schema
+    shown = ShownMemory(memory.notes, settings.memory.max_characters)
     invoker = (
         ToolInvoker(registry, settings.tools, approve=approve)
         if session is None
@@ -165,9 +166,11 @@ def components(
             llm,
             {name: getattr(settings.convergence, name) for name in ("completeness", "coherence", "consistency")},
             structured=structured,
-            memory=GuardedMemory(memory, report=lambda _: None),
+            memory=shown,
         ),
-        validator=SemanticValidator(llm, registry, structured=structured, max_steps=settings.execution.max_steps),
+        validator=SemanticValidator(
+            llm, registry, structured=structured, max_steps=settings.execution.max_steps, memory=shown
+        ),
         planner=RecursivePlanner(
             llm,
             registry,
@@ -175,6 +178,7 @@ def components(
             structured=structured,
             max_steps=settings.execution.max_steps,
             answer_schema=answer_schema,
+            memory=shown,
         ),
         adaptive=AdaptiveDepth(
             llm,
@@ -196,6 +200,7 @@ def components(
                 answer_schema=answer_schema,
                 inputs=inputs if shared.workflow else None,
                 emit=stream.emit,
+                memory=shown,
             ),
             stream.emit,
         ),
@@ -209,14 +214,14 @@ def orchestrator(
     control: RunControl,
     ask: Ask | None = None,
     *,
-    memory: Memory | None = None,
+    memory: RunMemory | None = None,
     plan: Plan | None = None,
     approve: Approve | None = None,
     session: Session | None = None,
 ) -> Orchestrator:
     """The kernel of one run, with everything it needs; `plan` is run in place of a generated one.
 
-    `memory` is the run's, of whoever closes it; one that lasts as long as the run unless given. `session` is its use of
+    `memory` is one that lasts as long as the run unless given. `session` is its use of
     the store, of whoever closes it; without one nothing is kept. Raises StoreFailed.
     """
     settings = shared.settings
@@ -239,7 +244,7 @@ def orchestrator(
         store=settings.store,
         provider=settings.provider,
     )
-    memory = memory or InMemory()
+    memory = memory or RunMemory()
     parts = components(shared, llm, inputs, stream, memory, approve, session=session, stop=stop)
     one_final_step = settings.answer.json_schema is not None
     return Orchestrator(

@@ -15,9 +15,9 @@ from aeon.convergence.models import (
 from aeon.errors import ConfigError
 from aeon.llm.exchange import FieldError, InvalidAnswer
 from aeon.llm.interface import LLMAdapter
-from aeon.memory.interface import Memory
+from aeon.memory.shown import ShownMemory
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.views import answer_view, memory_view, outputs_view, plan_view
+from aeon.plan.views import answer_view, outputs_view, plan_view
 from aeon.structured import StructuredCaller
 from aeon.validation.models import SemanticValidationReport
 
@@ -42,10 +42,10 @@ class ConvergenceEngine:
         default_thresholds: dict[str, float] | None = None,
         *,
         structured: StructuredCaller | None = None,
-        memory: Memory | None = None,
+        memory: ShownMemory | None = None,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
-        self._memory = memory
+        self._memory = memory or ShownMemory()
         self._thresholds = _thresholds(ConvergenceThresholds(), default_thresholds or {})
 
     def assess(
@@ -67,7 +67,7 @@ class ConvergenceEngine:
         current = plan.model_copy(update={"steps": tuple(steps)})
         return self._structured.call(
             "convergence",
-            _variables(validation_report, current, outputs, criteria, self._memory.search("") if self._memory else {}),
+            {**_variables(validation_report, current, outputs, criteria), **self._memory.variables()},
             lambda answer: parse_assessment(answer, thresholds, tuple(criteria)),
             role="grader",
             criteria=tuple(criteria),
@@ -177,7 +177,6 @@ def _variables(
     plan: Plan,
     outputs: Mapping[str, Any],
     criteria: Mapping[str, str],
-    memory: Mapping[str, Any],
 ) -> dict[str, Any]:
     return {
         "task": plan.task,
@@ -186,5 +185,4 @@ def _variables(
         "answer": answer_view(plan, outputs),
         "issues": [issue.model_dump(exclude_none=True) for issue in report.issues],
         "criteria": [{"name": name, "description": words} for name, words in criteria.items()],
-        "memory": memory_view(memory, plan.steps, outputs),
     }

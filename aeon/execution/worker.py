@@ -32,6 +32,7 @@ from aeon.execution.values import referable
 from aeon.kernel.state import AdvisoryKind, StepResult
 from aeon.llm.exchange import FieldError
 from aeon.llm.interface import LLMAdapter, current_site
+from aeon.memory.shown import ShownMemory
 from aeon.plan.graph import dependents, final_steps
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.transitions import everything_before, finished
@@ -49,13 +50,15 @@ from aeon.tools.registry import ToolRegistry
 class Situation:
     """What a step is carried out in: the plan, the results so far, and in core mode the TTL that is left (FR-002).
 
-    `free`: no cycle was paid for it, so that no model may be asked.
+    `free`: no cycle was paid for it, so that no model may be asked. `memory` is what memory held when the step was
+    dispatched: what steps write that run at the same time is not in it.
     """
 
     plan: Plan
     results: Mapping[str, StepResult] = field(default_factory=dict)
     ttl_remaining: int | None = None
     free: bool = False
+    memory: Mapping[str, Any] = field(default_factory=dict)
 
 
 __all__ = ["CycleNeeded", "Situation", "StepWorker", "Worked", "shown"]
@@ -85,6 +88,7 @@ class StepWorker:
         answer_schema: Mapping[str, Any] | None = None,
         inputs: Mapping[str, str] | None = None,
         emit: Emit = ignore,
+        memory: ShownMemory | None = None,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._supervisor = supervisor or Supervisor(llm)
@@ -93,6 +97,11 @@ class StepWorker:
         self._answer_schema = answer_schema
         self._inputs = inputs
         self._emit = emit
+        self._memory = memory or ShownMemory()
+
+    def recall(self) -> Mapping[str, Any]:
+        """What memory holds now, as far as it is shown to steps."""
+        return self._memory.entries()
 
     def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
         """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid,
@@ -134,6 +143,7 @@ class StepWorker:
             "previous_reason": step.clarity_reason,
             "ttl_remaining": situation.ttl_remaining,
             "answer_schema": schema,
+            **self._memory.variables(situation.memory),
         }
         try:
             result = self._structured.call(
@@ -186,6 +196,7 @@ class StepWorker:
                     "tool": tool.describe(),
                     "tools": self._registry.describe(),
                     "ttl_remaining": situation.ttl_remaining,
+                    **self._memory.variables(situation.memory),
                 },
                 dict,
                 role="worker",

@@ -114,7 +114,9 @@ class Batches:
         for _, site in chosen:
             run.announce(site, "step" if site.cycle else "tool")
         left = run.ttl.remaining if self._core else None
-        return [Dispatch(step, site, Situation(plan, results, left, free=not site.cycle)) for step, site in chosen]
+        memory = self._executor.worker.recall()
+        situations = (Situation(plan, results, left, free=not site.cycle, memory=memory) for _, site in chosen)
+        return [Dispatch(step, site, found) for (step, site), found in zip(chosen, situations, strict=True)]
 
     def _store(self, this: OpenPass, executed: Executed) -> Executed:
         run, step, worked = self._run, executed.step, executed.worked

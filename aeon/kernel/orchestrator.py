@@ -46,6 +46,7 @@ from aeon.llm.interface import CallName, LLMAdapter
 from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
+from aeon.memory.shown import ShownMemory
 from aeon.plan.graph import final_steps, layers, pending_steps
 from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
@@ -99,8 +100,9 @@ class Orchestrator:
         self.semantic_validator = semantic_validator
         self.recursive_planner = recursive_planner
         self.adaptive_depth = adaptive_depth
-        self.executor = executor or StepExecutor(StepWorker(llm))
         self._memory = GuardedMemory(memory or InMemory(), lambda said: self._run.advise("memory_failure", said))
+        shown = ShownMemory(lambda: self._memory.search(""))
+        self.executor = executor or StepExecutor(StepWorker(llm, memory=shown))
         self._execution = execution or ExecutionSettings()
         self._refiner = refiner or Refiner(recursive_planner, semantic_validator, max_steps=self._execution.max_steps)
         self._limits = limits or LimitSettings()

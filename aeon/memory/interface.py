@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+STEPS = "step/"
+"""What the keys begin with under which a run keeps the results of its steps."""
+
 
 class Memory(Protocol):
     """A thread-safe key/value store. Any method may raise; the kernel records the failure and goes on."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from aeon.errors import PlanError
 from aeon.llm.interface import LLMAdapter
+from aeon.memory.shown import ShownMemory
 from aeon.plan.models import EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan
 from aeon.plan.triggers import LOW_SCORE_CODES, Trigger, issue_triggers
 from aeon.plan.views import current_outputs, outputs_view, plan_view, step_view
@@ -33,12 +34,14 @@ class RecursivePlanner:
         structured: StructuredCaller | None = None,
         max_steps: int = 100,
         answer_schema: Mapping[str, Any] | None = None,
+        memory: ShownMemory | None = None,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._registry = tool_registry or ToolRegistry()
         self._max_nesting_depth = min(max_nesting_depth, MAX_NESTING_DEPTH)
         self._max_steps = max_steps
         self._answer_schema = answer_schema
+        self._memory = memory or ShownMemory()
 
     def generate_plan(self, task_description: str, context: dict[str, Any] | None = None) -> Plan:
         """Make the initial plan of a task, in one model call (FR-086).
@@ -135,7 +138,11 @@ class RecursivePlanner:
         )
 
     def _common(self) -> dict[str, Any]:
-        return {"tools": self._registry.describe(), "answer_schema": self._answer_schema}
+        return {
+            "tools": self._registry.describe(),
+            "answer_schema": self._answer_schema,
+            **self._memory.variables(),
+        }
 
 
 def _situation(plan: Plan) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 from aeon.plan.graph import answer_steps, answer_text, by_id, is_live, pending_steps
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction
@@ -125,27 +126,9 @@ def _users(steps: Iterable[PlanStep]) -> dict[str, list[str]]:
     return users
 
 
-def memory_view(
-    memory: Mapping[str, Any] | None, steps: Iterable[PlanStep], outputs: Mapping[str, Any]
-) -> list[dict[str, Any]]:
-    """What memory holds beyond the outputs that are shown anyway, and without what steps left that no longer count."""
-    known = {str(output) for output in outputs.values()}
-    live = {step.step_id for step in steps if is_live(step)}
-    return [
-        {"key": key, "value": value}
-        for key, value in (memory or {}).items()
-        if str(value) not in known and (_step_of(key) is None or _step_of(key) in live)
-    ]
-
-
 def step_key(step_id: str, part: str) -> str:
     """The key under which memory holds a part of a step's result: its output, its handoff."""
-    return f"step/{step_id}/{part}"
-
-
-def _step_of(key: str) -> str | None:
-    kind, _, rest = key.partition("/")
-    return rest.rpartition("/")[0] if kind == "step" else None
+    return f"{STEPS}{step_id}/{part}"
 
 
 def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:

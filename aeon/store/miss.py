@@ -98,7 +98,7 @@ def _distance(one: Asked, other: Asked) -> tuple[bool, bool, int, int, bool]:
 
 
 def _noun(asked: Asked) -> str:
-    return {"model": "call", "tool": "call of tool", "person": "person's answer to"}[asked.kind]
+    return {"model": "call", "tool": "call of tool", "person": "person's answer to", "memory": "content of"}[asked.kind]
 
 
 def _place(path: CallPath) -> str:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from aeon.values import Value
 
-Kind = Literal["model", "tool", "person"]
+Kind = Literal["model", "tool", "person", "memory"]
 FOUND_OUT = "found_out"
 """Where a kept answer says what was found out about endpoints with it: for a run that goes on, not for a cassette."""
 
@@ -35,7 +35,7 @@ class Asked(Value):
     """A logical request, before any server's dialect: JSON values only.
 
     Of a model: model, messages, schema, strict, parameters, sample; of a tool: name and arguments; of a person: the
-    question.
+    question; of memory: nothing, since what it holds at the beginning of the run is meant.
     """
 
     kind: Kind

@@ -60,6 +60,8 @@ class Saved:
             return replace(self, tool_calls=self.tool_calls + 1)
         if kind == "person":
             return replace(self, person_answers=self.person_answers + 1)
+        if kind == "memory":
+            return self
         model, paid = str(answer.get("model") or ""), kept_usage(answer)
         usage = {**self.usage, model: self.usage.get(model, Usage()) + paid}
         return replace(self, model_calls=self.model_calls + 1, usage=usage)

@@ -76,6 +76,12 @@ class _Said(_Shape):
     answer: _Text | None
 
 
+class _Held(_Shape):
+    """What a memory held at the beginning of a run."""
+
+    entries: dict[str, Any]
+
+
 def wrong(kind: Kind, request: dict[str, Any], answer: dict[str, Any]) -> str:
     """Where a kept request or its answer is not what it must be, and why, as `usage.requests: ...`; empty if nowhere.
 
@@ -87,6 +93,8 @@ def wrong(kind: Kind, request: dict[str, Any], answer: dict[str, Any]) -> str:
             (_Failure if "error" in answer else _Answer).model_validate(answer)
         if kind == "person":
             _Said.model_validate(answer)
+        if kind == "memory":
+            _Held.model_validate(answer)
     except pydantic.ValidationError as error:
         of = "request" if error.title == _Request.__name__ else "answer"
         return f"{of}.{first_problem(error)}"

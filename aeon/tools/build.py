@@ -17,7 +17,7 @@ from aeon.tools.builtin.current_time import current_time_tool
 from aeon.tools.builtin.echo import echo_tool
 from aeon.tools.builtin.files import list_files_tool, read_file_tool
 from aeon.tools.builtin.http_get import http_get_tool
-from aeon.tools.builtin.memory import memory_read_tool, memory_search_tool
+from aeon.tools.builtin.memory import memory_read_tool, memory_search_tool, memory_write_tool
 from aeon.tools.function import tool
 from aeon.tools.mcp_settings import McpSettings
 from aeon.tools.registry import Tool, ToolRegistry
@@ -51,12 +51,12 @@ def build(settings: ToolSettings, environ: Mapping[str, str], *, report: Report 
 
 
 def build_run_registry(registry: ToolRegistry, memory: Memory, *, settings: ToolSettings | None = None) -> ToolRegistry:
-    """A run's tools: those of the process, as they are at any moment, and `memory_read` and `memory_search`.
+    """A run's tools: those of the process, as they are at any moment, and those of `memory`.
 
-    With `settings`, the latter two only when the built-in tools are on and not left out of `tools.builtin.only`.
+    With `settings`, the latter only when the built-in tools are on and not left out of `tools.builtin.only`.
     """
     offered = BuiltinSettings() if settings is None else settings.builtin
-    tools = (memory_read_tool(memory), memory_search_tool(memory))
+    tools = (memory_read_tool(memory), memory_search_tool(memory), memory_write_tool(memory))
     return ToolRegistry([made for made in tools if offered and _wanted(made, offered)], parent=registry)
 
 

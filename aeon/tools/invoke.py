@@ -46,9 +46,11 @@ class ToolInvoker:
         return _checked(entry, arguments)[1]
 
     def approval(self, name: str) -> Approval:
-        """What the first pattern of `tools.approval` that matches the name says; `always` when none does."""
+        """What the first pattern of `tools.approval` that matches the name says; what the tool says when none does."""
         patterns = self._settings.approval.items()
-        return next((policy for pattern, policy in patterns if fnmatchcase(name, pattern)), "always")
+        tool = self._registry.get(name)
+        own: Approval = tool.approval if tool else "always"
+        return next((policy for pattern, policy in patterns if fnmatchcase(name, pattern)), own)
 
     def invoke(self, name: str, arguments: Any) -> ToolResult:
         """Call a tool with its own copy of the arguments.

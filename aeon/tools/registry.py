@@ -13,7 +13,7 @@ from jsonschema.protocols import Validator
 
 from aeon.errors import ConfigError
 from aeon.tools.schemas import compiled, violations
-from aeon.tools.settings import LONGEST_CALL
+from aeon.tools.settings import LONGEST_CALL, Approval
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -28,7 +28,9 @@ class Tool:
     `invoke` is given the mapping of arguments, already checked, and returns a JSON value; it may run in any thread, and
     several times at once. `timeout_seconds`, at most `LONGEST_CALL`, and `max_output_characters` override
     `tools.timeout_seconds` and `tools.max_output_characters` for this tool. `side_effects`: a call changes something
-    outside; `pure`: equal arguments always give an equal result, whenever they are given.
+    outside; `pure`: equal arguments always give an equal result, whenever they are given. `approval` holds where no
+    pattern of `tools.approval` matches the name. `again` is called instead of `invoke` when the result of a call comes
+    from the store: for effects on the run itself.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Tool:
     max_output_characters: int | None = None
     side_effects: bool = False
     pure: bool = False
+    approval: Approval = "always"
+    again: Callable[[Mapping[str, Any]], Any] | None = field(default=None, repr=False)
 
     def describe(self) -> dict[str, Any]:
         """What a model is told of the tool (FR-067)."""

@@ -23,6 +23,7 @@ BuiltinName = Literal[
     "http_get",
     "memory_read",
     "memory_search",
+    "memory_write",
 ]
 
 
@@ -56,8 +57,9 @@ class ToolSettings(Value):
     `functions` are tools of one's own, by name: `package.module:object`, a Python function with type hints and a
     docstring. `approval` says for patterns of names (`*`, `?`, `[...]`) whether a tool is called: `always`; `ask`, the
     person at the terminal decides, and it is refused when there is nobody to ask; `never`, it is refused. The first
-    pattern that matches decides; what none matches is called. `timeout_seconds` is how long a call may take, at most
-    `LONGEST_CALL`, `max_output_characters` how much of what it returns is kept; a tool may have its own.
+    pattern that matches decides; what none matches is called, but for `memory_write`, which a person is asked about.
+    `timeout_seconds` is how long a call may take, at most `LONGEST_CALL`, `max_output_characters` how much of what it
+    returns is kept; a tool may have its own.
     """
 
     builtin: BuiltinSettings | None = None

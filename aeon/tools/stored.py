@@ -50,11 +50,20 @@ class StoredInvoker(ToolInvoker):
             json_text(asked.request)
         except (TypeError, ValueError, RecursionError):  # no JSON: refused below, without a call
             return call(name, arguments)
-        answer = self._session.answer(asked, lambda: self._kept(call(name, arguments)))
+        made: list[ToolResult] = []
+
+        def called() -> dict[str, Any]:
+            made.append(call(name, arguments))
+            return self._kept(made[0])
+
+        answer = self._session.answer(asked, called)
         try:
-            return ToolResult.model_validate(answer)
+            result = ToolResult.model_validate(answer)
         except PydanticError as error:
             raise StoreFailed(f"a tool's result in the store cannot be read: {error}") from error
+        if tool is not None and tool.again and not made and result.error is None:
+            tool.again(result.arguments)
+        return result
 
     def _kept(self, result: ToolResult) -> dict[str, Any]:
         if result.error_kind == "refused" and self._stop():

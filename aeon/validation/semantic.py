@@ -10,9 +10,10 @@ from typing import Any
 
 from aeon.llm.exchange import FieldError, InvalidAnswer, located
 from aeon.llm.interface import LLMAdapter, current_site
+from aeon.memory.shown import ShownMemory
 from aeon.plan.deltas import DeltaResult
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.views import answer_view, changes_view, memory_view, outputs_view, plan_view
+from aeon.plan.views import answer_view, changes_view, outputs_view, plan_view
 from aeon.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.models import SemanticValidationReport, ValidationIssue
@@ -34,10 +35,12 @@ class SemanticValidator:
         *,
         structured: StructuredCaller | None = None,
         max_steps: int | None = None,
+        memory: ShownMemory | None = None,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._registry = tool_registry
         self._max_steps = max_steps
+        self._memory = memory or ShownMemory()
 
     def validate(
         self,
@@ -52,9 +55,10 @@ class SemanticValidator:
         """Review artefacts, in one model call (FR-042, FR-046, FR-082).
 
         `artifact_type` is "plan", "step" (the `steps` are those new, changed or removed in `plan`),
-        "execution_artifact" or "cross_phase" (outputs, answer and memory too, FR-041). For "step", `delta` is the
-        refinement under review: each changed step is then shown before and after, with what its actions say. Structural
-        findings are passed to the model as context.
+        "execution_artifact" or "cross_phase" (outputs and answer too, FR-041). For "step", `delta` is the
+        refinement under review: each changed step is then shown before and after, with what its actions say.
+        `memory_artifacts` are shown instead of what the run's memory holds now. Structural findings are passed to the
+        model as context.
         Raises ValueError for another type, LLMError when the call fails, ValidationError when its answer cannot be
         repaired.
         """
@@ -89,9 +93,9 @@ class SemanticValidator:
             "plan": plan_view(shown),
             "outputs": outputs_view(shown.steps, outputs),
             "answer": answer_view(shown, outputs),
-            "memory": memory_view(memory, shown.steps, outputs),
             "structural_findings": [finding.message for finding in findings],
             "tools": self._registry.describe() if self._registry else [],
+            **self._memory.variables(memory),
         }
 
 

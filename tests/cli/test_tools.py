@@ -22,7 +22,7 @@ def test_each_tool_is_listed_with_its_schemas_examples_and_conditions(aeon: RunA
     ended = aeon("tools", "tools=builtin", "+tools.approval={echo: never}")
     blocks = ended.out.split("\n\n")
     names = [block.splitlines()[0] for block in blocks]
-    assert names == ["echo", "calculator", "current_time", "memory_read", "memory_search"]
+    assert names == ["echo", "calculator", "current_time", "memory_read", "memory_search", "memory_write"]
     assert "approval: never" in blocks[0]
     assert "approval" not in blocks[1]
     for block in blocks:

@@ -35,7 +35,7 @@ OTHERWISE = (
 def requests(directory: Path, *overrides: str) -> list[LLMRequest]:
     """Every request of a run, by its place in it."""
     model = converging()
-    assert run(directory, *overrides, model=model).converged
+    assert run(directory, "memory.entries.guest=likes milk", *overrides, model=model).converged
     return sorted(model.requests, key=lambda r: (r.site.sequence, r.site.attempt))
 
 
@@ -79,12 +79,12 @@ def test_the_systems_words_are_the_same_for_every_request_of_a_call(usual: list[
     ("call", "labels"),
     [
         ("task_profile", ["task", "input", "profile", "observed"]),
-        ("plan", ["task", "input"]),
-        ("semantic_validation", ["task", "input", "plan", "output", "memory"]),
-        ("refinement", ["task", "input", "plan", "output", "issues", "reasons"]),
-        ("subplan", ["task", "input", "plan", "step"]),
-        ("step", ["task", "input", "outline", "previous_output"]),
-        ("convergence", ["task", "input", "plan", "output", "issues"]),
+        ("plan", ["task", "input", "memory"]),
+        ("semantic_validation", ["task", "input", "memory", "plan", "output"]),
+        ("refinement", ["task", "input", "memory", "plan", "output", "issues", "reasons"]),
+        ("subplan", ["task", "input", "memory", "plan", "step"]),
+        ("step", ["task", "input", "memory", "outline", "previous_output"]),
+        ("convergence", ["task", "input", "memory", "plan", "output", "issues"]),
         ("repair", ["schema", "original", "errors"]),
     ],
 )

@@ -14,6 +14,7 @@ from aeon.convergence.engine import ConvergenceEngine, split_criteria, verdict
 from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores, ConvergenceThresholds, CriterionResult
 from aeon.errors import ConfigError, ValidationError
 from aeon.memory.in_memory import InMemory
+from aeon.memory.shown import ShownMemory
 from tests.contract.components import a_plan, a_report
 from tests.support.scripted_model import ScriptedModel, assessment
 from tests.support.strict_subset import violations
@@ -227,7 +228,7 @@ def test_the_judge_sees_memory_beyond_the_outputs():
     memory.write("step/a/output", "output of a")
     memory.write("note", "mind the milk")
     model = ScriptedModel()
-    assess(model, memory=memory)
+    assess(model, memory=ShownMemory(lambda: memory.search("")))
     (prompt,) = model.prompts("convergence")
     assert "mind the milk" in prompt
     assert "step/a/output" not in prompt

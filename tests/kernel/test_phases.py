@@ -7,6 +7,7 @@ import re
 import pytest
 
 from aeon.errors import ServerFailed, Truncated
+from aeon.memory.in_memory import InMemory
 from aeon.plan.models import PlanStep
 from aeon.plan.settings import RefinementSettings
 from tests.kernel.build import TASK, advisories, kernel, phases, run, statuses
@@ -306,12 +307,14 @@ def test_an_unknown_tool_is_told_on_the_step_which_the_model_carries_out():
     assert "Tool 'kettle' not found in registry" in advisories(outcome, "unknown_tool")[0]
 
 
-def test_memory_holds_step_results_and_is_shown_to_the_validator():
-    model = ScriptedModel(step=clear("the output", "the note"))
-    run(model)
+def test_memory_holds_step_results_and_the_validator_is_shown_what_else_it_holds():
+    memory, model = InMemory(), ScriptedModel(step=clear("the output", "the note"))
+    memory.write("guest", "likes milk")
+    run(model, memory=memory)
+    assert memory.search("step/") == {"step/only/handoff": "the note", "step/only/output": "the output"}
     prompt = model.prompts("semantic_validation")[1]
-    assert "step/only/handoff" in prompt
-    assert "step/only/output" not in prompt
+    assert '{"key":"guest","value":"likes milk"}' in prompt
+    assert "step/only" not in prompt
     assert prompt.count("\nthe output\n") == 1
 
 

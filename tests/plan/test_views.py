@@ -6,7 +6,6 @@ from aeon.plan.models import FollowUpQuestion
 from aeon.plan.views import (
     answer_view,
     current_outputs,
-    memory_view,
     outline,
     outputs_view,
     plan_view,
@@ -78,25 +77,6 @@ def test_text_is_shown_as_it_is_and_anything_else_as_json():
         '{"tee": "žluťoučký", "cups": [1, null, true]}',
         "2",
     ]
-
-
-def test_memory_is_shown_beyond_the_outputs_that_are_shown_anyway():
-    memory = {"step/a/output": "all", "note": "milk", "count": 2}
-    shown = [{"key": "note", "value": "milk"}, {"key": "count", "value": 2}]
-    assert memory_view(memory, (done("a"),), {"a": "all"}) == shown
-    assert memory_view(None, (), {}) == []
-
-
-def test_memory_of_a_step_that_no_longer_counts_is_not_shown():
-    replaced = done("old").model_copy(update={"status": "invalid", "replaced_by": "new"})
-    memory = {
-        "step/old/output": "wrong",
-        "step/old/handoff": "wrong too",
-        "step/gone/output": "x",
-        "step/a.b/handoff": "y",
-    }
-    shown = [{"key": "step/a.b/handoff", "value": "y"}]
-    assert memory_view(memory, (replaced, done("a.b")), {}) == shown
 
 
 def test_the_current_outputs_leave_out_what_was_replaced_and_keep_what_was_not():

@@ -116,7 +116,11 @@ def test_a_run_reads_and_searches_its_own_memory() -> None:
 
 @pytest.mark.parametrize(
     ("builtin", "offered"),
-    [(None, ()), (BuiltinSettings(), ("memory_read", "memory_search")), (BuiltinSettings(only=("echo",)), ())],
+    [
+        (None, ()),
+        (BuiltinSettings(), ("memory_read", "memory_search", "memory_write")),
+        (BuiltinSettings(only=("echo",)), ()),
+    ],
 )
 def test_memory_tools_come_with_the_built_in_ones(builtin: BuiltinSettings | None, offered: tuple[str, ...]) -> None:
     settings = ToolSettings(builtin=builtin)
@@ -129,7 +133,7 @@ def test_every_built_in_example_is_as_its_schema_says_and_every_description_says
     for made in build_run_registry(build(settings, {}), InMemory()).list():
         assert made.examples
         assert made.description.endswith(".")
-        assert not made.side_effects
+        assert made.side_effects == (made.name == "memory_write")
 
 
 @pytest.mark.parametrize(

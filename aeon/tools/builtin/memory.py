@@ -1,12 +1,15 @@
-"""What the run remembers, for its steps to look up (Sprint 1, FR-016, FR-017)."""
+"""What the run remembers, for its steps to look up and to add to (Sprint 1, FR-016, FR-017)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, JsonValue
 
-from aeon.memory.interface import Memory
+from aeon.memory.interface import STEPS, Memory
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
 from aeon.values import Value
@@ -48,3 +51,26 @@ def memory_search_tool(memory: Memory) -> Tool:
         return memory.search(prefix)
 
     return memory_search
+
+
+def memory_write_tool(memory: Memory) -> Tool:
+    """`memory_write`: one value into this memory; a person is asked unless `tools.approval` says otherwise."""
+
+    @tool(examples=[{"key": "customer/name", "value": "Ada"}], side_effects=True)
+    def memory_write(
+        key: Annotated[str, Field(min_length=1, description="For example customer/name; not step/...")],
+        value: Annotated[JsonValue, Field(description="Any JSON value.")],
+    ) -> Remembered:
+        """Keep a value under a key, in place of what is there, for the steps after this one and for later runs that
+        share this memory."""
+        if key.startswith(STEPS):
+            raise ValueError(f"keys that begin with {STEPS} are those of the steps' results")
+        memory.write(key, value)
+        return Remembered(found=True, value=value)
+
+    def again(arguments: Mapping[str, Any]) -> None:
+        # The run has the value all the same when what keeps it fails.
+        with suppress(Exception):
+            memory.write(arguments["key"], arguments["value"])
+
+    return replace(memory_write, approval="ask", again=again)
