@@ -239,15 +239,13 @@ def _plain(cfg: DictConfig) -> dict[str, Any]:
 
 
 def _with_files(settings: Settings) -> Settings:
-    convergence, answer, memory = settings.convergence, settings.answer, settings.memory
+    convergence, answer = settings.convergence, settings.answer
     if convergence.criteria_file is not None:
         read = config_files.criteria(convergence.criteria_file)
         convergence = convergence.model_copy(update={"criteria": {**read, **convergence.criteria}})
     if answer.schema_file is not None:
         answer = answer.model_copy(update={"json_schema": config_files.json_schema(answer.schema_file)})
-    if memory.entries_file is not None:
-        entries = {**config_files.memory_entries(memory.entries_file), **memory.entries}
-        memory = memory.model_copy(update={"entries": entries})
+    memory = config_files.with_entries(settings.memory)
     return settings.model_copy(update={"convergence": convergence, "answer": answer, "memory": memory})
 
 

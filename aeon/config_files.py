@@ -88,17 +88,23 @@ def criteria(path: Path) -> dict[str, str]:
     return read
 
 
-def memory_entries(path: Path) -> dict[str, Any]:
-    """A YAML or JSON mapping of keys to JSON values. Raises ConfigError when it is anything else."""
+def with_entries(settings: MemorySettings) -> MemorySettings:
+    """The settings with the entries of their file, a YAML or JSON mapping of keys to JSON values.
+
+    Raises ConfigError when it is anything else.
+    """
+    if (path := settings.entries_file) is None:
+        return settings
     text = decoded(_bytes(path, "memory.entries_file"), f"memory.entries_file {path}")
     try:
-        return MemorySettings(entries=yaml.safe_load(text)).entries
+        read = MemorySettings(entries=yaml.safe_load(text)).entries
     except yaml.YAMLError as error:
         raise ConfigError(f"memory.entries_file {path}: {error}") from None
     except PydanticError as error:
         found = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, found["loc"][1:]))
         raise ConfigError(f"memory.entries_file {path}: {place + ': ' if place else ''}{found['msg']}") from None
+    return settings.model_copy(update={"entries": {**read, **settings.entries}})
 
 
 def json_schema(path: Path) -> dict[str, Any]:
