@@ -33,7 +33,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf._utils import get_yaml_loader
 from omegaconf.errors import OmegaConfBaseException
 
-from aeon import config_fallbacks
+from aeon import config_fallbacks, config_reference
 from aeon.config_problems import NOT_A_KEY, composition_error, not_an_option
 from aeon.errors import ConfigError
 from aeon.resources import resource_root
@@ -88,6 +88,7 @@ def compose_adding(
     with_hydra: bool = False,
 ) -> tuple[DictConfig, frozenset[str]]:
     """The same, with the keys that had to be added: Hydra itself wants these overrides from `adding`."""
+    config_reference.check_config_dir(config_dir, config_name)
     given, added = list(overrides), set[str]()
     with _hydra_in(config_dir):
         for _ in range(len(given) + 1):

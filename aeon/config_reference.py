@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from aeon.resources import resource_root
+from aeon.errors import ConfigError
+from aeon.resources import find_meant, resource_root
 
 _GLOBAL = "@package _global_"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -47,6 +48,32 @@ def top_entries(own: Sequence[Path] = ()) -> list[Entry]:
     """The keys that belong to no group."""
     found = [entry for folder in _folders(own) for entry in _entries(folder / "config.yaml", "")]
     return [entry for entry in found if entry.path.partition(".")[0] not in _NOT_OFFERED]
+
+
+def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
+    """ConfigError when a person's own folder of configuration holds nothing that is looked for there.
+
+    That is the primary file, or an option of a group, of Aeon or of their own.
+    """
+    folder = Path(config_dir).expanduser() if config_dir is not None else None
+    if folder is None or not folder.is_dir():
+        return  # one that does not exist is refused where it is searched
+    packaged = set(groups()) | {"hydra"}
+
+    def holds(place: Path) -> bool:
+        options = place.glob("*/*.yaml")
+        return (place / f"{config_name}.yaml").is_file() or any(option.parent.name in packaged for option in options)
+
+    if holds(folder):
+        return
+    meant = find_meant(folder, "conf", holds)
+    if meant is not None or not any(folder.glob("*/**/*.yaml")):
+        raise ConfigError(
+            f"--config-dir {config_dir}: it holds no configuration (config.yaml, or GROUP/OPTION.yaml)",
+            hint=f"Did you mean --config-dir {meant}?"
+            if meant
+            else "`aeon init DIR` copies the packaged one to DIR/conf.",
+        )
 
 
 def _folders(own: Sequence[Path]) -> tuple[Path, ...]:

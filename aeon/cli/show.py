@@ -11,7 +11,7 @@ from hydra.version import setbase
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from aeon import config_compose
+from aeon import config_compose, config_reference
 from aeon.cli.arguments import Arguments
 from aeon.cli.status import DONE
 from aeon.config import settings_from
@@ -26,6 +26,7 @@ def _nothing(_cfg: DictConfig) -> None:
 def show(given: Arguments) -> int:
     """Let Hydra show it, on standard output; it may leave with status 0. ConfigError for what cannot be composed."""
     flags, own = given.flags, given.config_dir
+    config_reference.check_config_dir(own, given.config_name)
     if own is not None:
         flags.config_path, flags.config_dir = str(own), str(packaged_config_dir())
     try:

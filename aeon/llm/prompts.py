@@ -28,8 +28,8 @@ from pydantic import BaseModel
 
 from aeon.errors import PromptError
 from aeon.llm.interface import CallName, Message
+from aeon.llm.prompt_folders import prompt_folders
 from aeon.llm.template_names import NamingLoader, TemplateNames, no_template
-from aeon.resources import resource_root
 
 Part = Literal["system", "user"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -108,7 +108,7 @@ class PromptLibrary:
 
     def __init__(self, directory: Path | None = None, prompt_set: str = "default") -> None:
         self._own = directory
-        self._folders = _folders(directory, prompt_set)
+        self._folders = prompt_folders(directory, prompt_set)
         self._loader = NamingLoader([str(folder) for folder in self._folders])
         self._environment = _environment(self._loader)
         self._kept: dict[CallName, tuple[Template, Template]] = {}
@@ -255,18 +255,6 @@ class PromptLibrary:
 def packaged_prompts() -> PromptLibrary:
     """The packaged default set, made once per process."""
     return PromptLibrary()
-
-
-def _folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]:
-    """The folders to look in, first to last."""
-    if directory is not None and not directory.is_dir():
-        raise PromptError(f"there is no prompts folder {directory}", hint="Set prompts.dir to a folder of prompt sets.")
-    roots = [root for root in (directory, resource_root() / "prompts") if root is not None]
-    sets = sorted({path.name for root in roots if root.is_dir() for path in root.iterdir() if path.is_dir()})
-    if prompt_set not in sets and prompt_set != "default":
-        raise PromptError(f"there is no prompt set {prompt_set!r}; there are: {', '.join(sets)}")
-    candidates = dict.fromkeys((root / name) for root in roots for name in (prompt_set, "default"))
-    return tuple(folder for folder in candidates if folder.is_dir())
 
 
 def _environment(loader: BaseLoader) -> ImmutableSandboxedEnvironment:

@@ -25,7 +25,7 @@ from aeon.llm.interface import CallName
 from aeon.llm.json_schema import bare, changed_at, check_schema, embedded, flat_meta_schema, rebuilt
 from aeon.llm.schema_fit import extras, known, misfits, without_demands
 from aeon.llm.strict import strict_violations
-from aeon.resources import resource_root
+from aeon.resources import find_meant, resource_root
 from aeon.tools.schemas import compiled
 
 __all__ = ["ANSWER", "CALLS", "SchemaLibrary", "WireSchema", "packaged_schemas", "read_schema", "strict_violations"]
@@ -58,6 +58,8 @@ class SchemaLibrary:
     def __init__(self, directory: Path | None = None) -> None:
         if directory is not None and not directory.is_dir():
             raise SchemaFileError(f"there is no schemas folder {directory}", hint="Set schemas.dir to one that exists.")
+        if directory is not None and not _holds_schemas(directory):
+            raise _no_schemas(directory)
         self._folders = tuple(f for f in (directory, resource_root() / "schemas") if f is not None)
         self._documents: dict[CallName, dict[str, Any]] = {}
         self._wires: dict[tuple[CallName, tuple[str, ...] | None, tuple[str, ...], str | None], WireSchema] = {}
@@ -208,6 +210,18 @@ def _packaged(call: CallName) -> dict[str, Any]:
 def packaged_schemas() -> SchemaLibrary:
     """The packaged schemas, made once per process."""
     return SchemaLibrary()
+
+
+def _holds_schemas(folder: Path) -> bool:
+    return any((folder / f"{call}.json").is_file() for call in CALLS)
+
+
+def _no_schemas(directory: Path) -> SchemaFileError:
+    meant = find_meant(directory, "schemas", _holds_schemas)
+    return SchemaFileError(
+        f"schemas.dir={directory}: it holds no schema of a call ({', '.join(f'{call}.json' for call in CALLS)})",
+        hint=f"Did you mean schemas.dir={meant}?" if meant else "`aeon init DIR` copies the packaged schemas.",
+    )
 
 
 def read_schema(path: Path) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def write(tmp_path: Path) -> Write:
         for name, content in files.items():
             text = content if isinstance(content, str) else json.dumps(content)
             (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
-        return SchemaLibrary(tmp_path)
+        return SchemaLibrary(tmp_path if files else None)
 
     return make
 
