@@ -13,7 +13,7 @@ SHORTEST_SECRET = 8
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """What a message may say of the server: its address, the variable that holds the key, seconds for one attempt, how
-    it is configured to be told a schema.
+    it is configured to be told a schema, what it goes by, whether a key is sent.
 
     `secrets` are never shown: `clean` takes them out of whatever a server says.
     """
@@ -23,6 +23,8 @@ class Endpoint:
     timeout_seconds: float
     secrets: tuple[str, ...] = field(default=(), repr=False)
     structured_output: StructuredOutput = "auto"
+    name: str = ""
+    key_sent: bool = True
 
     @property
     def address(self) -> str:

@@ -88,6 +88,8 @@ class OpenAIAdapter:
             settings.timeout_seconds,
             _secrets(self._api_key, self._headers, settings.base_url or ""),
             settings.structured_output,
+            settings.name,
+            key_sent=self._api_key is not None or _has_authorization(self._headers),
         )
         self._connection: _Connection | None = None
 
@@ -194,13 +196,13 @@ class OpenAIAdapter:
             failure = translate(error, self._endpoint)
             if failure is None:
                 raise
-            return Outcome(failure=failure, refusal=refused_by(error), cause=error)
+            return Outcome(failure=failure, refusal=refused_by(error, self._endpoint), cause=error)
         try:
             return Outcome(response=read_answer(raw, wire.request, wire.model, self._endpoint, self._settings.name))
         except AnswerError as failed:
             return Outcome(failure=failed)
         except LLMError as failed:
-            return Outcome(failure=failed, refusal=error_in(raw))
+            return Outcome(failure=failed, refusal=error_in(raw, self._endpoint.name, self._endpoint.key_sent))
 
     async def _send(self, body: dict[str, Any]) -> bytes:
         """One attempt."""
@@ -215,8 +217,7 @@ class OpenAIAdapter:
         """The SDK insists on a key, and would take OPENAI_API_KEY's for a server that was to get none: leave it out."""
         from openai import Omit
 
-        named = any(name.lower() == "authorization" for name in self._headers)
-        return {"Authorization": Omit()} if self._api_key is None and not named else None
+        return None if self._endpoint.key_sent else {"Authorization": Omit()}
 
     def _connect(self) -> _Connection:
         """The connection, opened by the first call. Only called on the loop, so it needs no lock."""
@@ -247,6 +248,10 @@ class OpenAIAdapter:
         if connection is not None:
             atexit.unregister(self.close)
             await connection.close()
+
+
+def _has_authorization(headers: Mapping[str, str]) -> bool:
+    return any(name.lower() in ("authorization", "api-key", "x-api-key") for name in headers)
 
 
 def _secrets(key: str | None, headers: Mapping[str, str], address: str = "") -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WrapValidator
 from pydantic import ValidationError as ShapeError
 
-from aeon.errors import AnswerError, ConnectionFailed, EmptyAnswer, Filtered, ProviderError, Refused, Truncated
+from aeon.errors import AnswerError, ConnectionFailed, EmptyAnswer, Filtered, LLMError, Refused, Truncated
 from aeon.llm.adapters.endpoint import Endpoint
 from aeon.llm.adapters.openai_errors import not_an_api, of_refusal
 from aeon.llm.adapters.refusal import error_in
@@ -123,8 +123,8 @@ def _text(message: _Message, request: LLMRequest) -> str:
     return next((t for t in thoughts if isinstance(t, str) and holds(t, request)), text)
 
 
-def _no_completion(body: bytes, endpoint: Endpoint) -> ProviderError:
-    refusal = error_in(body)
+def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
+    refusal = error_in(body, endpoint.name, endpoint.key_sent)
     if refusal is not None:
         return of_refusal(refusal, endpoint)
     text = body.decode("utf-8", "replace")

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aeon.llm.adapters.error_table import Meaning, meaning_of
+
 # Statuses that servers have for "I do not know this parameter", with or without words; 500 is doubtful: it may be an
 # outage as well.
 OF_PARAMETERS = frozenset({200, 400, 404, 405, 415, 422, 501})
@@ -16,29 +18,9 @@ _NEVER = frozenset({401, 402, 429})
 _VAGUE = frozenset({200, 400, 422})
 _EFFORT = "reasoning_effort"
 _OPTIONAL = (_EFFORT, "temperature")
-NO_CREDIT = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_credits"}
-)
-"""The codes with which servers tell an account without credit from one that asks too fast: both are answered 429."""
-
-_OF_SOMETHING_ELSE = NO_CREDIT | frozenset(
-    {
-        "model_not_found",
-        "invalid_api_key",
-        "content_filter",
-        "content_policy_violation",
-        "data_inspection_failed",
-    }
-)
 _FORMAT = re.compile(
     r"response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties",
     re.IGNORECASE,
-)
-# Servers that have no code for it have these words.
-_TOO_LONG = re.compile(
-    r"maximum (?:context|model) length|context.?(?:length|window|size).{0,40}exceed"
-    r"|exceed.{0,60}context.?(?:length|window|size)|prompt is too long|input token count.{0,40}exceed",
-    re.IGNORECASE | re.DOTALL,
 )
 _CODE = re.compile(r"[a-z]+(_[a-z]+)+")
 _NOT_TAKEN_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"})
@@ -54,26 +36,27 @@ _PARAMETERS = re.compile(r"\bparameter", re.IGNORECASE)
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """An error that a server answered: its status (the one in the body where the real one is 200), its words, its
-    code, the parameter it names, and the fields that its details point at."""
+    code, the parameter it names, and the fields that its details point at.
+
+    `meaning` is what the table has for it; `is_page` says that it was an HTML page; `retry_after` and `location` are of
+    its headers.
+    """
 
     status_code: int
     message: str
     code: str = ""
     param: str = ""
     fields: frozenset[str] = frozenset()
+    meaning: Meaning | None = None
+    is_page: bool = False
+    retry_after: float | None = None
+    location: str = ""
 
     @property
     def of_the_format(self) -> bool:
         """Whether the server says that the answer's format is what it does not take."""
         named = self.param.startswith("response_format") or "response_format" in self.fields
         return named or bool(_FORMAT.search(self.message))
-
-    @property
-    def too_long(self) -> bool:
-        """Whether the model has no room for the prompt."""
-        if self.status_code in _NEVER:
-            return False
-        return self.code == "context_length_exceeded" or bool(_TOO_LONG.search(self.message))
 
     @property
     def doubtful(self) -> bool:
@@ -83,7 +66,7 @@ class Refusal:
     @property
     def of_the_request(self) -> bool:
         """Whether another way of saying the same may help: never for a wrong key, a limit, or a plain outage."""
-        if self.code in _OF_SOMETHING_ELSE or self.status_code in _NEVER or self.too_long:
+        if self.meaning is not None or self.is_page or self.status_code in _NEVER:
             return False
         by_status = self.status_code in OF_PARAMETERS or self.status_code == DOUBTFUL
         return by_status or (self.status_code >= 400 and self.of_the_format)
@@ -122,24 +105,37 @@ class Refusal:
         yield from (name for name in parameters if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message))
 
 
-def refusal_of(status_code: int, body: Any) -> Refusal:
-    """What an error's body says; it may be anything: the error itself, an object with one, a text, or nothing."""
+def _meaning(status_code: int, codes: list[str], message: str, server: str, key_sent: bool) -> Meaning | None:
+    meaning = meaning_of(status_code, codes, message, server, key_sent)
+    return None if meaning == "model" and _FORMAT.search(message) else meaning
+
+
+def refusal_of(status_code: int, body: Any, server: str = "", key_sent: bool = True) -> Refusal:
+    """What an error's body says; it may be anything: the error itself, an object with one, a list of it, a text, or
+    nothing. `server` is what the endpoint goes by, `key_sent` whether it was sent a key."""
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
         body = body["error"]
     if not isinstance(body, Mapping):
         text = "" if body is None else str(body)
-        return Refusal(status_code, text, code=text if _CODE.fullmatch(text) else "")
+        codes = [text] if _CODE.fullmatch(text) else []
+        meaning = _meaning(status_code, codes, text, server, key_sent)
+        return Refusal(status_code, text, code="".join(codes), meaning=meaning)
     inner = body.get("code") if status_code == 200 else None
     if isinstance(inner, int | str) and re.fullmatch(r"[45]\d\d", str(inner)):
         status_code = int(inner)
     details = body.get("detail")
     said = body.get("message") or details or body
+    message = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
+    codes = [str(body[name]) for name in ("code", "type", "status") if body.get(name)]
     return Refusal(
         status_code,
-        said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str),
-        code=str(body.get("code") or body.get("type") or ""),
+        message,
+        code=next(iter(codes), ""),
         param=str(body.get("param") or ""),
         fields=frozenset(_fields(details)),
+        meaning=_meaning(status_code, codes, message, server, key_sent),
     )
 
 
@@ -150,18 +146,17 @@ def _fields(details: Any) -> Iterator[str]:
         yield from (str(place) for place in places or () if isinstance(place, str))
 
 
-def error_in(raw: bytes) -> Refusal | None:
+def error_in(raw: bytes, server: str = "", key_sent: bool = True) -> Refusal | None:
     """The error in the body of a response whose status says that all is well; None where there is none."""
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(body, Mapping) or not body.get("error"):
-        return _error_of_a_choice(body)
-    return refusal_of(200, body)
-
-
-def _error_of_a_choice(body: Any) -> Refusal | None:
-    choices = body.get("choices") if isinstance(body, Mapping) else None
+    if not isinstance(body, Mapping):
+        return None
+    choices = body.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    return refusal_of(200, first) if isinstance(first, Mapping) and first.get("error") else None
+    failed = body if body.get("error") else first
+    if not isinstance(failed, Mapping) or not failed.get("error"):
+        return None
+    return refusal_of(200, failed, server, key_sent)

@@ -1,0 +1,88 @@
+"""Why no answer came over the network, and what to do about it: a refused connection, a proxy, TLS, silence."""
+
+from __future__ import annotations
+
+import ssl
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from aeon.errors import ConnectionFailed, LLMError
+from aeon.llm.adapters.endpoint import Endpoint, causes
+from aeon.llm.settings import shown_address
+
+_BY_PROXY = ("ClientProxyConnectionError", "ClientHttpProxyError", "ProxyError")
+_NEVER_CONNECTED = ("ClientConnectorError", "ConnectError", *_BY_PROXY)
+
+
+def connection_failed(_kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> ConnectionFailed:
+    """The error for a request that was not answered, by what is behind it. A failure of TLS passes by no retry."""
+    if _timed_out(error):
+        return ConnectionFailed(
+            f"{endpoint.address} gave no answer within {endpoint.timeout_seconds:g} s",
+            hint=f"Check provider.base_url ({endpoint.address}); a slow model, or one that is still loading, may need more "
+            f"than provider.timeout_seconds={endpoint.timeout_seconds:g}.",
+        )
+    text = endpoint.clean(root_text(error))
+    if _is_any(error, _BY_PROXY):
+        return ConnectionFailed(f"no connection to {endpoint.address}: its proxy: {text}", hint=proxy_hint(endpoint))
+    if any(isinstance(cause, ssl.SSLError) for cause in causes(error)):
+        failure = ConnectionFailed(
+            f"no secure connection to {endpoint.address}: {text}",
+            hint="Where the certificate is your own or your company's, name the file of its authority in the "
+            "environment variable SSL_CERT_FILE; a server that speaks plain HTTP has an address with http://.",
+        )
+        failure.retryable = False
+        return failure
+    if any(isinstance(cause, ConnectionRefusedError) for cause in causes(error)):
+        return ConnectionFailed(
+            f"no connection to {endpoint.address}: refused, nothing listens there",
+            hint=f"Is the server running, and is its port that of provider.base_url ({endpoint.address})?",
+        )
+    return ConnectionFailed(
+        f"no connection to {endpoint.address}: {text}",
+        hint=f"Check provider.base_url ({endpoint.address}) and the network{_through(endpoint)}; see the server's log.",
+    )
+
+
+def was_sent(error: BaseException) -> bool:
+    """Whether a request may have reached the server before it failed, and been paid for."""
+    return not _is_any(error, _NEVER_CONNECTED)
+
+
+def proxy_hint(endpoint: Endpoint) -> str:
+    """What to check about the proxy in force."""
+    host = urlsplit(endpoint.base_url).hostname
+    return (
+        f"Requests go through the proxy {_proxy(endpoint) or 'of the environment'} (HTTP_PROXY, HTTPS_PROXY, "
+        f"ALL_PROXY): check it, or set NO_PROXY={host} to go around it."
+    )
+
+
+def _proxy(endpoint: Endpoint) -> str:
+    """The proxy that the environment names for an address, without its user; empty where there is none."""
+    url, proxies = urlsplit(endpoint.base_url), getproxies()
+    if proxy_bypass(url.hostname or ""):
+        return ""
+    return shown_address(proxies.get(url.scheme) or proxies.get("all") or "")
+
+
+def _through(endpoint: Endpoint) -> str:
+    proxy = _proxy(endpoint)
+    return f", and the proxy {proxy}" if proxy else ""
+
+
+def _is_any(error: BaseException, names: tuple[str, ...]) -> bool:
+    """By name, so that the transport need not be imported."""
+    classes = (cls.__name__ for cause in causes(error) for cls in type(cause).__mro__)
+    return not set(names).isdisjoint(classes)
+
+
+def _timed_out(error: BaseException) -> bool:
+    """By what is behind it: the transport calls some broken connections timeouts, and the system has its own."""
+    return any(isinstance(cause, TimeoutError) and cause.errno is None for cause in causes(error))
+
+
+def root_text(error: BaseException) -> str:
+    """What the first cause says: the SDK itself only says "Connection error."."""
+    root = causes(error)[-1]
+    return str(root) or type(root).__name__
