@@ -21,13 +21,18 @@ Remarks = tuple[tuple[AdvisoryKind, str], ...]
 class Worked:
     """A step after its work, what came of it, and remarks for a person as (kind, words).
 
-    `ended_by` is the error of a provider that is down: the step failed, and so would the next call (FR-049).
+    `error` is the model call's that the step failed with.
     """
 
     step: PlanStep
     result: StepResult
     remarks: Remarks = ()
-    ended_by: LLMError | None = None
+    error: LLMError | None = None
+
+    @property
+    def ended_by(self) -> LLMError | None:
+        """The error of a provider that is down: the step failed, and so would the next call (FR-049)."""
+        return provider_down(self.error)
 
     @property
     def remembered(self) -> Any:
@@ -67,7 +72,7 @@ def unsuccessful(
     (FR-054)."""
     given = tool.model_dump(mode="json") if tool else None
     result = StepResult(step_id=step.step_id, error=message, tool_result=given)
-    return Worked(failed(step, message), result, ended_by=provider_down(error))
+    return Worked(failed(step, message), result, error=error if isinstance(error, LLMError) else None)
 
 
 def provider_down(error: AeonError | None) -> LLMError | None:

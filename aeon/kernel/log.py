@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aeon.events import CallAnswered, Recorded, RepairFinished, ToolCalled
+from aeon.events import CallAnswered, Event, Recorded, RepairFinished, ToolCalled
 from aeon.llm.models import LLMOutput
 
 
@@ -19,6 +19,11 @@ class RunLog:
         if isinstance(recorded.event, CallAnswered | RepairFinished | ToolCalled):
             self._heard.append(recorded)
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether anything that was asked has answered, a model or a tool."""
+        return any(_has_answered(recorded.event) for recorded in tuple(self._heard))
+
     def clear(self) -> None:
         """Forget everything: another run begins."""
         self._heard.clear()
@@ -31,6 +36,10 @@ class RunLog:
             "supervisor_actions": tuple(event.record for event in heard if isinstance(event, RepairFinished)),
             "tool_history": tuple(event.result for event in heard if isinstance(event, ToolCalled)),
         }
+
+
+def _has_answered(event: Event) -> bool:
+    return isinstance(event, CallAnswered) or (isinstance(event, ToolCalled) and event.result.error is None)
 
 
 def _output(event: CallAnswered) -> LLMOutput:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, TypeVar
 
 from aeon import events
-from aeon.errors import LimitReached, StopRequested
+from aeon.errors import LimitReached, LLMError, StopRequested
 from aeon.kernel.control import RunControl, Workers, as_done
 from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.settings import ExecutionSettings, LimitSettings
@@ -40,6 +40,7 @@ class OpenRun:
         self.attempts = RefinementAttempts()
         self.started, self.grace_seconds = time.monotonic(), execution.grace_seconds
         self._control, self._max_seconds = control, limits.max_seconds
+        self.step_errors: list[LLMError | None] = []
         self._pass: OpenPass | None = None
 
     @property
@@ -90,6 +91,11 @@ class OpenRun:
             if step_id not in self.state.manual_intervention:
                 self.update(manual_intervention=(*self.state.manual_intervention, step_id))
                 self.advise("manual_intervention", f"Step {step_id} needs a person's attention.", step_id)
+
+    def common_error(self) -> LLMError | None:
+        """The error that every step so far has failed with, the last of its kind; None if there is no such."""
+        kinds = {(type(error), getattr(error, "status", None)) for error in self.step_errors}
+        return self.step_errors[-1] if len(kinds) == 1 else None
 
     def affordable(self) -> bool:
         """Whether the TTL allows one more call."""

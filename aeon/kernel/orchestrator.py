@@ -142,6 +142,10 @@ class Orchestrator:
             reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}")
         finally:
             self._run.workers.close()
+        if error is None and reason != "interrupted" and not self._log.has_answers:
+            # Every call failed in the same way: that is what there is to tell, not how the run came to its end.
+            error = self._run.common_error()
+            reason = "failed" if error else reason
         return self._outcome(task, run_id or uuid.uuid4().hex, reason, error)
 
     def plan(self, task: str, context: dict[str, Any] | None = None) -> Plan:

@@ -19,8 +19,8 @@ def connection_failed(_kind: type[LLMError], error: BaseException, endpoint: End
     if _timed_out(error):
         return ConnectionFailed(
             f"{endpoint.address} gave no answer within {endpoint.timeout_seconds:g} s",
-            hint=f"Check provider.base_url ({endpoint.address}); a slow model, or one that is still loading, may need more "
-            f"than provider.timeout_seconds={endpoint.timeout_seconds:g}.",
+            hint=f"Check provider.base_url ({endpoint.address}); a slow model, or one that is still "
+            f"loading, may need more than provider.timeout_seconds={endpoint.timeout_seconds:g}.",
         )
     text = endpoint.clean(root_text(error))
     if _is_any(error, _BY_PROXY):

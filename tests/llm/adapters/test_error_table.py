@@ -3,7 +3,7 @@
 import pytest
 
 from aeon.errors import AuthenticationFailed, Filtered, LLMError, ProviderError, QuotaExhausted, RequestRefused
-from aeon.llm.adapters.error_table import meaning_of
+from aeon.llm.adapters.refusal import refusal_of
 from tests.llm.adapters.conftest import Connect
 from tests.support.openai_server import Failure, OpenAIServer, error
 from tests.support.requests import request
@@ -116,4 +116,4 @@ def test_credit_and_filters_are_told_by_words_and_in_any_status(
     ],
 )
 def test_what_is_in_no_row_means_what_its_status_says(status: int, message: str) -> None:
-    assert meaning_of(status, [], message) is None
+    assert refusal_of(status, {"error": {"message": message}}).meaning is None
