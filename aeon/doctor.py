@@ -124,7 +124,7 @@ def _bad_answer_hint(endpoint: Endpoint, model: str) -> str:
 
 
 def _once(endpoint: Endpoint) -> LLMAdapter:
-    once = endpoint.retry.model_copy(update={"attempts": 1, "rate_limit_attempts": 1})
+    once = endpoint.retry.model_copy(update={"attempts": 1, "max_wait_seconds": 0.0})
     return stack.run_stack(Endpoints([replace(endpoint, has_next=False)]), limits=LimitSettings(), retry=once)
 
 

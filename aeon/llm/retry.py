@@ -9,8 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NoReturn
 
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
-from tenacity.stop import stop_base
+from tenacity import RetryCallState, Retrying, retry_if_exception
 
 from aeon.errors import AeonError, LLMError, RateLimited, StopRequested
 from aeon.events import Emit, RetryScheduled, ignore
@@ -18,19 +17,20 @@ from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.llm.settings import RetrySettings
 
 STOP_POLL_SECONDS = 0.1
+LEAST_WAIT_SECONDS = 1.0
+"""What a wait that the server asks for counts at least, so that one of a moment is not asked for without end."""
 
 
 class Retry:
-    """Repeats a request whose failure may pass (`error.retryable`): at most `settings.attempts` attempts in all.
-
-    429 is counted apart: a server that is busy is not one that fails. At most `settings.rate_limit_attempts` attempts
-    may be answered so, or no more than `attempts` where another endpoint `has_next`, and none more while `rests` says
-    that the endpoint is to be left in peace.
+    """Repeats a request whose failure may pass (`error.retryable`), 429 too: at most `settings.attempts` attempts.
 
     The wait after attempt n is `initial_seconds * factor ** (n - 1)` plus up to `jitter_seconds`, and at most
-    `max_seconds`. It is longer if the server asks for it (`retry_after`), and no further attempt is made if it asks for
-    more than `max_seconds`. Each wait is told as a `RetryScheduled`, whose `attempt` is the one that failed, from 1.
-    `stop` is asked before and during a wait; a yes raises `StopRequested`. `sleep` takes seconds and replaces the wait.
+    `max_seconds`. It is longer if the server asks for it (`retry_after`); an attempt that ends so is not counted, as
+    long as such waits take no more than `max_wait_seconds` together and no other endpoint `has_next` to answer. No
+    further attempt is made if the server asks for more than `max_wait_seconds` at once, nor while `rests` says that
+    the endpoint is to be left in peace. Each wait is reported as a `RetryScheduled`, whose `attempt` is the one that
+    failed, from 1. `stop` is asked before and during a wait; a yes raises `StopRequested`. `sleep` takes seconds and
+    replaces the wait.
     """
 
     def __init__(
@@ -49,13 +49,12 @@ class Retry:
         self._emit = emit
         self._stop = stop
         self._sleep = sleep or self._sleep_until_stopped
-        self._wait = _Wait(settings)
-        self._rests = rests
-        self._rate_limited = most_refusals(settings, has_next=has_next)
+        self._rests, self._has_next = rests, has_next
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last failure, with the number of attempts and the usage of them all."""
         spent: list[Usage] = []
+        patience = _Patience(self._settings, self._has_next, self._rests)
 
         def before_attempt(state: RetryCallState) -> None:
             if state.attempt_number > 1 and self._stop():
@@ -72,8 +71,8 @@ class Retry:
 
         retrying = Retrying(
             retry=retry_if_exception(_is_retryable),
-            wait=self._wait,
-            stop=_Enough(self._settings, self._rate_limited, self._rests),
+            wait=patience.wait,
+            stop=patience.is_over,
             before=before_attempt,
             before_sleep=before_wait,
             sleep=self._sleep_unless_stopped,
@@ -101,9 +100,9 @@ class Retry:
     def _give_up(self, state: RetryCallState, spent: Usage) -> NoReturn:
         """Raise the last failure again as a copy: the adapter's own error stays as it was, and is its cause."""
         error, made = _failure(state), state.attempt_number
-        asked, most = _asked(error), self._settings.max_seconds
+        asked, most = _asked(error), self._settings.max_wait_seconds
         if asked > most:
-            why = f"the server asks to wait {asked:g} s, more than provider.retry.max_seconds={most:g}"
+            why = f"the server asks to wait {asked:g} s, more than provider.retry.max_wait_seconds={most:g}"
         else:
             why = "no more are made"
         last = copy.copy(error)
@@ -122,42 +121,32 @@ class Retry:
             time.sleep(min(left, STOP_POLL_SECONDS))
 
 
-class _Wait:
-    """Seconds to wait: the backoff, or what the server asks for if that is longer."""
+class _Patience:
+    """How long one call waits, and when it has been tried enough."""
 
-    def __init__(self, settings: RetrySettings) -> None:
-        self._jitter = settings.jitter_seconds
-        self._backoff = wait_exponential_jitter(
-            multiplier=settings.initial_seconds,
-            exp_base=settings.factor,
-            max=settings.max_seconds,
-            jitter=settings.jitter_seconds,
-        )
+    def __init__(self, settings: RetrySettings, has_next: bool, rests: Callable[[], bool]) -> None:
+        self._settings, self._rests = settings, rests
+        self._failed_attempts = 0
+        self._seconds_left = 0.0 if has_next else settings.max_wait_seconds
 
-    def __call__(self, state: RetryCallState) -> float:
-        asked = _asked(_failure(state))
-        # Jitter here too: everyone that the server sent away at once would be back at once.
-        return max(self._backoff(state), asked + random.uniform(0, self._jitter) if asked else 0.0)
+    def wait(self, state: RetryCallState) -> float:
+        """Seconds to wait: the backoff, or what the server asks for if that is longer."""
+        asked, jitter = _asked(_failure(state)), random.uniform(0, self._settings.jitter_seconds)
+        backoff = self._settings.initial_seconds * self._settings.factor**self._failed_attempts
+        # Jitter on both: everyone that the server sent away at once would be back at once.
+        return max(min(backoff + jitter, self._settings.max_seconds), asked + jitter if asked else 0.0)
 
-
-class _Enough(stop_base):
-    """Stop when the attempts of one request are used up, or when the server asks for a longer wait than allowed."""
-
-    def __init__(self, settings: RetrySettings, rate_limited: int, rests: Callable[[], bool]) -> None:
-        self._rests = rests
-        self._most_seconds = settings.max_seconds
-        self._left = {True: rate_limited, False: settings.attempts}
-
-    def __call__(self, retry_state: RetryCallState) -> bool:
-        error = _failure(retry_state)
-        limited = isinstance(error, RateLimited)
-        self._left[limited] -= 1
-        return self._left[limited] <= 0 or _asked(error) > self._most_seconds or (limited and self._rests())
-
-
-def most_refusals(settings: RetrySettings, *, has_next: bool) -> int:
-    """How many attempts of a request may be answered 429."""
-    return min(settings.rate_limit_attempts, settings.attempts) if has_next else settings.rate_limit_attempts
+    def is_over(self, state: RetryCallState) -> bool:
+        """Whether the attempts are used up, or the server asks for a longer wait than allowed."""
+        error = _failure(state)
+        asked = _asked(error)
+        if asked > self._settings.max_wait_seconds or (isinstance(error, RateLimited) and self._rests()):
+            return True
+        if 0 < asked <= self._seconds_left:
+            self._seconds_left -= max(asked, LEAST_WAIT_SECONDS)
+            return False
+        self._failed_attempts += 1
+        return self._failed_attempts >= self._settings.attempts
 
 
 def patience(settings: RetrySettings) -> float:

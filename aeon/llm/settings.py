@@ -73,18 +73,18 @@ def parameters_for(
 class RetrySettings(Value):
     """Retrying a failed request: exponential backoff in seconds, with jitter (research decision 8).
 
-    `rate_limit_attempts` are those of a request that is answered 429 and has no other endpoint to go to.
+    A wait that the server itself asks for is no attempt, as long as those of a call are at most `max_wait_seconds`.
     """
 
     attempts: int = Field(default=3, ge=1, le=10)
-    rate_limit_attempts: int = Field(default=8, ge=1, le=100)
     initial_seconds: float = Field(default=1.0, ge=0)
     factor: float = Field(default=2.0, ge=1)
     max_seconds: float = Field(default=60.0, gt=0)
+    max_wait_seconds: float = Field(default=120.0, ge=0)
     jitter_seconds: float = Field(default=0.5, ge=0)
 
 
-SIMULATED_RETRY = RetrySettings(initial_seconds=0.05, max_seconds=1.0, jitter_seconds=0.0)
+SIMULATED_RETRY = RetrySettings(initial_seconds=0.05, max_seconds=1.0, max_wait_seconds=1.0, jitter_seconds=0.0)
 """The waits of the simulated provider: a failure that is made up passes as fast as one likes."""
 
 LOCAL_RETRY = RetrySettings(attempts=1)

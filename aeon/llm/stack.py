@@ -32,7 +32,7 @@ from aeon.llm.limits import RunLimits
 from aeon.llm.prices import AnyEndpoint, PriceBook, PriceList, named_endpoints, price_list
 from aeon.llm.rate_limit import RateLimit, RateLimiter
 from aeon.llm.rest import Rest
-from aeon.llm.retry import Retry, most_refusals, patience
+from aeon.llm.retry import Retry, patience
 from aeon.llm.settings import (
     EndpointSettings,
     LocalProvider,
@@ -146,7 +146,7 @@ def _endpoint(name: str, settings: AnyEndpoint, environ: Environ, *, has_next: b
         settings.max_concurrency,
         settings.requests_per_minute,
         settings.tokens_per_minute,
-        longest_pause=settings.retry.max_seconds,
+        longest_pause=settings.retry.max_wait_seconds,
     )
     # An endpoint with nothing behind it is given as long as a call would try it: a moment's outage is for `Retry`.
     patient = 0.0 if has_next else max(LEAST_PATIENCE_SECONDS, patience(settings.retry))
@@ -212,7 +212,7 @@ def _of_run(endpoint: Endpoint, retry: RetrySettings, emit: Emit, stop: Callable
 
     def busy(error: RateLimited, times: int) -> None:
         # Calls side by side wait for each other: each would be long in using up attempts of its own.
-        if rest is not None and times >= most_refusals(retry, has_next=True):
+        if rest is not None and times >= retry.attempts:
             rest.begin(error)
 
     if endpoint.limiter is not None:

@@ -73,7 +73,8 @@ def busy_beyond(server: OpenAIServer, most: int, headers: dict[str, str] | None 
 
 def test_a_storm_of_429_ends_well_for_everyone_and_the_window_comes_back(openai_server: OpenAIServer) -> None:
     openai_server.script["plan"] = busy_beyond(openai_server, 3)
-    with stacked(OpenAIProvider.model_validate(endpoint(openai_server))) as (endpoints, run):
+    patient = endpoint(openai_server, retry={**QUICK, "attempts": 8})
+    with stacked(OpenAIProvider.model_validate(patient)) as (endpoints, run):
         assert [response.text for response in at_once(run, 20)] == ['{"answer": "x"}'] * 20
         narrowed = slots(endpoints)
         assert narrowed <= 10
@@ -106,7 +107,7 @@ def test_a_storm_with_retry_after_is_waited_out_by_everyone(openai_server: OpenA
 
 def test_a_server_that_is_busy_for_ever_is_not_asked_for_ever(openai_server: OpenAIServer) -> None:
     openai_server.script["plan"] = Failure(429)
-    retry = {**QUICK, "max_seconds": 0.05, "rate_limit_attempts": 5}
+    retry = {**QUICK, "max_seconds": 0.05, "attempts": 5}
     provider = OpenAIProvider.model_validate(endpoint(openai_server, retry=retry))
     with stacked(provider) as (_, run), pytest.raises(RateLimited, match="5 attempts made"):
         run.complete(request())

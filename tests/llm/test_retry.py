@@ -147,10 +147,38 @@ def test_the_servers_wait_is_honoured_if_it_is_longer(
 def test_a_longer_wait_than_allowed_ends_it_saying_so() -> None:
     inner = Scripted(RateLimited("slow down", retry_after=3600.0))
     watched = Watched(inner)
-    with pytest.raises(RateLimited, match=r"1 attempt made; the server asks to wait 3600 s.*max_seconds=60") as raised:
+    with pytest.raises(
+        RateLimited, match=r"1 attempt made; the server asks to wait 3600 s.*max_wait_seconds=120"
+    ) as raised:
         watched.complete(request())
     assert raised.value.retry_after == 3600.0
     assert (inner.calls, watched.waits, watched.events) == (1, [], [])
+
+
+def test_a_wait_that_the_server_asks_for_is_no_attempt() -> None:
+    busy = RateLimited("slow down", retry_after=20.0)
+    watched = Watched(Scripted(busy, busy, busy, busy, ServerFailed("500"), ServerFailed("500"), ANSWER))
+    assert watched.complete(request()).text == "{}"
+    assert watched.waits == [20.0] * 4 + [1.0, 2.0]
+
+
+def test_waits_that_the_server_asks_for_without_end_come_to_one() -> None:
+    inner = Scripted(RateLimited("slow down", retry_after=50.0))
+    watched = Watched(inner)
+    with pytest.raises(RateLimited, match="5 attempts made"):
+        watched.complete(request())
+    assert watched.waits == [50.0] * 4
+    moments = Watched(
+        Scripted(RateLimited("slow down", retry_after=0.001)), RetrySettings(max_wait_seconds=4, factor=1)
+    )
+    with pytest.raises(RateLimited, match="7 attempts made"):
+        moments.complete(request())
+
+
+def test_where_another_endpoint_can_answer_a_wait_is_an_attempt() -> None:
+    inner = Scripted(RateLimited("slow down", retry_after=1.0))
+    with pytest.raises(RateLimited, match="3 attempts made"):
+        Retry(inner, PLAIN, sleep=lambda _: None, has_next=True).complete(request())
 
 
 def test_each_wait_is_told_with_the_calls_site() -> None:
@@ -213,7 +241,7 @@ def test_the_wait_is_real() -> None:
         (Failure(500), ServerFailed, 3),
         (Failure(409), ServerFailed, 3),
         (Failure(408), ServerFailed, 3),
-        (Failure(429), RateLimited, 8),
+        (Failure(429), RateLimited, 3),
         (Failure(reset=True), ConnectionFailed, 3),
         (Failure(400), RequestRefused, 1),
         (Failure(401), AuthenticationFailed, 1),
