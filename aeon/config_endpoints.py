@@ -38,7 +38,7 @@ def check_endpoint(
             hint=_way(endpoint, place, "base_url", "https://HOST/v1")
             + (f", or set {endpoint.base_url_env}." if endpoint.base_url_env else "."),
         )
-    if endpoint.require_key and not environ.get(endpoint.api_key_env):
+    if not environ.get(endpoint.api_key_env) and endpoint.needs_key(environ):
         raise ConfigError(
             f"{place}.api_key_env={endpoint.api_key_env}: the environment has no {endpoint.api_key_env}",
             hint=f"Set {endpoint.api_key_env} in the environment or in a .env file; for a server that needs no key, "

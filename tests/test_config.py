@@ -348,6 +348,27 @@ def test_a_server_without_keys_needs_none() -> None:
     assert isinstance(resolve_provider(without, {}).provider, OpenAIProvider)
 
 
+@pytest.mark.parametrize(
+    ("address", "needed"),
+    [
+        ("http://localhost:8000/v1", False),
+        ("http://127.0.0.1:8000/v1", False),
+        ("http://[::1]:8000/v1", False),
+        ("http://10.0.0.7:8000/v1", True),
+        ("http://localhost.example.com/v1", True),
+    ],
+)
+def test_a_server_on_this_machine_needs_no_key(address: str, needed: bool) -> None:
+    settings = compose(["provider=openai", f"provider.base_url='{address}'"])
+    if needed:
+        with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
+            resolve_provider(settings, {})
+    else:
+        assert isinstance(resolve_provider(settings, {}).provider, OpenAIProvider)
+    from_environment = resolve_provider(compose(["provider=openai"]), {"OPENAI_BASE_URL": "http://localhost:1/v1"})
+    assert isinstance(from_environment.provider, OpenAIProvider)
+
+
 def test_a_header_whose_variable_is_missing_is_named() -> None:
     settings = compose(["provider=openai", "+provider.extra_headers_env.X-Team=TEAM"])
     with pytest.raises(ConfigError, match="TEAM"):

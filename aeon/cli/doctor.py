@@ -77,7 +77,7 @@ def _provider(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     if isinstance(provider, EndpointSettings):
         # A key that is not needed is sent too where there is one.
         is_sent = bool(environ.get(provider.api_key_env, "").strip())
-        key = f"in {provider.api_key_env}" if provider.require_key or is_sent else "none needed"
+        key = f"in {provider.api_key_env}" if is_sent or provider.needs_key(environ) else "none needed"
         yield f"Key: {key}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -24,6 +25,20 @@ def shown_address(address: str) -> str:
         return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
     except ValueError:
         return address.partition("?")[0].rpartition("@")[2]
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is of this machine alone."""
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError:
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 Address = Annotated[str, PlainSerializer(shown_address, when_used="json")]
@@ -202,6 +217,10 @@ class EndpointSettings(Value):
     def address(self, environ: Mapping[str, str]) -> str | None:
         """The address in force: `base_url`, else what the environment has under `base_url_env`; None if neither."""
         return self.base_url or environ.get(self.base_url_env or "", "").strip() or None
+
+    def needs_key(self, environ: Mapping[str, str]) -> bool:
+        """Whether a key must be there: `require_key`, but for a server on this machine."""
+        return self.require_key and not is_loopback(self.address(environ) or "")
 
     @property
     def parameters(self) -> Parameters:

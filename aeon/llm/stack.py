@@ -234,7 +234,7 @@ def _openai(settings: OpenAIProvider, environ: Environ) -> LLMAdapter:
     from aeon.llm.adapters.openai import OpenAIAdapter
 
     key = environ.get(settings.api_key_env, "").strip()
-    if settings.require_key and not key:
+    if not key and settings.needs_key(environ):
         raise ConfigError(
             f"no key for the openai provider: the environment variable {settings.api_key_env} is not set",
             hint=f"Set {settings.api_key_env} (a .env file is read), or provider.require_key=false for a server that "

@@ -26,7 +26,7 @@ class Row:
     """One way of saying `meaning`: one of `codes` (the error's code, type or status), or `words` in its message.
 
     It holds for these `servers` (by `provider.name`; empty: all), for these `statuses` (empty: all but `never`), and
-    with `without_key` only where no key was sent. Without codes and words, the status is enough.
+    with `without_key` only where no key was sent.
     """
 
     meaning: Meaning
@@ -43,8 +43,6 @@ class Row:
             return False
         if (self.statuses and status not in self.statuses) or status in self.never or (self.without_key and key_sent):
             return False
-        if not self.codes and not self.words:
-            return True
         found = self.words and re.search(self.words, message[:FIRST_CHARACTERS], re.IGNORECASE | re.DOTALL)
         return bool(found) or not self.codes.isdisjoint(codes)
 
@@ -52,7 +50,13 @@ class Row:
 ROWS: tuple[Row, ...] = (
     # LiteLLM without a database answers a wrong key with 400, and no key with a 500 that says nothing.
     Row("key", frozenset({"no_db_connection"}), r"no connected db"),
-    Row("key", statuses=(500,), servers=("litellm",), without_key=True),
+    Row(
+        "key",
+        words=r"\A(?:internal server error|no reason given)\s*\Z",
+        statuses=(500,),
+        servers=("litellm",),
+        without_key=True,
+    ),
     # An account without credit and one that asks too fast are both answered 429; Anthropic has 400 and words.
     Row(
         "credit",

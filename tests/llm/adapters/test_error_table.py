@@ -2,15 +2,23 @@
 
 import pytest
 
-from aeon.errors import AuthenticationFailed, Filtered, LLMError, ProviderError, QuotaExhausted, RequestRefused
+from aeon.errors import (
+    AuthenticationFailed,
+    Filtered,
+    LLMError,
+    ProviderError,
+    QuotaExhausted,
+    RequestRefused,
+    ServerFailed,
+)
 from aeon.llm.adapters.refusal import refusal_of
 from tests.llm.adapters.conftest import Connect
 from tests.support.openai_server import Failure, OpenAIServer, error
 from tests.support.requests import request
 
 
-def litellm(message: str, kind: str, code: str = "400") -> Failure:
-    return Failure(400, body={"error": {"message": message, "type": kind, "param": None, "code": code}})
+def litellm(message: str, kind: str, status: int = 400) -> Failure:
+    return Failure(status, body={"error": {"message": message, "type": kind, "param": None, "code": str(status)}})
 
 
 REFUSED_KEYS = {
@@ -54,6 +62,10 @@ def test_a_litellm_that_fails_without_a_word_was_sent_no_key(openai_server: Open
         connect(None, name="litellm", api_key_env="LITELLM_API_KEY").complete(request())
     assert raised.value.hint.startswith("No key is sent")
     assert "LITELLM_API_KEY" in raised.value.hint
+    with pytest.raises(ServerFailed):
+        openai_server.script["plan"] = litellm("litellm.InternalServerError: no", "internal_server_error", status=500)
+        connect(None, name="litellm").complete(request())
+    openai_server.script["plan"] = Failure(500, body="")
     for key, name in (("k", "litellm"), (None, "openai")):
         with pytest.raises(ProviderError, match="answered 500") as outage:
             connect(key, name=name).complete(request())
