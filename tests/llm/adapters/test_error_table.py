@@ -62,8 +62,8 @@ def test_a_litellm_that_fails_without_a_word_was_sent_no_key(openai_server: Open
         connect(None, name="litellm", api_key_env="LITELLM_API_KEY").complete(request())
     assert raised.value.hint.startswith("No key is sent")
     assert "LITELLM_API_KEY" in raised.value.hint
+    openai_server.script["plan"] = litellm("litellm.InternalServerError: no", "internal_server_error", status=500)
     with pytest.raises(ServerFailed):
-        openai_server.script["plan"] = litellm("litellm.InternalServerError: no", "internal_server_error", status=500)
         connect(None, name="litellm").complete(request())
     openai_server.script["plan"] = Failure(500, body="")
     for key, name in (("k", "litellm"), (None, "openai")):
