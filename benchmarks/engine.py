@@ -13,10 +13,11 @@ import argparse
 import json
 import statistics
 import time
-from typing import Any
+from typing import Any, get_args
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.convergence.engine import ConvergenceEngine
+from aeon.convergence.models import ArtefactPair
 from aeon.execution.worker import StepWorker
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
@@ -27,6 +28,7 @@ from aeon.structured import StructuredCaller
 from aeon.validation.semantic import SemanticValidator
 
 SCORES = ("completeness_score", "coherence_score", "consistency_score")
+PAIRS = [{"artifacts": pair, "status": "consistent", "explanation": ""} for pair in get_args(ArtefactPair)]
 
 
 class Answering:
@@ -68,7 +70,7 @@ class Answering:
             return {"step_output": output, "clarity_state": "CLEAR", "clarity_reason": None, "handoff_to_next": None}
         score = 1.0 if self._done >= self._steps else 0.5
         scores = dict.fromkeys(SCORES, score)
-        return {"explanation": "counted", "issues": [], **scores, "consistency_status": [], "criteria": []}
+        return {"explanation": "counted", "issues": [], **scores, "consistency_status": PAIRS, "criteria": []}
 
 
 def planned(width: int, layers: int) -> list[dict[str, Any]]:

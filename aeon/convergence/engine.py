@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from aeon.convergence.models import (
+    ArtefactPair,
     ConvergenceAssessment,
     ConvergenceScores,
     ConvergenceThresholds,
@@ -90,10 +91,12 @@ def parse_assessment(
 ) -> ConvergenceAssessment:
     """The model's answer held against the thresholds.
 
-    InvalidAnswer unless each listed criterion is judged, once, and every blocking issue says what it is.
+    InvalidAnswer unless each listed criterion and each pair of artefacts is judged, once, and every blocking issue says
+    what it is.
     """
     results = tuple(CriterionResult.model_validate(raw) for raw in answer["criteria"])
     _check_criteria([result.name for result in results], criteria)
+    _check_pairs([pair["artifacts"] for pair in answer["consistency_status"]])
     scores = ConvergenceScores(
         completeness_score=answer["completeness_score"],
         coherence_score=answer["coherence_score"],
@@ -149,6 +152,20 @@ def _check_criteria(judged: Sequence[str], listed: Sequence[str]) -> None:
     ]
     if errors:
         raise InvalidAnswer(tuple(FieldError("/criteria", error) for error in errors))
+
+
+def _check_pairs(judged: Sequence[str]) -> None:
+    """InvalidAnswer unless every pair is there; one that a schema of one's own adds may be, but no pair twice."""
+    errors = [
+        *(f"the pair {pair!r} is missing" for pair in get_args(ArtefactPair) if pair not in judged),
+        *(
+            f"the pair {pair!r} is there {judged.count(pair)} times"
+            for pair in dict.fromkeys(judged)
+            if judged.count(pair) > 1
+        ),
+    ]
+    if errors:
+        raise InvalidAnswer(tuple(FieldError("/consistency_status", error) for error in errors))
 
 
 def _check_blocking(issues: Sequence[Mapping[str, Any]]) -> None:

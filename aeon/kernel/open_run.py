@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, TypeVar
@@ -10,7 +9,7 @@ from typing import Any, Literal, TypeVar
 from aeon import events
 from aeon.errors import LimitReached, LLMError, StopRequested
 from aeon.kernel.control import RunControl, Workers, as_done
-from aeon.kernel.recorder import OpenPass, OpenPhase
+from aeon.kernel.recorder import OpenPass, OpenPhase, Stopwatch
 from aeon.kernel.settings import ExecutionSettings, LimitSettings
 from aeon.kernel.state import Advisory, AdvisoryKind, Phase, RunState
 from aeon.kernel.ttl import TTL
@@ -38,7 +37,7 @@ class OpenRun:
         self.stream, self.workers = stream, Workers(execution.max_parallel)
         self.state, self.ttl = RunState(answer_mark=answer_mark), TTL(allocated=0)
         self.attempts = RefinementAttempts()
-        self.started, self.grace_seconds = time.monotonic(), execution.grace_seconds
+        self.watch, self.grace_seconds = Stopwatch(), execution.grace_seconds
         self._control, self._max_seconds = control, limits.max_seconds
         self.step_errors: list[LLMError | None] = []
         self._pass: OpenPass | None = None
@@ -150,7 +149,7 @@ class OpenRun:
             raise LimitReached("max_seconds", f"the run has taken {self._max_seconds:g} seconds")
 
     def _out_of_time(self) -> bool:
-        return self._max_seconds is not None and time.monotonic() - self.started >= self._max_seconds
+        return self._max_seconds is not None and self.watch.seconds >= self._max_seconds
 
     @contextmanager
     def open_pass(self, number: int, ready: tuple[str, ...], *, brief: bool) -> Iterator[OpenPass]:
@@ -168,6 +167,12 @@ class OpenRun:
             self.stream.emit(
                 events.PassFinished(pass_number=number, ttl_remaining=self.ttl.remaining, complete=this.complete)
             )
+
+    def record_start(self) -> None:
+        """Record pass 0 of a run that ended before it began: what was called belongs to a pass."""
+        if not self.state.passes:
+            this = OpenPass(0, None, self.ttl, self.state.profile, self.state.depth, watch=self.watch)
+            self.update(passes=(this.closed(None, self.ttl),))
 
     @contextmanager
     def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:

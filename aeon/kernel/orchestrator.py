@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -348,7 +347,8 @@ class Orchestrator:
         reason: TerminationReason,
         error: AeonError | None,
     ) -> Outcome:
-        seconds = time.monotonic() - self._run.started
+        self._run.record_start()
+        seconds = self._run.watch.seconds
         outcome = history.outcome(run_id, task, self._configuration, self.state, reason, error, seconds)
         self._stream.emit(
             events.RunFinished(

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Literal
 
 from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
@@ -32,9 +32,23 @@ class OpenPhase:
     outcome: PhaseOutcome = "done"
 
 
-def now() -> str:
-    """This moment, ISO 8601, UTC."""
-    return datetime.now(UTC).isoformat()
+class Stopwatch:
+    """Times something from its making on: the start by the clock, the length by the monotonic one, so that no end
+    comes before its start, whoever sets the clock."""
+
+    def __init__(self) -> None:
+        self._start, self._began = datetime.now(UTC), time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds up to now; at least a microsecond, the finest that ISO 8601 is written with here."""
+        return max(1e-6, time.monotonic() - self._began)
+
+    def read(self) -> Timing:
+        """Start, this moment, and the seconds between them."""
+        seconds = self.seconds
+        end = self._start + timedelta(seconds=seconds)
+        return Timing(start_time=self._start.isoformat(), end_time=end.isoformat(), duration_seconds=seconds)
 
 
 @dataclass
@@ -57,20 +71,22 @@ class OpenPass:
     refinement: RefinementRecord | None = None
     answer: str = ""
     complete: bool = False
-    start_time: str = field(default_factory=now)
-    started: float = field(default_factory=time.monotonic)
+    watch: Stopwatch = field(default_factory=Stopwatch)
 
     @contextmanager
     def phase(self, phase: Phase) -> Iterator[OpenPhase]:
         """Time a phase; one that an exception leaves is recorded as abandoned."""
-        start, note = now(), OpenPhase()
+        watch, note = Stopwatch(), OpenPhase()
         try:
             yield note
         except BaseException:
             note.outcome = "abandoned"
             raise
         finally:
-            self.phases.append(PhaseRecord(phase=phase, start_time=start, end_time=now(), outcome=note.outcome))
+            took = watch.read()
+            self.phases.append(
+                PhaseRecord(phase=phase, start_time=took.start_time, end_time=took.end_time, outcome=note.outcome)
+            )
 
     @property
     def clarity_states(self) -> dict[str, str]:
@@ -101,9 +117,5 @@ class OpenPass:
             ttl_used=ttl.used - self.ttl.used,
             answer=self.answer,
             complete=self.complete,
-            timing_information=Timing(
-                start_time=self.start_time,
-                end_time=now(),
-                duration_seconds=max(0.0, time.monotonic() - self.started),
-            ),
+            timing_information=self.watch.read(),
         )

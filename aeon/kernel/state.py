@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -102,11 +103,18 @@ class RefinementRecord(Value):
 
 
 class Timing(Value):
-    """Start and end in ISO 8601, UTC; the duration in seconds, measured with a monotonic clock."""
+    """Start and end in ISO 8601, UTC, the end after the start; the duration in seconds, measured with a monotonic
+    clock."""
 
     start_time: str
     end_time: str
     duration_seconds: float = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _ends_after_its_start(self) -> Timing:
+        if datetime.fromisoformat(self.end_time) <= datetime.fromisoformat(self.start_time):
+            raise ValueError(f"end_time {self.end_time} must come after start_time {self.start_time}")
+        return self
 
 
 class ExecutionPass(Value):
@@ -210,17 +218,32 @@ class FinalResult(Value):
 
 
 class ExecutionHistory(Value):
-    """Everything a run did, pass by pass (FR-071 to FR-076, FR-095)."""
+    """Everything a run did, pass by pass (FR-071 to FR-076, FR-095).
+
+    `passes` are numbered from 0 without gaps; a run that ended before its plan has a pass 0 all the same.
+    """
 
     execution_id: str
     task_input: str
     configuration: dict[str, Any]
-    passes: tuple[ExecutionPass, ...]
+    passes: tuple[ExecutionPass, ...] = Field(min_length=1)
     profile_transitions: tuple[ProfileTransition, ...] = ()
     final_convergence: ConvergenceAssessment | None = None
     final_output: str = ""
     final_result: FinalResult
     overall_statistics: Statistics
+
+    @model_validator(mode="after")
+    def _agrees_with_its_passes(self) -> ExecutionHistory:
+        numbers = [record.pass_number for record in self.passes]
+        if numbers != list(range(len(numbers))):
+            raise ValueError(f"passes must be numbered from 0 without gaps, not {numbers}")
+        counted = self.overall_statistics
+        if counted.total_passes != len(numbers) - 1:
+            raise ValueError(f"total_passes is {counted.total_passes}, but {len(numbers) - 1} passes executed")
+        if counted.convergence_achieved != self.final_result.converged:
+            raise ValueError("overall_statistics and final_result must agree whether the run converged")
+        return self
 
 
 class RunState(Value):

@@ -71,6 +71,25 @@ def report(*issues: ValidationIssue, **fields: Any) -> SemanticValidationReport:
     return SemanticValidationReport(validation_id="v", artifact_type="plan", issues=issues, **fields)
 
 
+def history(*numbers: int, **counted: Any) -> ExecutionHistory:
+    return ExecutionHistory(
+        execution_id="id",
+        task_input="make tea",
+        configuration={},
+        passes=tuple(ExecutionPass(**{**PASS, "pass_number": number}) for number in numbers),
+        final_result=FinalResult(converged=False, result_type="stalled", output=""),
+        overall_statistics=Statistics(
+            **{
+                "total_passes": max(0, len(numbers) - 1),
+                "total_refinements": 0,
+                "convergence_achieved": False,
+                "total_time_seconds": 1.0,
+                **counted,
+            }
+        ),
+    )
+
+
 @pytest.mark.parametrize(
     ("kind", "values"),
     [
@@ -210,6 +229,14 @@ def test_entities_have_their_specified_fields(entity: Any, fields: str):
         lambda: ExecutionPass(**{**PASS, "phase": "DECIDE"}),
         lambda: ExecutionPass(**{**PASS, "ttl_remaining": -1}),
         lambda: Timing(**{**TIMING, "duration_seconds": -1}),
+        lambda: Timing(**{**TIMING, "end_time": TIMING["start_time"]}),
+        lambda: Timing(**{**TIMING, "end_time": "2024-12-31T23:59:59+00:00"}),
+        lambda: history(),
+        lambda: history(1),
+        lambda: history(0, 2),
+        lambda: history(0, 1, 1),
+        lambda: history(0, 1, total_passes=2),
+        lambda: history(0, 1, convergence_achieved=True),
         lambda: TTLExpirationResponse(**EXPIRED, latest_pass_result={}, converged=True),
         lambda: TTLExpirationResponse(**EXPIRED, latest_pass_result={}, result_type="expired"),
         lambda: TTLExpirationResponse(**EXPIRED, latest_pass_result={}, termination_reason="bored"),
@@ -284,6 +311,7 @@ def test_scores_are_read_by_name():
         TaskProfile(**PROFILE),
         AdaptiveDepthConfiguration(**DEPTH),
         ExecutionPass(**PASS),
+        history(0, 1, 2),
         TTLExpirationResponse(**EXPIRED, latest_pass_result={"a": [1]}),
         Subplan(parent_step_id="a", subplan_goal="g", substeps=(step(),), depth_level=5),
         RefinementAction(action_type="ADD", new_step=step(), justification="why", semantic_validation_input=(issue(),)),

@@ -172,6 +172,27 @@ def test_a_criterion_under_another_name_cannot_be_answered_where_schemas_are_enf
         assert request.schema["properties"]["criteria"]["items"]["properties"]["name"]["enum"] == ["hot", "sweet"]
 
 
+PAIRS = assessment()["consistency_status"]
+
+
+@pytest.mark.parametrize(
+    ("answered", "complaint"),
+    [
+        ([], "the pair 'plan_steps' is missing"),
+        (PAIRS[:3], "the pair 'memory_answer' is missing"),
+        ([*PAIRS, {**PAIRS[1], "status": "inconsistent"}], "the pair 'steps_answer' is there 2 times"),
+    ],
+)
+def test_pairs_that_are_missing_or_double_go_to_repair(answered: list[Any], complaint: str):
+    model = ScriptedModel(
+        convergence=assessment(consistency_status=answered), repair=json.dumps(assessment(consistency_status=PAIRS))
+    )
+    made = assess(model)
+    assert list(made.scores.consistency_status) == ["plan_steps", "steps_answer", "plan_answer", "memory_answer"]
+    assert model.calls == ["convergence", "repair"]
+    assert complaint in model.prompts("repair")[0]
+
+
 def test_criteria_that_were_not_asked_for_go_to_repair():
     model = ScriptedModel(convergence=assessment(criteria=[judged("hot")]))
     with pytest.raises(ValidationError):

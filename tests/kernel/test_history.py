@@ -211,7 +211,7 @@ def test_an_outcome_of_an_expired_run_has_its_response():
 
 
 def test_a_converged_run_says_so_everywhere():
-    told = history.outcome("id", "make tea", {}, RunState(passes=(a_pass(1),)), "converged", None, 1.5)
+    told = history.outcome("id", "make tea", {}, RunState(passes=(a_pass(0), a_pass(1))), "converged", None, 1.5)
     assert told.converged
     assert told.history.final_result.converged
     assert told.history.overall_statistics.convergence_achieved

@@ -109,6 +109,14 @@ def test_a_planning_call_that_outlives_its_grace_is_abandoned_too():
     assert outcome.answer == ""
 
 
+def test_a_run_that_ends_in_its_first_call_has_a_pass_all_the_same():
+    outcome = run(ScriptedModel(task_profile=LimitReached("max_tokens", "enough")))
+    (only,) = outcome.history.passes
+    assert (only.pass_number, only.phase, only.complete, only.ttl_used) == (0, "PLAN", False, 0)
+    assert outcome.termination_reason == "max_tokens"
+    assert outcome.ttl_expiration.expiration_point == "mid_phase"
+
+
 def test_a_stop_lets_running_steps_finish_and_starts_nothing_new():
     control = RunControl()
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from aeon.adaptive.models import DEFAULT_PROFILE, AdaptiveDepthConfiguration
-from aeon.kernel.recorder import OpenPass
+from aeon.kernel.recorder import OpenPass, Stopwatch
 from aeon.kernel.state import RefinementRecord, StepResult
 from aeon.kernel.ttl import TTL
 from aeon.plan.models import RefinementAction
@@ -95,7 +95,15 @@ def test_times_are_in_order_and_in_utc():
     moments = [timing.start_time, closed.phases[0].start_time, closed.phases[0].end_time, timing.end_time]
     assert [datetime.fromisoformat(m).utcoffset() for m in moments] == [timedelta(0)] * 4
     assert moments == sorted(moments)
-    assert timing.duration_seconds >= 0
+    assert timing.start_time < timing.end_time
+    assert closed.phases[0].start_time < closed.phases[0].end_time
+    assert timing.duration_seconds > 0
+
+
+def test_a_clock_that_is_set_back_gives_no_end_before_the_start(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("aeon.kernel.recorder.time.monotonic", lambda: 7.0)
+    watch = Stopwatch()
+    assert watch.read().start_time < watch.read().end_time
 
 
 def test_what_was_accepted_is_what_was_changed():

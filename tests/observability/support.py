@@ -33,6 +33,7 @@ from aeon.validation.models import IssueLocation, ProposedRepair, SemanticValida
 
 TASK = "design a web application with user authentication"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+END = START + timedelta(seconds=3.25)
 MODEL = "model-1"
 
 
@@ -346,7 +347,7 @@ def a_result(*, synthetic: bool = False, answer: str = "The design, whole.\nGrü
     """The result of `realistic_run`, every part of it filled in."""
     record, refined = refinement(PLAN.with_step(step("auth", "gather", status="invalid", clarity_state="BLOCKED")))
     plan = Plan(goal=refined.goal, task=TASK, steps=renumbered(refined.steps))
-    timing = Timing(start_time=START.isoformat(), end_time=START.isoformat(), duration_seconds=3.25)
+    timing = Timing(start_time=START.isoformat(), end_time=END.isoformat(), duration_seconds=3.25)
     last = assessment(0.97, 0.94, 0.95, True)
     execution_pass = ExecutionPass(
         pass_number=1,
@@ -367,11 +368,14 @@ def a_result(*, synthetic: bool = False, answer: str = "The design, whole.\nGrü
         complete=True,
         timing_information=timing,
     )
+    planning_pass = ExecutionPass(
+        pass_number=0, phase="PLAN", phases=(), plan_state=PLAN, ttl_remaining=34, timing_information=timing
+    )
     history = ExecutionHistory(
         execution_id="run-1",
         task_input=TASK,
         configuration={"ttl": {"base": 10}, "convergence": {"completeness": 0.95}},
-        passes=(execution_pass,),
+        passes=(planning_pass, execution_pass),
         final_convergence=last,
         final_output=answer,
         final_result=FinalResult(converged=True, result_type="converged", output=answer, metadata={"passes": 1}),

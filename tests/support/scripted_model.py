@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from aeon.convergence.models import ArtefactPair
 from aeon.llm.interface import LLMRequest, LLMResponse, Usage
 
 Answer = Mapping[str, Any] | str | Exception | Callable[[LLMRequest], Any]
@@ -140,7 +141,9 @@ def assessment(
         "completeness_score": completeness,
         "coherence_score": coherence,
         "consistency_score": consistency,
-        "consistency_status": [{"artifacts": "plan_steps", "status": "consistent", "explanation": "they agree"}],
+        "consistency_status": [
+            {"artifacts": pair, "status": "consistent", "explanation": "they agree"} for pair in get_args(ArtefactPair)
+        ],
         "criteria": [],
         **fields,
     }
