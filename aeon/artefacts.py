@@ -18,6 +18,7 @@ from uuid import uuid4
 import pydantic
 
 from aeon import origin
+from aeon.adaptive.models import OWN_LEVELS
 from aeon.errors import ArtefactError
 from aeon.origin import Origin
 from aeon.result import RunResult
@@ -144,7 +145,7 @@ def _loaded(path: Path) -> dict[str, Any]:
 
 def _result(value: dict[str, Any], directory: Path) -> RunResult:
     try:
-        return RunResult.model_validate(value)
+        return RunResult.model_validate(value, context=OWN_LEVELS)
     except pydantic.ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, first["loc"]))

@@ -9,13 +9,13 @@ from typing import Any, Literal
 from pydantic import Field
 
 from aeon.convergence.models import ConvergenceScores
+from aeon.kernel.models import TTLExpirationResponse
 from aeon.kernel.state import (
     Advisory,
     BestPass,
     ExecutionHistory,
     RunError,
     TerminationReason,
-    TTLExpirationResponse,
 )
 from aeon.llm.settings import Address
 from aeon.plan.models import FollowUpQuestion, RefusedAction

@@ -79,7 +79,7 @@ def process(settings: Settings, environ: Mapping[str, str], own_tools: Sequence[
     check_store(settings.store)
     settings = resolve_provider(settings, environ)
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
-    schemas = SchemaLibrary(settings.schemas.dir)
+    schemas = SchemaLibrary(settings.schemas.dir, settings.ttl.levels)
     schemas.check()
     warnings: list[str] = []
     registry = tools.build(settings.tools, environ, report=warnings.append)

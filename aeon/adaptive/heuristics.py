@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from aeon.adaptive.models import AdaptiveDepthConfiguration, Complexity, TaskProfile, TTLTable
-from aeon.llm.interface import LLMAdapter, ReasoningMode
+from aeon.adaptive.models import OWN_LEVELS, AdaptiveDepthConfiguration, Band, TaskProfile, TTLTable
+from aeon.llm.interface import LLMAdapter
 from aeon.structured import StructuredCaller
 from aeon.validation.models import ValidationIssue
-
-COMPLEXITY: dict[int, Complexity] = {1: "very_low", 2: "low", 3: "moderate", 4: "high", 5: "very_high"}
-MODES: dict[int, ReasoningMode] = {1: "shallow", 2: "shallow", 3: "balanced", 4: "deep", 5: "deep"}
 
 
 class AdaptiveDepth:
@@ -44,6 +42,11 @@ class AdaptiveDepth:
         self._lock = threading.Lock()
 
     @property
+    def table(self) -> TTLTable:
+        """The map from profiles to TTL, reasoning mode and complexity."""
+        return self._table
+
+    @property
     def limit(self) -> int:
         """The most that any task gets, in LLM cycles: the least of the limits given."""
         return self._limit
@@ -67,12 +70,13 @@ class AdaptiveDepth:
         """The TTL of a profile, in LLM cycles, from the table alone; at most the limit (FR-029, FR-077).
 
         Never less than a shallower task of the same kind gets, so that the usual step count of a tier, which grows
-        with it, takes nothing away where `base_ttl` is small. Raises ValueError for a `base_ttl` below 1.
+        with it, takes nothing away where `base_ttl` is small. Raises ValueError for a `base_ttl` below 1, and for a
+        level that the table has no entry for.
         """
         if base_ttl < 1:
             raise ValueError(f"base_ttl must be at least 1, not {base_ttl}")
         tiers = range(1, task_profile.reasoning_depth + 1)
-        return min(self._limit, max(by_table(self._table, task_profile, tier, base_ttl) for tier in tiers))
+        return min(self._limit, max(units_at(tier, task_profile, self._table, base_ttl) for tier in tiers))
 
     def update_task_profile(
         self,
@@ -103,7 +107,7 @@ class AdaptiveDepth:
         return self._structured.call(
             "task_profile",
             {"task": task, "context": context, "observed": observed, "tools": self._tools},
-            lambda answer: TaskProfile(profile_version=version, **answer),
+            lambda answer: TaskProfile.model_validate({"profile_version": version, **answer}, context=OWN_LEVELS),
             role="planner",
         )
 
@@ -114,36 +118,49 @@ def revised_ttl(by_table: int, used: int, limit: int) -> int:
     return min(limit, max(by_table, used + 3))
 
 
-def depth_configuration(profile: TaskProfile, allocated_ttl: int, reason: str) -> AdaptiveDepthConfiguration:
+def depth_configuration(
+    profile: TaskProfile, allocated_ttl: int, reason: str, table: TTLTable | None = None
+) -> AdaptiveDepthConfiguration:
     """What a profile comes to: reasoning mode, budget, and why, in the words given (FR-030, FR-078)."""
+    table = table or TTLTable()
     return AdaptiveDepthConfiguration(
-        detected_complexity=COMPLEXITY[profile.reasoning_depth],
+        detected_complexity=table.complexity[profile.reasoning_depth],
         ambiguity_score=profile.ambiguity_level,
         allocated_ttl=allocated_ttl,
-        reasoning_mode=MODES[profile.reasoning_depth],
+        reasoning_mode=table.reasoning_mode[profile.reasoning_depth],
         adjustment_reason=reason,
         heuristics_used=("task_profile", "ttl_table"),
     )
 
 
-def by_table(table: TTLTable, profile: TaskProfile, depth: int, base: int) -> int:
+def units_at(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
     """What the table gives a profile at a depth of 1 to 5, in LLM cycles, uncapped (research decision 2)."""
-    multiplier = (
-        table.depth[depth]
-        + sufficiency_increment(table, profile.information_sufficiency)
-        + table.breadth[profile.output_breadth]
-        + table.tools[profile.expected_tool_usage]
-        + table.confidence[profile.confidence_requirement]
-    )
-    unusual = profile.expected_step_count - table.typical_steps[depth]
-    return round(base * round(multiplier, 6)) + max(0, unusual)
+    multiplier = _exact(table.depth[depth]) + sum(map(_exact, additions(profile, table)))
+    units = (base * multiplier).quantize(Decimal(1), ROUND_HALF_UP)
+    return int(units) + table.extra_step * max(0, profile.expected_step_count - table.typical_steps[depth])
 
 
-def sufficiency_increment(table: TTLTable, sufficiency: float) -> float:
-    """What a task's information sufficiency, in [0, 1], adds to the multiplier."""
-    if sufficiency >= 0.7:
-        return table.sufficiency.high
-    return table.sufficiency.middle if sufficiency >= 0.4 else table.sufficiency.low
+def additions(profile: TaskProfile, table: TTLTable) -> Iterator[float]:
+    """What each dimension of a profile but its depth adds to the multiplier. Raises ValueError for an unknown level."""
+    yield banded(table.sufficiency, profile.information_sufficiency)
+    yield banded(table.ambiguity, profile.ambiguity_level)
+    yield banded(table.dependencies, profile.dependency_complexity)
+    for field, levels in table.levels.items():
+        level = getattr(profile, field)
+        if level not in levels:
+            raise ValueError(f"the TTL table has no entry for {field} {level!r}, only {', '.join(levels)}")
+        yield levels[level]
+
+
+def banded(bands: Mapping[str, Band], value: float | None) -> float:
+    """What the highest band that a value reaches adds; 0 where it reaches none, or is not known."""
+    reached = [band for band in bands.values() if value is not None and value >= band.at_least]
+    return max(reached, key=lambda band: band.at_least).add if reached else 0.0
+
+
+def _exact(amount: float) -> Decimal:
+    """An amount as it is written, so that no sum of tenths is off by a little."""
+    return Decimal(str(amount))
 
 
 def complexity_mismatch(

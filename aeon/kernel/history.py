@@ -10,20 +10,17 @@ from collections.abc import Sequence
 from typing import Any, TypeGuard, get_args
 
 from aeon.errors import AeonError
+from aeon.kernel.models import ExpirationPoint, SpentReason, TTLExpirationResponse, TTLExpiredMetadata
 from aeon.kernel.state import (
     BestPass,
     ExecutionHistory,
     ExecutionPass,
-    ExpirationPoint,
     FinalResult,
     Outcome,
     RunError,
     RunState,
-    SpentReason,
     Statistics,
     TerminationReason,
-    TTLExpirationResponse,
-    TTLExpiredMetadata,
 )
 from aeon.plan.views import current_outputs
 

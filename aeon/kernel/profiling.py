@@ -7,7 +7,7 @@ from typing import Any
 
 from aeon import events
 from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch, depth_configuration, revised_ttl
-from aeon.adaptive.models import DEFAULT_PROFILE, TaskProfile
+from aeon.adaptive.models import DEFAULT_PROFILE, AdaptiveDepthConfiguration, TaskProfile
 from aeon.convergence.models import ConvergenceAssessment
 from aeon.errors import LLMError, ValidationError
 from aeon.kernel.open_run import OpenRun
@@ -46,7 +46,7 @@ class Profiling:
             except (LLMError, ValidationError) as error:
                 profile, fallback = DEFAULT_PROFILE, error
             ttl = TTL(allocated=min(self._ttl_limit, self._adaptive_depth.allocate_ttl(profile, self._base_ttl)))
-            depth = depth_configuration(profile, ttl.allocated, profile.raw_inference)
+            depth = self._depth(profile, ttl.allocated)
             run.allocate(ttl, profile=profile, depth=depth)
             if fallback:
                 run.advise("profile_fallback", f"The default profile is used: {fallback.message}")
@@ -78,6 +78,10 @@ class Profiling:
             if after is not None:
                 self._reallocate(this.number, before, after)
 
+    def _depth(self, profile: TaskProfile, allocated: int) -> AdaptiveDepthConfiguration:
+        table = self._adaptive_depth.table if isinstance(self._adaptive_depth, AdaptiveDepth) else None
+        return depth_configuration(profile, allocated, profile.raw_inference, table)
+
     def _reallocate(self, pass_number: int, before: TaskProfile, after: TaskProfile) -> None:
         run = self._run
         by_table = self._adaptive_depth.allocate_ttl(after, self._base_ttl)
@@ -95,7 +99,7 @@ class Profiling:
         run.allocate(
             run.ttl.reallocated(allocated),
             profile=after,
-            depth=depth_configuration(after, allocated, after.raw_inference),
+            depth=self._depth(after, allocated),
             transitions=(*run.state.transitions, transition),
         )
         run.stream.emit(events.ProfileUpdated(transition=transition))

@@ -11,9 +11,9 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -52,15 +52,17 @@ class SchemaLibrary:
     """The schema files, each read and checked once and kept, with its wire forms and validators; thread-safe.
 
     `directory` is a person's folder of `<call>.json` files, looked in before the packaged one (`schemas.dir`).
+    `levels` are all that a property of the task's profile may be, where a person's file names levels of its own.
     Raises SchemaFileError when it does not exist, and for a file that is missing, no JSON or no schema, with its place.
     """
 
-    def __init__(self, directory: Path | None = None) -> None:
+    def __init__(self, directory: Path | None = None, levels: Mapping[str, Collection[str]] | None = None) -> None:
         if directory is not None and not directory.is_dir():
             raise SchemaFileError(f"there is no schemas folder {directory}", hint="Set schemas.dir to one that exists.")
         if directory is not None and not _holds_schemas(directory):
             raise _no_schemas(directory)
         self._folders = tuple(f for f in (directory, resource_root() / "schemas") if f is not None)
+        self._levels = levels or {}
         self._documents: dict[CallName, dict[str, Any]] = {}
         self._wires: dict[tuple[CallName, tuple[str, ...] | None, tuple[str, ...], str | None], WireSchema] = {}
         self._validators: dict[tuple[CallName, str | None], Validator] = {}
@@ -155,6 +157,8 @@ class SchemaLibrary:
         schema, packaged = bare(self._document(call)), _packaged(call)
         if schema == packaged:
             return
+        if call == "task_profile":
+            packaged = self._with_levels(packaged)
         problems = strict_violations(schema) or misfits(schema, packaged)
         if problems:
             path = self._path(call)
@@ -163,6 +167,11 @@ class SchemaLibrary:
                 hint="It may allow less than the packaged file, and may ask for more, but it must ask for all that "
                 f"{resource_root() / 'schemas' / path.name} asks for, within OpenAI's strict subset.",
             )
+
+    def _with_levels(self, profile: dict[str, Any]) -> dict[str, Any]:
+        for name, levels in self._levels.items():
+            profile = changed_at(profile, ("properties", name), partial(_one_of, names=levels))
+        return profile
 
     def _extra(self, call: CallName) -> dict[str, frozenset[str]]:
         if call not in CALLS:
@@ -259,7 +268,7 @@ def _with_tools(schema: dict[str, Any], tools: tuple[str, ...]) -> dict[str, Any
     return result
 
 
-def _one_of(schema: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def _one_of(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     kept = {"description": schema["description"]} if "description" in schema else {}
     return {"type": "string", "enum": list(names), **kept}
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, get_args
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from aeon.adaptive.heuristics import COMPLEXITY, MODES, AdaptiveDepth, depth_configuration, revised_ttl
-from aeon.adaptive.models import Breadth, Confidence, TaskProfile, ToolUsage, TTLTable
+from aeon.adaptive.heuristics import AdaptiveDepth, depth_configuration, revised_ttl
+from aeon.adaptive.models import OWN_LEVELS, Band, Breadth, Confidence, TaskProfile, ToolUsage, TTLTable
+from aeon.config_compose import packaged_config_dir
 from tests.support.scripted_model import ScriptedModel
 
 DEPTHS = st.integers(1, 5)
@@ -147,8 +150,15 @@ def test_the_smallest_of_all_limits_holds():
     [
         {"depth": {1: 1.0, 2: 2.0, 3: 3.0, 4: 4.0}},
         {"depth": {1: 1.0, 2: 2.0, 3: 1.9, 4: 4.0, 5: 5.0}},
-        {"sufficiency": {"high": 1.0, "middle": 0.5, "low": 2.0}},
-        {"sufficiency": {"high": 0.0, "middle": 2.0, "low": 1.0}},
+        {"sufficiency": {"high": {"at_least": 0.5, "add": 1.0}, "low": {"at_least": 0, "add": 0.5}}},
+        {"sufficiency": {"high": {"at_least": 0.5, "add": 0}, "low": {"at_least": 0.1, "add": 1}}},
+        {"sufficiency": {"high": {"at_least": 0, "add": 0}, "low": {"at_least": 0, "add": 1}}},
+        {"sufficiency": {}},
+        {"ambiguity": {"one": {"at_least": 0.5, "add": 1}, "two": {"at_least": 0.5, "add": 2}}},
+        {"typical_steps": {1: 1, 2: 2}},
+        {"reasoning_mode": {1: "shallow"}},
+        {"reasoning_mode": {1: "dull", 2: "dull", 3: "dull", 4: "dull", 5: "dull"}},
+        {"complexity": {1: "low", 2: "low", 3: "low", 4: "low", 5: "huge"}},
         {"breadth": {"narrow": 0.0}},
         {"tools": {"none": 0.0, "minimal": 0.0, "moderate": 0.0}},
         {"confidence": {"low": 0.0, "high": 0.0}},
@@ -172,7 +182,83 @@ def test_a_table_that_is_incomplete_or_falls_is_refused(table: dict[str, Any]):
     ],
 )
 def test_depth_decides_complexity_and_reasoning_mode(depth: int, complexity: str, mode: str):
-    assert (COMPLEXITY[depth], MODES[depth]) == (complexity, mode)
     made = depth_configuration(profile(depth, ambiguity_level=0.3), 12, "because")
     assert (made.detected_complexity, made.reasoning_mode) == (complexity, mode)
     assert (made.allocated_ttl, made.adjustment_reason, made.ambiguity_score) == (12, "because", 0.3)
+
+
+def test_another_table_gives_another_mode_and_complexity():
+    table = TTLTable(reasoning_mode=dict.fromkeys(range(1, 6), "deep"), complexity=dict.fromkeys(range(1, 6), "high"))
+    made = depth_configuration(profile(1), 12, "because", table)
+    assert (made.reasoning_mode, made.detected_complexity) == ("deep", "high")
+
+
+FORMULA = """
+#     TTL = min(limit, the greatest, over the depths d from 1 to the task's, of
+#                      round(base x m) + extra_step x max(0, expected_step_count - typical_steps[d]))
+"""
+
+
+def test_the_formula_of_the_file_is_exact_for_every_profile():
+    text = (packaged_config_dir() / "ttl" / "default.yaml").read_text(encoding="utf-8")
+    assert FORMULA in text
+    table, limit = yaml.safe_load(text), 100
+    adaptive = AdaptiveDepth(ScriptedModel(), limit)
+    tables = [table[name].items() for name in ("tools", "breadth", "confidence")]
+    bands = [(0.0, "low"), (0.399, "low"), (0.4, "middle"), (0.699, "middle"), (0.7, "high"), (1.0, "high")]
+    for (tools, a), (breadth, b), (confidence, c), (sufficiency, band) in itertools.product(*tables, bands):
+        fields = {"expected_tool_usage": tools, "output_breadth": breadth, "confidence_requirement": confidence}
+        rest = sum(map(tenths, (a, b, c, table["sufficiency"][band]["add"])))
+        for depth, steps in itertools.product(range(1, 6), (0, 3, 9, 19)):
+            one = profile(depth, sufficiency, expected_step_count=steps, **fields)
+            for base in (1, 3, 7, 10, 23):
+                tiers = [
+                    (base * (tenths(table["depth"][str(d)]) + rest) + 5) // 10
+                    + table["extra_step"] * max(0, steps - table["typical_steps"][str(d)])
+                    for d in range(1, depth + 1)
+                ]
+                assert adaptive.allocate_ttl(one, base) == min(limit, max(tiers))
+
+
+def tenths(amount: float) -> int:
+    assert round(amount * 10) == pytest.approx(amount * 10)
+    return round(amount * 10)
+
+
+def test_halves_are_rounded_up():
+    table = TTLTable(depth=dict.fromkeys(range(1, 6), 0.1))
+    allocated = [AdaptiveDepth(ScriptedModel(), table=table).allocate_ttl(profile(1), base) for base in (15, 25, 35)]
+    assert allocated == [2, 3, 4]
+
+
+def test_a_band_and_a_level_of_ones_own_add_their_share():
+    table = TTLTable(
+        sufficiency={
+            "high": Band(at_least=0.8, add=0),
+            "low": Band(at_least=0.2, add=1),
+            "nothing": Band(at_least=0, add=3),
+        },
+        ambiguity={"high": Band(at_least=0.5, add=0.3)},
+        dependencies={"many": Band(at_least=4, add=0.5)},
+        breadth={"narrow": 0, "moderate": 0, "broad": 0, "encyclopaedic": 4},
+        extra_step=2,
+    )
+    adaptive = AdaptiveDepth(ScriptedModel(), table=table)
+    encyclopaedic = {**profile().model_dump(), "output_breadth": "encyclopaedic"}
+    assert adaptive.allocate_ttl(TaskProfile.model_validate(encyclopaedic, context=OWN_LEVELS)) == 18 + 40
+    for fields, more in (
+        ({"information_sufficiency": 0.79}, 10),
+        ({"information_sufficiency": 0.19}, 30),
+        ({"ambiguity_level": 0.49}, 0),
+        ({"ambiguity_level": 0.5}, 3),
+        ({"dependency_complexity": 3}, 0),
+        ({"dependency_complexity": 4}, 5),
+        ({"expected_step_count": 5}, 6),
+    ):
+        assert adaptive.allocate_ttl(profile().model_copy(update=fields)) == 18 + more
+
+
+def test_a_level_without_an_entry_has_no_budget():
+    unknown = TaskProfile.model_validate({**profile().model_dump(), "output_breadth": "vast"}, context=OWN_LEVELS)
+    with pytest.raises(ValueError, match="no entry for output_breadth 'vast'"):
+        AdaptiveDepth(ScriptedModel()).allocate_ttl(unknown)

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
 from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores
+from aeon.kernel.models import TTLExpirationResponse, TTLExpiredMetadata
 from aeon.kernel.state import (
     ExecutionHistory,
     ExecutionPass,
@@ -16,8 +17,6 @@ from aeon.kernel.state import (
     Phase,
     Statistics,
     Timing,
-    TTLExpirationResponse,
-    TTLExpiredMetadata,
 )
 from aeon.plan.models import (
     ActionType,

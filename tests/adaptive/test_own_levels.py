@@ -1,0 +1,39 @@
+"""A level of one's own: a line of YAML, and a profile schema that names it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from aeon import artefacts
+from aeon.api import Aeon
+from aeon.errors import SchemaFileError
+from aeon.resources import resource_root
+from tests.support.scripted_model import ScriptedModel, profile
+
+
+@pytest.fixture
+def schemas(tmp_path: Path) -> str:
+    document = json.loads((resource_root() / "schemas" / "task_profile.json").read_text(encoding="utf-8"))
+    document["properties"]["output_breadth"]["enum"].append("encyclopaedic")
+    (tmp_path / "task_profile.json").write_text(json.dumps(document), encoding="utf-8")
+    return f"schemas.dir={tmp_path}"
+
+
+def test_a_level_that_schema_and_table_name_is_asked_for_paid_and_read_again(schemas: str, tmp_path: Path):
+    model = ScriptedModel(task_profile=profile(1, output_breadth="encyclopaedic"))
+    with Aeon.from_config(["provider=simulated", schemas, "+ttl.breadth.encyclopaedic=4.0"], environ={}) as aeon:
+        aeon._process = replace(aeon._process, adapter=model)
+        result = aeon.run("make tea", directory=tmp_path / "run")
+    assert "encyclopaedic" in model.requests[0].schema["properties"]["output_breadth"]["enum"]
+    assert result.ttl.allocated == 58
+    assert result.history.passes[1].taskprofile.output_breadth == "encyclopaedic"
+    assert artefacts.read(tmp_path / "run") == result
+
+
+def test_a_level_that_the_table_does_not_have_is_refused_before_anything_runs(schemas: str):
+    with pytest.raises(SchemaFileError, match=r"/properties/output_breadth: must allow no values but .*broad"):
+        Aeon.from_config(["provider=simulated", schemas], environ={})
