@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from aeon.config_files import checked_text
 
@@ -29,6 +30,22 @@ def quoted(text: str) -> str:
     escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
     escaped = re.sub(r"(\\+)\Z", r"\1\1", escaped)
     return f"'{escaped}'"
+
+
+def literal(value: Any, replaced: Callable[[str], str] = str) -> str:
+    """A plain value in Hydra's grammar, its texts quoted, after `replaced` has changed them.
+
+    Raises ValueError for a key of a mapping that `replaced` would change: keys cannot be quoted.
+    """
+    if isinstance(value, dict):
+        if any(replaced(str(name)) != str(name) for name in value):
+            raise ValueError("a key would have to be replaced")
+        return f"{{{','.join(f'{name}: {literal(item, replaced)}' for name, item in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{','.join(literal(item, replaced) for item in value)}]"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return repr(value) if isinstance(value, int | float) else quoted(replaced(str(value)))
 
 
 def literal_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:

@@ -15,7 +15,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from aeon.config_compose import packaged_config_dir
-from aeon.config_literal import quoted
+from aeon.config_literal import literal
 
 _Verdict = Literal["taken", "held", "unneeded"]
 
@@ -199,19 +199,6 @@ def _without_secrets(text: str, holds: Callable[[str], bool], replaced: Callable
     if not equals or value is None or holds(head) or any("${" in part for part in _texts(value)):
         return None
     try:
-        return f"{head}={_literal(value, replaced)}"
+        return f"{head}={literal(value, replaced)}"
     except ValueError:
         return None
-
-
-def _literal(value: Any, replaced: Callable[[str], str]) -> str:
-    """A value in Hydra's grammar, its texts replaced and quoted. Raises ValueError for a key that would have to be."""
-    if isinstance(value, dict):
-        if any(replaced(str(name)) != str(name) for name in value):
-            raise ValueError("a key holds a secret")
-        return f"{{{','.join(f'{name}: {_literal(item, replaced)}' for name, item in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{','.join(_literal(item, replaced) for item in value)}]"
-    if isinstance(value, str):
-        return quoted(replaced(value))
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)

@@ -207,7 +207,8 @@ def test_a_folder_of_ones_own_comes_before_the_packaged_one_and_need_not_be_comp
 
 
 def test_ones_own_search_path_stays_in_front_of_the_packaged_one(tmp_path: Path) -> None:
-    (tmp_path / "first").mkdir()
+    (tmp_path / "first" / "limits").mkdir(parents=True)
+    (tmp_path / "first" / "limits" / "mine.yaml").write_text("max_passes: 4\n", encoding="utf-8")
     (tmp_path / "second" / "ttl").mkdir(parents=True)
     (tmp_path / "second" / "ttl" / "mine.yaml").write_text("base: 4\n", encoding="utf-8")
     found = compose([f"hydra.searchpath=[file://{tmp_path / 'second'}]", "ttl=mine"], tmp_path / "first")

@@ -14,12 +14,14 @@ from pathlib import Path
 
 from hydra._internal.utils import get_args_parser
 
-from aeon import config_origin
+from aeon import config_origin, project_check
+from aeon.cli.stderr import say
 from aeon.config_compose import CONFIG_NAME
 from aeon.config_files import decoded
 from aeon.config_literal import literal_override
 from aeon.errors import ConfigError
 from aeon.origin import Composition
+from aeon.project_file import find_project, read_project
 
 STANDARD_INPUT = "-"
 _TASKS = ("task=", "task_file=", "resume=")
@@ -59,6 +61,7 @@ def parse(arguments: Sequence[str]) -> Arguments:
     with status 2 and a usage line for an unknown flag.
     """
     parser = get_args_parser()
+    parser.add_argument("--no-project", action="store_true")
     parser.prog, parser.usage = "aeon", 'aeon task="..." [key=value ...] [group=option ...]   (aeon --help explains)'
     flags = parser.parse_intermixed_args([literal_override(argument, _text) for argument in arguments])
     if flags.config_dir and flags.config_path:
@@ -70,7 +73,25 @@ def parse(arguments: Sequence[str]) -> Arguments:
             f"{bare[0]}: this is no override (key=value or group=option) and no command",
             hint=_meant(bare[0], arguments),
         )
-    return _resumed(Arguments(flags, overrides))
+    return _resumed(_with_project(Arguments(flags, overrides)))
+
+
+def _with_project(given: Arguments) -> Arguments:
+    """The same, after what the project file in force says, which is shown. Raises ConfigError for what it may not."""
+    found = None if given.flags.no_project else find_project(Path.cwd())
+    if found is None:
+        return given
+    if project_check.names_run(given.overrides):
+        say(f"Project {found}: left out, since a run brings its own overrides")
+        return given
+    project = read_project(found)
+    overrides = project_check.checked_overrides(project)
+    say("\n".join(project_check.shown_lines(project)))
+    flags = argparse.Namespace(**vars(given.flags))
+    if given.config_dir is None and project.config_dir is not None:
+        flags.config_dir = str(project.config_dir)
+    flags.overrides = [*project_check.adds_to(given.overrides, overrides), *given.overrides]
+    return Arguments(flags, tuple(flags.overrides))
 
 
 def _resumed(given: Arguments) -> Arguments:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from aeon import config_compose
+from aeon.cli.arguments import parse
 from aeon.cli.dag import draw
 from aeon.cli.progress_live import is_utf
 from aeon.cli.progress_view import counted
@@ -19,7 +20,6 @@ from aeon.cli.status import DONE, USAGE
 from aeon.cli.stderr import say
 from aeon.cli.streams import answer_alone_on_stdout, put, stdout
 from aeon.config import Settings, environment, read_inputs, settings_from
-from aeon.config_literal import literal_override
 from aeon.errors import ConfigError
 from aeon.execution.forecast import cycles, forecast
 from aeon.memory.in_memory import InMemory
@@ -54,13 +54,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("words", nargs="+", metavar="FILE")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--ascii", action="store_true")
-    parser.add_argument("--config-dir", type=Path, metavar="DIR")
+    parser.add_argument("--config-dir", metavar="DIR")
+    parser.add_argument("--no-project", action="store_true")
     given = parser.parse_intermixed_args(list(arguments))
     overrides = [word for word in given.words if "=" in word and not Path(word).exists()]
     files = [Path(word) for word in given.words if word not in overrides]
     if not files:
         raise ConfigError("which file?", hint="aeon check workflow.yaml")
-    settings = settings_from(config_compose.compose([literal_override(o) for o in overrides], given.config_dir))
+    folder = ["--config-dir", given.config_dir] if given.config_dir else []
+    composed = parse([*overrides, *folder, *(["--no-project"] if given.no_project else [])])
+    settings = settings_from(config_compose.compose(composed.overrides, composed.config_dir))
     with answer_alone_on_stdout():
         checked = check_files(files, settings)
         put(_as_json(checked) if given.json else _as_text(checked, given.ascii))

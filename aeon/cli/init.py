@@ -1,4 +1,4 @@
-"""`aeon init DIR`: copy configuration, prompts and schemas for editing."""
+"""`aeon init DIR`: copy configuration, prompts and schemas for editing, with a project file that uses them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,22 @@ from pathlib import Path
 
 from aeon.cli.status import DONE
 from aeon.errors import ConfigError
+from aeon.project_file import FILE
 from aeon.resources import resource_root
 
 PARTS = ("conf", "prompts", "schemas")
+_PROJECT = """\
+# What every run from this folder, or from one below it in the same repository, is given (docs/project.md).
+# The command line wins over it; --no-project leaves it out.
+
+# A folder of configuration files, looked in before the packaged ones.
+config_dir: conf
+
+# Overrides as on the command line, key: value; paths are relative to this file.
+overrides:
+  prompts.dir: prompts
+  schemas.dir: schemas
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -33,7 +46,8 @@ def main(arguments: Sequence[str]) -> int:
 def copy_resources(directory: Path) -> int:
     """Copy the packaged files; how many there were. ConfigError, with nothing copied, if one is there already."""
     copies = [(source, directory / relative) for source, relative in packaged_files()]
-    existing = [target for _, target in copies if target.exists()]
+    project = directory / FILE
+    existing = [target for target in (*(target for _, target in copies), project) if target.exists()]
     if existing:
         more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
         raise ConfigError(f"{existing[0]}{more}: already there, nothing was copied", hint="Choose an empty folder.")
@@ -41,6 +55,8 @@ def copy_resources(directory: Path) -> int:
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as copy:
             copy.write(source.read_bytes())
+    with project.open("x", encoding="utf-8") as written:
+        written.write(_PROJECT)
     return len(copies)
 
 
@@ -60,7 +76,9 @@ def _next_commands(directory: Path, copied: int) -> str:
         [
             f"Copied {copied} files to {directory}. What you delete again comes from the package.",
             "",
-            "Run with them:",
+            f"Run with them, from that folder, by its {FILE}:",
+            f'  cd {shlex.quote(str(directory))} && python -m aeon task="..."',
+            "From elsewhere:",
             f'  python -m aeon {use} task="..."',
             "See what a call is asked, and which file each part comes from:",
             f'  python -m aeon render plan {use} task="..."',

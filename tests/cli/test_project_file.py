@@ -1,0 +1,267 @@
+"""`aeon.yaml`: found, shown, weaker than the command line, and never able to point at secrets or to start unseen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from aeon.config import Settings
+from aeon.config_problems import known_paths
+from aeon.project_check import PATHS
+from tests.cli.conftest import RunAeon
+
+SHOW = ("--cfg", "job")
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def project(folder: Path, overrides: str = "", config_dir: str = "") -> None:
+    write(
+        folder / "aeon.yaml",
+        (f"config_dir: {config_dir}\n" if config_dir else "") + f"overrides: {{{overrides}}}\n",
+    )
+
+
+def composed(aeon: RunAeon, *arguments: str) -> dict[str, object]:
+    ended = aeon(*SHOW, *arguments)
+    assert ended.status == 0, ended.err
+    values = yaml.safe_load(ended.out)
+    assert isinstance(values, dict)
+    return values
+
+
+def test_a_project_file_is_used_shown_and_can_be_left_out(aeon: RunAeon, tmp_path: Path) -> None:
+    project(
+        tmp_path,
+        "convergence: strict, ttl.base: 7, convergence.criteria.cited: 'Sources, always: ${x}'".replace("${x}", "yes"),
+    )
+    ended = aeon(*SHOW)
+    values = yaml.safe_load(ended.out)
+    assert (values["ttl"]["base"], values["convergence"]["completeness"]) == (7, 0.98)
+    assert values["convergence"]["criteria"] == {"cited": "Sources, always: yes"}
+    assert f"Project {tmp_path / 'aeon.yaml'}: " in ended.err
+    assert "ttl.base=7" in ended.err
+    without = aeon(*SHOW, "--no-project")
+    assert yaml.safe_load(without.out)["ttl"]["base"] == 10
+    assert without.err == ""
+
+
+def test_the_command_line_wins_over_the_project(aeon: RunAeon, tmp_path: Path) -> None:
+    project(tmp_path, "ttl.base: 7, provider: ollama, provider.model: mine, limits.max_passes: 4")
+    values = composed(aeon, "ttl=small", "provider=simulated", "limits.max_passes=2")
+    assert values["ttl"]["base"] == 5
+    assert values["provider"]["model"] == "simulated"
+    assert values["limits"]["max_passes"] == 2
+
+
+def test_a_project_file_is_found_up_to_the_root_of_the_repository(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(tmp_path, "ttl.base: 7")
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    monkeypatch.chdir(inner)
+    assert composed(aeon)["ttl"]["base"] == 10
+    (tmp_path / ".git").mkdir()
+    assert composed(aeon)["ttl"]["base"] == 7
+    (tmp_path / "a" / ".git").mkdir()
+    assert composed(aeon)["ttl"]["base"] == 10
+
+
+def test_what_init_leaves_needs_no_flags(aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert aeon("init", "mine").status == 0
+    write(tmp_path / "mine" / "conf" / "limits" / "default.yaml", "max_passes: 1\n")
+    template = tmp_path / "mine" / "prompts" / "default" / "plan.system.j2"
+    template.write_text(template.read_text(encoding="utf-8") + "\nMind the gap.\n", encoding="utf-8")
+    (tmp_path / "mine" / "inner").mkdir()
+    (tmp_path / "mine" / ".git").mkdir()
+    monkeypatch.chdir(tmp_path / "mine" / "inner")
+    assert composed(aeon)["limits"]["max_passes"] == 1
+    assert "Mind the gap." in aeon("render", "plan", "task=x").out
+
+
+@pytest.mark.parametrize("command", ["doctor", "tools", "plan", "verify", "render", "check"])
+def test_every_command_that_is_configured_takes_the_project(aeon: RunAeon, tmp_path: Path, command: str) -> None:
+    project(tmp_path, "ttl.base: nothing")
+    write(tmp_path / "plan.yaml", "goal: g\nsteps: []\n")
+    words = {"render": ["plan"], "check": ["plan.yaml"], "plan": ["task=x"]}
+    ended = aeon(command, *words.get(command, []))
+    assert ended.status == 2
+    assert "ttl.base=nothing" in ended.err
+
+
+REFUSED = [
+    "provider.api_key_env: AWS_SECRET_ACCESS_KEY",
+    "provider.base_url: 'https://elsewhere.example/v1'",
+    "provider.base_url: 'http://localhost@elsewhere.example/v1'",
+    "provider.base_url_env: X",
+    "provider.extra_headers_env: {X-Key: AWS_SECRET_ACCESS_KEY}",
+    "provider.extra_headers_env.X-Key: AWS_SECRET_ACCESS_KEY",
+    "provider.fallbacks: [{provider: openai, base_url: 'https://elsewhere.example/v1'}]",
+    "provider: {api_key_env: X}",
+    "tools.mcp.servers.a: {command: x, env: [AWS_SECRET_ACCESS_KEY]}",
+    "tools.mcp.servers.a: {url: 'https://x.example', bearer_env: AWS_SECRET_ACCESS_KEY}",
+    "inputs.x: '${oc.env:AWS_SECRET_ACCESS_KEY}'",
+    "input_files.x: .env",
+    "input_files.x: ../secret",
+    "input_files: {x: /etc/passwd}",
+    "task_file: ~/.netrc",
+    "tools.builtin.root: /",
+    "answer.schema: ../x.json",
+    "resume: outputs/x",
+    "hydra.run.dir: /tmp/x",
+    "hydra.job.env_set.LD_PRELOAD: x.so",
+    "hydra/launcher: other",
+    "+hydra.callbacks.x: {_target_: os.system}",
+    "'convergence@provider': strict",
+    "~ttl: x",
+]
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_a_project_can_not_point_at_secrets_nor_change_how_the_program_starts(
+    aeon: RunAeon, tmp_path: Path, said: str
+) -> None:
+    project(tmp_path, said)
+    ended = aeon("task=x", "provider=simulated", "progress=none")
+    assert ended.status == 2
+    assert "a project file may not do that" in ended.err
+    assert "--no-project" in ended.err
+    assert [path.name for path in tmp_path.iterdir()] == ["aeon.yaml"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("conf/provider/mine.yaml", "defaults: [openai]\nbase_url: https://elsewhere.example/v1\n"),
+        ("conf/provider/openai.yaml", "api_key_env: AWS_SECRET_ACCESS_KEY\n"),
+        ("conf/ttl/default.yaml", "# @package provider\nname: x\n"),
+        ("conf/ttl/mine.yaml", "defaults: [limits@provider.extra_headers_env: x]\n"),
+        ("conf/config.yaml", "hydra: {searchpath: ['pkg://evil']}\n"),
+        ("conf/experiment/x.yaml", "# @package _global_\nhydra: {callbacks: {x: {_target_: os.system}}}\n"),
+        ("conf/hydra/job_logging/aeon.yaml", "handlers: {x: {'()': os.system}}\n"),
+        ("conf/config.yaml", "defaults: [override hydra/launcher: other]\n"),
+        ("conf/config.yaml", "inputs: {x: '${oc.env:AWS_SECRET_ACCESS_KEY}'}\n"),
+        ("conf/config.yaml", "input_files: {x: ../secret}\n"),
+    ],
+)
+def test_nor_can_its_folder_of_configuration(aeon: RunAeon, tmp_path: Path, file: str, text: str) -> None:
+    project(tmp_path, config_dir="conf")
+    write(tmp_path / file, text)
+    ended = aeon(*SHOW)
+    assert ended.status == 2
+    assert "a project file may not do that" in ended.err
+    assert file in ended.err
+
+
+def test_a_linked_folder_of_configuration_is_refused(aeon: RunAeon, tmp_path: Path) -> None:
+    write(tmp_path / "other" / "mine.yaml", "api_key_env: X\n")
+    write(tmp_path / "conf" / "ttl" / "mine.yaml", "base: 3\n")
+    (tmp_path / "conf" / "provider").symlink_to(tmp_path / "other")
+    project(tmp_path, config_dir="conf")
+    assert "linked" in aeon(*SHOW).err
+
+
+def test_a_folder_that_a_person_names_themselves_is_theirs(aeon: RunAeon, tmp_path: Path) -> None:
+    write(tmp_path / "conf" / "provider" / "mine.yaml", "defaults: [openai]\napi_key_env: MINE\n")
+    assert aeon(*SHOW, "--config-dir", "conf", "provider=mine").status == 0
+
+
+def test_what_may_start_programs_is_shown(aeon: RunAeon, tmp_path: Path) -> None:
+    project(tmp_path, "tools.functions.price: 'shop:price'", config_dir="conf")
+    write(tmp_path / "conf" / "tools" / "mine.yaml", "mcp: {servers: {files: {command: [rm, -rf, x]}}}\n")
+    err = aeon(*SHOW, "tools=mine").err
+    assert "tools.functions.price=shop:price" in aeon(*SHOW).err
+    assert "conf/tools/mine.yaml: mcp.servers.files.command=rm" in err
+
+
+def test_paths_of_a_project_are_relative_to_its_file(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    project(tmp_path, "answer.schema: report.json, input_files.notes: notes.md, memory: sqlite, memory.path: m.sqlite")
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    values = composed(aeon)
+    assert values["answer"]["schema"] == str(tmp_path / "report.json")
+    assert values["input_files"] == {"notes": str(tmp_path / "notes.md")}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a: [", "cannot be read"),
+        ("- a\n", "must be a mapping"),
+        ("override: {}\n", "there is no such key"),
+        ("overrides: [ttl=small]\n", "ttl.base: 20"),
+        ("config_dir: nowhere\n", "no such folder"),
+        ("config_dir: ..\n", "within the project"),
+        ("overrides: {ttl.bass: 1}\n", "did you mean ttl.base?"),
+    ],
+)
+def test_a_project_file_that_cannot_be_used_is_named(aeon: RunAeon, tmp_path: Path, text: str, said: str) -> None:
+    write(tmp_path / "aeon.yaml", text)
+    ended = aeon(*SHOW)
+    assert ended.status == 2
+    assert said in ended.err
+    assert aeon("--version").status == aeon("--help").status == 0
+
+
+def test_an_empty_project_file_sets_nothing(aeon: RunAeon, tmp_path: Path) -> None:
+    write(tmp_path / "aeon.yaml", "")
+    assert composed(aeon)["ttl"]["base"] == 10
+
+
+def test_a_run_that_is_resumed_brings_its_own_overrides(aeon: RunAeon, tmp_path: Path) -> None:
+    assert aeon("task=x", "provider=simulated", "progress=none", "ttl.base=9", "hydra.run.dir=first").status in (0, 3)
+    project(tmp_path, "ttl.base: 7")
+    ended = aeon(*SHOW, "resume=first")
+    assert yaml.safe_load(ended.out)["ttl"]["base"] == 9
+    assert "left out" in ended.err
+
+
+def test_a_run_records_what_the_project_said(aeon: RunAeon, tmp_path: Path) -> None:
+    project(tmp_path, "ttl.base: 9, provider: simulated")
+    assert aeon("task=x", "progress=none", "hydra.run.dir=first").status in (0, 3)
+    recorded = json.loads((tmp_path / "first" / "run.json").read_text(encoding="utf-8"))
+    assert "ttl.base=9" in recorded["overrides"]
+
+
+def test_completion_and_help_know_the_projects_own_groups(aeon: RunAeon, tmp_path: Path) -> None:
+    write(tmp_path / "conf" / "customer" / "acme.yaml", "{}\n")
+    project(tmp_path, config_dir="conf")
+    assert aeon("completion", "--", "+customer=").out == "+customer=acme\n"
+    assert "customer: acme" in aeon("--help").out
+    assert "customer: acme" not in aeon("--help", "--no-project").out
+
+
+def path_fields(model: type[BaseModel]) -> Iterator[str]:
+    """The keys of the settings that hold a path, found in their JSON schema."""
+
+    def walk(node: object, name: str) -> Iterator[str]:
+        if isinstance(node, dict):
+            if node.get("format") == "path":
+                yield name
+            for key, value in node.items():
+                inner = value.items() if key in ("properties", "$defs") and isinstance(value, dict) else [(name, value)]
+                for child, part in inner:
+                    yield from walk(part, str(child))
+        elif isinstance(node, list):
+            for part in node:
+                yield from walk(part, name)
+
+    yield from walk(model.model_json_schema(by_alias=True), "")
+
+
+def test_every_key_that_holds_a_path_is_known_to_the_check() -> None:
+    assert list(known_paths(Settings))
+    found = set(path_fields(Settings))
+    assert {"task_file", "dir", "root"} <= found <= PATHS
