@@ -27,7 +27,7 @@ from aeon.plan.workflow import Workflow
 from aeon.refinement.refiner import Ask
 from aeon.rehearsal import Rendered
 from aeon.result import RunResult
-from aeon.running import Run
+from aeon.running import Run, Surroundings
 from aeon.tools.approval import Approve
 from aeon.tools.registry import Tool
 
@@ -122,20 +122,27 @@ class Aeon:
         ArtefactError when the directory cannot be written; if that is so at the end, the error holds the `result`. A
         failing model is not raised but told in the result's `error`.
         """
-        run = Run(
-            self._process,
-            self._work(task, inputs, context),
-            composition=self._composition,
-            parent=self._parent,
-            observers=observers,
+        around = Surroundings(
             directory=directory,
+            observers=observers,
             control=control or RunControl(),
             ask=ask,
             approve=approve,
-            memory=self._memory,
+            on_start=on_start,
             warn=warn,
         )
-        return run.to_end(self.synthetic, on_start)
+        return self.prepared_run(task, inputs=inputs, context=context).to_end(around)
+
+    def prepared_run(
+        self,
+        task: str | None = None,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """What `run` runs, before it has begun: to claim its directory first. Raises TaskTextError."""
+        work = self._work(task, inputs, context)
+        return Run(self._process, work, composition=self._composition, parent=self._parent, memory=self._memory)
 
     @property
     def warnings(self) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
+from errno import ENOTEMPTY
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -34,10 +36,31 @@ def prepare(directory: Path) -> None:
         ArtefactError: it cannot be made or written in.
     """
     probe = Path(directory) / f".aeon-{uuid4().hex}"
-    with _problems(directory):
+    with problems(directory):
         probe.parent.mkdir(parents=True, exist_ok=True)
         probe.touch(exist_ok=False)
         probe.unlink()
+
+
+def appear(directory: Path, fill: Callable[[Path], None]) -> None:
+    """Make a directory that has in it what `fill` puts there from the moment that it is there.
+
+    One that is there already is filled as it is. Raises OSError, and what `fill` raises.
+    """
+    if directory.exists():
+        fill(directory)
+        return
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    staged = directory.with_name(f".{uuid4().hex}")
+    try:
+        staged.mkdir()
+        fill(staged)
+        staged.rename(directory)
+    except OSError as error:
+        # Somebody else has just made it.
+        raise FileExistsError(*error.args) if error.errno == ENOTEMPTY else error from None
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
 
 
 def write_origin(of: Origin, directory: Path) -> None:
@@ -109,7 +132,7 @@ def _document(value: dict[str, Any]) -> bytes:
 def _replace(path: Path, data: bytes) -> None:
     """Put a whole file in the place of another: written beside it, on disk, then renamed."""
     beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    with _problems(path):
+    with problems(path):
         try:
             with beside.open("xb") as file:
                 file.write(data)
@@ -156,7 +179,8 @@ def _result(value: dict[str, Any], directory: Path) -> RunResult:
 
 
 @contextlib.contextmanager
-def _problems(path: Path) -> Iterator[None]:
+def problems(path: Path) -> Iterator[None]:
+    """Whatever goes wrong with a file or folder as an ArtefactError."""
     try:
         yield
     except OSError as error:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aeon.ancestors import Ancestors, find_ancestors
 from aeon.config import Settings, configuration_hash, recorded_origin
 from aeon.config_origin import check_said, held_back, key_of, left_out, recordable
 from aeon.errors import ConfigError, StoreFailed
@@ -20,6 +21,7 @@ from aeon.store.session import Session
 from aeon.store.source import SHARED_STORE, open_source
 from aeon.wiring import Process
 
+_NOTHING_TO_RESUME = "Without them there is nothing to resume: start the run again."
 _DECIDE_WHAT_IS_ASKED = (
     "plan_file",
     "convergence.criteria_file",
@@ -42,10 +44,16 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The run that is resumed: its directory, absolute, and where it comes from."""
+    """The run that is resumed: its directory, absolute, where it comes from, and the runs that it stands on itself."""
 
     path: Path
     origin: Origin
+    ancestors: Ancestors = field(default_factory=Ancestors)
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """Where answers are, nearest first."""
+        return (self.path, *(Path(run.path) for run in self.ancestors.found))
 
 
 def parent_of(settings: Settings, composition: Composition | None = None) -> Parent | None:
@@ -62,13 +70,15 @@ def parent_of(settings: Settings, composition: Composition | None = None) -> Par
     named = f"resume={settings.resume}"
     path = settings.resume.expanduser().absolute()
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
+    ancestors = find_ancestors(path, origin)
     try:
         open_source(path).close()
     except StoreFailed as error:
-        raise ConfigError(f"{named}: its answers cannot be had: {error.message}", hint=_without_store(error)) from None
+        hint = _without_store(error, ancestors)
+        raise ConfigError(f"{named}: its answers cannot be had: {error.message}", hint=hint) from None
     if settings.tools.functions and origin.working_directory not in sys.path:
         sys.path.append(origin.working_directory)
-    return Parent(path, origin)
+    return Parent(path, origin, ancestors)
 
 
 def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
@@ -90,8 +100,10 @@ def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
         )
 
 
-def _without_store(error: StoreFailed) -> str:
-    return f"{error.hint} " * bool(error.hint) + "Without them there is nothing to resume: start the run again."
+def _without_store(error: StoreFailed, ancestors: Ancestors) -> str:
+    nearest = ancestors.found[0].path if ancestors.found else None
+    instead = f"The run that it resumed can be: resume={nearest}" if nearest else _NOTHING_TO_RESUME
+    return f"{error.hint} {instead}".strip()
 
 
 def advised(error: ConfigError, parent: Parent | None, settings: Settings, environ: Mapping[str, str]) -> ConfigError:
@@ -107,6 +119,11 @@ def warnings(parent: Parent | None, shared: Process, composition: Composition | 
     """What has changed since the run that is resumed, so that calls may differ from it and be made again."""
     if parent is None:
         return
+    for run in parent.ancestors.gone:
+        yield (
+            f"the run {run.run_id}, which {parent.path} goes on with, is gone (it was {run.path}): "
+            "what only it had been answered is asked again"
+        )
     for key in left_out(parent.origin, composition) if composition else ():
         yield f"{key} was said of another provider than today's: it is not taken over from {parent.path}"
     for key in parent.origin.changed_files():
@@ -131,16 +148,24 @@ def held_back_warnings(settings: Settings, composition: Composition | None) -> I
 
 
 def origin_of(
-    run_id: str, shared: Process, work: Work, composition: Composition | None, parent: Parent | None, started: str
+    run_id: str,
+    shared: Process,
+    work: Work,
+    composition: Composition | None,
+    parent: Parent | None,
+    started: str,
+    directory: Path,
 ) -> Origin:
-    """What `run.json` says of a run that is about to begin."""
+    """What `run.json` in `directory` says of a run that is about to begin."""
     settings = shared.settings
     overrides = _overrides(composition, settings) if composition else None
     provider = settings.provider
     files = {key: path for key in _DECIDE_WHAT_IS_ASKED if (path := _file(settings, key)) is not None}
     return Origin(
         run_id=run_id,
+        directory=str(directory.absolute()),
         parent=ParentOrigin(path=str(parent.path), run_id=parent.origin.run_id) if parent else None,
+        ancestors=(*parent.ancestors.found, *parent.ancestors.gone) if parent else (),
         overrides=overrides,
         config_dir=str(composition.config_dir) if composition and composition.config_dir else None,
         config_name=composition.config_name if composition else Composition().config_name,

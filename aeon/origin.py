@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pydantic
+import yaml
 from pydantic import Field
 
 from aeon.errors import ConfigError
@@ -59,6 +60,8 @@ class FileOrigin(Value):
 class Origin(Value):
     """Where a run comes from; what `run.json` holds.
 
+    `directory` is the run's own, absolute; `parent` the run that it resumes, and `ancestors` those that the parent
+    stands on in turn, nearest first.
     `task`, `inputs` and `context` are what the run was given, as text and JSON, whatever file or stream they came
     from; `task_in_plan` says that the task stood in the plan file. `overrides` are Hydra's, without those and without
     Hydra's own but the search path; None when the settings were made in a program, and cannot be composed again.
@@ -68,7 +71,9 @@ class Origin(Value):
 
     format: Literal["aeon.run/1"] = FORMAT
     run_id: str
+    directory: str | None = None
     parent: ParentOrigin | None = None
+    ancestors: tuple[ParentOrigin, ...] = ()
     overrides: tuple[str, ...] | None
     config_dir: str | None = None
     config_name: str = "config"
@@ -141,6 +146,18 @@ def _version_hint(values: Any) -> str:
     return f"It was written by aeon-engine {wrote}: resume it with that version." if wrote else ""
 
 
+def _start_again(directory: Path) -> str:
+    """What to do with a job that was killed before it began; Hydra has written what it was to be."""
+    try:
+        overrides = yaml.safe_load((directory / ".hydra" / "overrides.yaml").read_bytes())
+    except (OSError, yaml.YAMLError):
+        overrides = None
+    resumed = (
+        [text for text in overrides or () if str(text).startswith("resume=")] if isinstance(overrides, list) else []
+    )
+    return f"Nothing had been asked; start it again{f' with {resumed[-1]}' if resumed else ''}."
+
+
 def _no_directory(path: Path) -> str:
     return "this is a file, not a run's directory" if path.exists() else "there is no such directory"
 
@@ -156,7 +173,7 @@ def _no_run(directory: Path, named: str, key: str) -> ConfigError:
     if (directory / ".hydra").is_dir():
         return ConfigError(
             f"{named}: this run ended before it had begun: there is no {FILE} in it",
-            hint="Nothing had been asked; start it again.",
+            hint=_start_again(directory),
         )
     runs = sorted((found.parent for found in directory.glob(f"*/{FILE}")), key=str)
     hint = f"Did you mean {key}={runs[-1]}?" if runs else f"A run's directory holds {FILE}; runs are under outputs/."

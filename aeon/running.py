@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 from uuid import uuid4
 
 from aeon import artefacts, lineage, wiring
+from aeon import origin as origins
 from aeon.config import configuration_hash
 from aeon.errors import ArtefactError
 from aeon.events import EventStream, RunStarted, Subscriber
@@ -21,7 +24,7 @@ from aeon.kernel.state import Outcome, RunState
 from aeon.lineage import Parent, Work
 from aeon.llm import findings
 from aeon.llm.prices import price_book
-from aeon.llm.settings import goes_by
+from aeon.llm.settings import SimulatedProvider, goes_by
 from aeon.memory.build import build as build_memory
 from aeon.memory.build import close as close_memory
 from aeon.memory.guarded import GuardedMemory
@@ -38,17 +41,36 @@ from aeon.refinement.refiner import Ask
 from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, versions
 from aeon.store.remembered import stored_memory
 from aeon.store.session import Session, open_session
-from aeon.store.source import open_source
+from aeon.store.source import STORE_NAME, open_source
+from aeon.store.sqlite import SqliteStore
 from aeon.tools.approval import Approve
 from aeon.wiring import Process
 
+_log = logging.getLogger("aeon")
 _NOT_SHOWN = {"task", "task_file", "inputs", "input_files", "resume"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a run has around it while it goes on.
+
+    Without a `directory` nothing is written. `observers` see every event, `control` stops the run, `ask` and `approve`
+    are the person, `on_start` is given the kernel, `warn` is told of files that can no longer be written.
+    """
+
+    directory: Path | None = None
+    observers: Sequence[Subscriber] = ()
+    control: RunControl = field(default_factory=RunControl)
+    ask: Ask | None = None
+    approve: Approve | None = None
+    on_start: Callable[[Orchestrator], None] | None = None
+    warn: Callable[[str], None] = _log.warning
 
 
 class Run:
     """One run, of `work`; its settings are composed of `composition`; what `parent` was answered is not asked.
 
-    Without a `directory` nothing is written. `warn` is told of files that can no longer be written.
+    `memory` is used instead of the one that is configured, and stays the caller's.
     """
 
     def __init__(
@@ -56,114 +78,141 @@ class Run:
         shared: Process,
         work: Work,
         *,
-        composition: Composition | None,
-        parent: Parent | None,
-        observers: Sequence[Subscriber],
-        directory: Path | None,
-        control: RunControl,
-        ask: Ask | None,
-        approve: Approve | None,
-        memory: Memory | None,
-        warn: Callable[[str], None],
+        composition: Composition | None = None,
+        parent: Parent | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self._shared, self._work, self._composition, self._parent = shared, work, composition, parent
-        self._directory, self._control, self._ask = directory, control, ask
-        self._observers, self._approve, self._memory = observers, approve, memory
-        self._warn = warn
+        self._memory = memory
         self._ledger = Ledger(price_book(shared.settings.provider))
         self._run_id = uuid4().hex[:12]
+        self._begun: Path | None = None
+        self._unrecorded = ""
 
-    def to_end(self, synthetic: bool, on_start: Callable[[Orchestrator], None] | None) -> RunResult:
+    def begin(self, directory: Path, claim: Callable[[Path], object] = lambda _: None) -> None:
+        """Make the run's directory, in which what the run can be resumed from stands before anything else is done.
+
+        `claim` marks the directory as this run's, and raises FileExistsError when it is another's. Raises OSError,
+        StoreFailed.
+        """
+        started = datetime.now(UTC).isoformat()
+        origin = lineage.origin_of(
+            self._run_id, self._shared, self._work, self._composition, self._parent, started, directory
+        )
+
+        def fill(folder: Path) -> None:
+            claim(folder)
+            if self._shared.settings.store.mode in ("record", "cache"):
+                SqliteStore(folder / STORE_NAME).close()
+            try:
+                artefacts.write_origin(origin, folder)
+            except ArtefactError as error:
+                cause = getattr(error.__cause__, "strerror", None) or error.message
+                self._unrecorded = (
+                    f"{directory / origins.FILE} cannot be written: {cause}; the run goes on, and cannot be resumed"
+                )
+
+        artefacts.appear(directory, fill)
+        self._begun = directory
+
+    def to_end(self, around: Surroundings) -> RunResult:
         """Run it. Raises ArtefactError when its directory cannot be written, StoreFailed when its store cannot be."""
         started, began = datetime.now(UTC), perf_counter()
-        with ExitStack() as journals:
-            watching = [journals.enter_context(detached(observer)) for observer in self._observers]
-            stream = EventStream((self._ledger, *self._journals(journals), *watching))
-            session = self._session(journals)
-            memory = self._recalled(session, journals)
-            self._write_origin(started)
+        with self._under_way(around) as (kernel, session):
+            outcome = kernel.run(self._work.task, self._work.context, self._run_id)
+        for finding in findings.untold(self._shared.adapter):
+            around.warn(finding)
+        result = self._result(outcome, session, started, perf_counter() - began)
+        if around.directory is not None:
+            artefacts.write(result, around.directory)
+        return result
+
+    @contextmanager
+    def _under_way(self, around: Surroundings) -> Iterator[tuple[Orchestrator, Session]]:
+        """The kernel, its journals and its store open, and the start of the run announced."""
+        with ExitStack() as opened:
+            self._begin_in(around)
+            watching = [opened.enter_context(detached(observer)) for observer in around.observers]
+            stream = EventStream((self._ledger, *self._journals(around, opened), *watching))
+            session = self._session(around, opened)
+            memory = self._recalled(around, session, opened)
             kernel = wiring.orchestrator(
                 self._shared,
                 self._work.inputs,
                 stream,
-                self._control,
-                self._ask,
+                around.control,
+                around.ask,
                 memory=memory,
                 plan=self._work.plan,
-                approve=self._approve,
+                approve=around.approve,
                 session=session,
             )
-            if on_start:
-                on_start(kernel)
+            if around.on_start:
+                around.on_start(kernel)
             provider = goes_by(self._shared.settings.provider)
-            stream.emit(RunStarted(run_id=self._run_id, task=self._work.task, provider=provider, synthetic=synthetic))
-            outcome = kernel.run(self._work.task, self._work.context, self._run_id)
-        for finding in findings.untold(self._shared.adapter):
-            self._warn(finding)
-        result = self._result(outcome, session, synthetic, started, perf_counter() - began)
-        if self._directory is not None:
-            artefacts.write(result, self._directory)
-        return result
+            stream.emit(
+                RunStarted(run_id=self._run_id, task=self._work.task, provider=provider, synthetic=self._synthetic)
+            )
+            yield kernel, session
 
-    def _recalled(self, session: Session, opened: ExitStack) -> RunMemory:
+    def _recalled(self, around: Surroundings, session: Session, opened: ExitStack) -> RunMemory:
         """The run's memory: what was there, and the entries that the settings give it."""
         memory = self._memory
         if memory is None:
             memory = build_memory(self._shared.settings.memory, self._run_id)
             opened.callback(close_memory, memory)
-        guarded = GuardedMemory(memory, lambda problem: self._warn(f"memory: {problem}"))
+        guarded = GuardedMemory(memory, lambda problem: around.warn(f"memory: {problem}"))
         read = None if isinstance(memory, InMemory) and self._memory is None else lambda: guarded.search("")
         recalled = RunMemory(memory, stored_memory(read, session))
-        seeded = GuardedMemory(recalled, lambda problem: self._warn(f"memory: {problem}"))
+        seeded = GuardedMemory(recalled, lambda problem: around.warn(f"memory: {problem}"))
         for key, value in self._shared.settings.memory.entries.items():
             seeded.write(key, value)
         return recalled
 
-    def _session(self, opened: ExitStack) -> Session:
-        """The run's use of the store; what its parent was answered comes first."""
-        settings = self._shared.settings.store
-        answers = open_source(self._parent.path) if self._parent else None
-        if answers is not None:
-            opened.callback(answers.close)
-        session = open_session(settings, directory=self._directory, parent=answers, warn=self._warn)
+    @property
+    def _synthetic(self) -> bool:
+        return isinstance(self._shared.settings.provider, SimulatedProvider)
+
+    def _begin_in(self, around: Surroundings) -> None:
+        directory = around.directory
+        if directory is not None and self._begun != directory:
+            with artefacts.problems(directory):
+                self.begin(directory)
+            artefacts.prepare(directory)
+        if self._unrecorded:
+            around.warn(self._unrecorded)
+
+    def _session(self, around: Surroundings, opened: ExitStack) -> Session:
+        """The run's use of the store; what the runs that it stands on were answered comes first."""
+        answers = [open_source(path) for path in (self._parent.directories if self._parent else ())]
+        for source in answers:
+            opened.callback(source.close)
+        session = open_session(
+            self._shared.settings.store, directory=around.directory, parents=answers, warn=around.warn
+        )
         opened.callback(session.close)
         return session
 
-    def _write_origin(self, started: datetime) -> None:
-        """Where the run comes from: once its store is there, and before the first call."""
-        if self._directory is None:
-            return
-        origin = lineage.origin_of(
-            self._run_id, self._shared, self._work, self._composition, self._parent, started.isoformat()
-        )
-        try:
-            artefacts.write_origin(origin, self._directory)
-        except ArtefactError as error:
-            self._warn(f"{error.message}; the run goes on, and cannot be resumed")
-
-    def _journals(self, journals: ExitStack) -> list[Subscriber]:
-        if self._directory is None:
+    def _journals(self, around: Surroundings, opened: ExitStack) -> list[Subscriber]:
+        if around.directory is None:
             return []
-        artefacts.prepare(self._directory)
         wanted = self._shared.settings.observability
         made: list[Subscriber] = []
         for kind, name, on in ((EventLog, "events.jsonl", wanted.events), (CycleLog, "cycles.jsonl", wanted.cycles)):
             if on:
-                log = Expendable(kind(self._directory / name), self._warn)
-                journals.callback(log.close)
+                log = Expendable(kind(around.directory / name), around.warn)
+                opened.callback(log.close)
                 made.append(log)
         return made
 
-    def _result(
-        self, outcome: Outcome, session: Session, synthetic: bool, started: datetime, seconds: float
-    ) -> RunResult:
+    def _result(self, outcome: Outcome, session: Session, started: datetime, seconds: float) -> RunResult:
         settings, state = self._shared.settings, outcome.state
         assessment, assessed = state.assessment, latest_assessed(state.passes)
         scored = assessed.evaluation_results.convergence if assessed else None
         return RunResult(
             run_id=self._run_id,
             parent=lineage.report(settings, self._parent, session),
-            synthetic=synthetic,
+            synthetic=self._synthetic,
             task=self._work.task,
             answer=outcome.answer,
             converged=outcome.converged,

@@ -13,11 +13,9 @@ from typing import Literal
 from aeon import rehearsal, wiring
 from aeon.config import Settings, resolve_provider
 from aeon.events import CallAnswered, PassStarted, PhaseFinished, Recorded
-from aeon.kernel.control import RunControl
 from aeon.lineage import Work
-from aeon.llm.settings import SimulatedProvider
 from aeon.result import RunResult
-from aeon.running import Run
+from aeon.running import Run, Surroundings
 from aeon.wiring import Process
 
 _log = logging.getLogger("aeon")
@@ -137,18 +135,5 @@ def _within(shared: Process, spent: float) -> Process | None:
 
 def _run(shared: Process, task: str, mode: Mode) -> Verified:
     watched = _Watched()
-    run = Run(
-        shared,
-        Work(task, {}),
-        composition=None,
-        parent=None,
-        observers=[watched],
-        directory=None,
-        control=RunControl(),
-        ask=None,
-        approve=None,
-        memory=None,
-        warn=_log.warning,
-    )
-    result = run.to_end(isinstance(shared.settings.provider, SimulatedProvider), None)
+    result = Run(shared, Work(task, {})).to_end(Surroundings(observers=[watched]))
     return Verified(task, mode, "".join(watched.phases), watched.answers, len(result.repairs), result)

@@ -4,9 +4,10 @@ interrupt it, and asked what only they can say."""
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TextIO
 
 from aeon.cli.ask import approve, ask, at_terminal
@@ -18,6 +19,7 @@ from aeon.errors import ConfigError
 from aeon.kernel.control import RunControl
 from aeon.plan.models import FollowUpQuestion
 from aeon.refinement.refiner import Ask
+from aeon.running import Surroundings
 from aeon.tools.approval import ApprovalRequest, Approve
 
 
@@ -33,6 +35,17 @@ class Attendance:
     ask: Ask | None
     approve: Approve | None
     shown: str
+
+    def surroundings(self, directory: Path, warn: Callable[[str], None]) -> Surroundings:
+        """What a run in `directory` has around it."""
+        return Surroundings(
+            directory=directory,
+            observers=[self.progress],
+            control=self.control,
+            ask=self.ask,
+            approve=self.approve,
+            warn=warn,
+        )
 
 
 def check(settings: Settings) -> None:

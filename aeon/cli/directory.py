@@ -9,25 +9,34 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from aeon.errors import ConfigError
+from aeon.running import Run
 
 
-def claimed_run(cfg: DictConfig) -> Path:
-    """Make the run's directory and claim it. Raises ConfigError when it cannot be made or already holds a run."""
-    return _claimed(cfg, "hydra.run.dir", lambda directory: (directory / ".hydra").mkdir())
+def claimed_run(cfg: DictConfig, run: Run) -> Path:
+    """Begin the run in its directory. Raises ConfigError when that cannot be made or already holds a run."""
+
+    def claim(directory: Path) -> None:
+        (directory / ".hydra").mkdir()
+
+    return _claimed(cfg, "hydra.run.dir", lambda directory: run.begin(directory, claim))
 
 
 def claimed_sweep(cfg: DictConfig) -> Path:
     """The same for the directory of a multirun, in which each job makes its own."""
-    return _claimed(cfg, "hydra.sweep.dir", lambda directory: (directory / "multirun.yaml").touch(exist_ok=False))
+
+    def claim(directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "multirun.yaml").touch(exist_ok=False)
+
+    return _claimed(cfg, "hydra.sweep.dir", claim)
 
 
-def _claimed(cfg: DictConfig, key: str, claim: Callable[[Path], None]) -> Path:
+def _claimed(cfg: DictConfig, key: str, claim: Callable[[Path], object]) -> Path:
     try:
         directory = Path(str(OmegaConf.select(cfg, key, throw_on_missing=True))).expanduser().absolute()
     except OmegaConfBaseException as error:
         raise ConfigError(f"{key}: {error.msg or error}") from None
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         claim(directory)
     except OSError as error:
         if isinstance(error, FileExistsError) and directory.is_dir():

@@ -26,6 +26,7 @@ from aeon.config import environment, read_inputs, read_task, settings_from
 from aeon.config_compose import packaged_config_dir, with_fallbacks
 from aeon.errors import ArtefactError
 from aeon.origin import Composition
+from aeon.running import Run
 
 # Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
@@ -86,20 +87,25 @@ def sweep_job(cfg: DictConfig, *, keys: Collection[str] = (), process: int | Non
     if process == os.getpid():
         say(header(hydra.job.num, swept(_texts(hydra.overrides.task), keys)))
     directory = Path(hydra.runtime.output_dir)
-    status = guarded(lambda: run_job(prepared(cfg, HydraConfig.get()), directory))
+    status = guarded(lambda: _run_prepared(prepared(cfg, HydraConfig.get()), directory))
     write_status(directory, status)
     if status == INTERRUPTED and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise KeyboardInterrupt
     return status
 
 
-def run_job(job: Prepared, directory: Path) -> int:
-    """Run a job with its artefacts in `directory`; prints the answer, and on standard error how it ended."""
+def _run_prepared(job: Prepared, directory: Path) -> int:
+    return run_job(job, job.aeon.prepared_run(job.task, inputs=job.inputs), directory)
+
+
+def run_job(job: Prepared, run: Run, directory: Path) -> int:
+    """Carry out the run of a job with its artefacts in `directory`; prints the answer, and on standard error how it
+    ended."""
     with own_stdout():
-        return _run(job, directory)
+        return _run(job, run, directory)
 
 
-def _run(job: Prepared, directory: Path) -> int:
+def _run(job: Prepared, run: Run, directory: Path) -> int:
     settings = job.aeon.settings
     for warning in job.aeon.warnings:
         say(f"Warning: {warning}")
@@ -109,16 +115,7 @@ def _run(job: Prepared, directory: Path) -> int:
     unwritten: list[ArtefactError] = []
     with own_stderr() as stderr, answer_alone_on_stdout(), job.aeon, attended(settings, stderr) as person:
         try:
-            result = job.aeon.run(
-                job.task,
-                inputs=job.inputs,
-                directory=directory,
-                observers=[person.progress],
-                control=person.control,
-                ask=person.ask,
-                approve=person.approve,
-                warn=lost.append,
-            )
+            result = run.to_end(person.surroundings(directory, lost.append))
         except ArtefactError as error:
             if error.result is None:
                 raise

@@ -51,14 +51,15 @@ def main(arguments: Sequence[str]) -> int:
 
 def _single(given: Arguments, whole: DictConfig) -> int:
     job = prepared(whole, whole.hydra)
-    directory = claimed_run(whole)
+    run = job.aeon.prepared_run(job.task, inputs=job.inputs)
+    directory = claimed_run(whole, run)
 
-    def run(_: DictConfig) -> int:
+    def carry_out(_: DictConfig) -> int:
         # Hydra prints the overrides, task and all, for a job that raises.
-        return guarded(lambda: run_job(job, directory))
+        return guarded(lambda: run_job(job, run, directory))
 
     with _hydra_errors(directory):
-        return int(config_compose.run_composed(whole, given.config_name, directory, run))
+        return int(config_compose.run_composed(whole, given.config_name, directory, carry_out))
 
 
 def _multirun(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:

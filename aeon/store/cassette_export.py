@@ -13,6 +13,7 @@ from aeon.store.cassette_scrub import Scrubber, without_places
 from aeon.store.models import FOUND_OUT, Entry
 
 SIMULATED = "the simulated provider (no model)"
+_OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider"})
 
 
 def recorded(
@@ -82,10 +83,10 @@ def _usage(answers: list[dict[str, Any]]) -> UsageOrigin:
 
 
 def portable(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
-    """An origin without what is of one machine: its parent, the address that answered, absolute paths."""
+    """An origin without what is of one machine: its parents, the address that answered, absolute paths."""
     if not origin:
         return {}
-    kept: dict[str, Any] = {name: value for name, value in origin.items() if name not in ("parent", "provider")}
+    kept: dict[str, Any] = {name: value for name, value in origin.items() if name not in _OF_ONE_MACHINE}
     provider = {name: value for name, value in (origin.get("provider") or {}).items() if name != "base_url"}
     moved: dict[str, Any] = without_places({**kept, "provider": provider}, origin.get("working_directory"), home)
     # Texts that the run was given are what was asked, and must stay as they were.

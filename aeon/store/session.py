@@ -1,13 +1,13 @@
 """A run's use of the store: what was answered is not asked again, and what is asked anew is kept before it is used.
 
     mode     looked up in, in this order                      asked anew      kept in
-    off      the parent's answers                             always          nothing
-    record   the parent's answers                             on a miss       the run's own store
-    cache    the parent's answers, then the shared store      on a miss       the run's own store and the shared one
-    replay   the parent's answers, then the recording         never           nothing
+    off      the parents' answers                             always          nothing
+    record   the parents' answers                             on a miss       the run's own store
+    cache    the parents' answers, then the shared store      on a miss       the run's own store and the shared one
+    replay   the parents' answers, then the recording         never           nothing
 
-The parent is the run that this one resumes. The shared store answers for models only, whatever place of a run asks:
-what a tool or a person says is of its moment.
+The parents are the run that this one resumes, the run that one resumed, and so on. The shared store answers for models
+only, whatever place of a run asks: what a tool or a person says is of its moment.
 """
 
 from __future__ import annotations
@@ -177,15 +177,15 @@ def open_session(
     settings: StoreSettings,
     *,
     directory: Path | None,
-    parent: AnswerSource | None = None,
+    parents: Sequence[AnswerSource] = (),
     warn: Callable[[str], None] = _log.warning,
 ) -> Session:
     """What the settings say, for a run whose artefacts go to `directory`, if they go anywhere.
 
-    `parent` answers first, and is closed by whoever opened it; `warn` is told, once, of a store that can no longer be
-    written or, of a shared one, read. Raises StoreFailed.
+    `parents` answer first, in their order; who opened them closes them. `warn` is told, once, of a store that can no
+    longer be written or, of a shared one, read. Raises StoreFailed.
     """
-    inherited: list[Lookup] = [ByKey(parent)] if parent is not None else []
+    inherited: list[Lookup] = [ByKey(parent) for parent in parents]
     if settings.mode == "off":
         return Session(inherited)
     if settings.mode == "replay":

@@ -194,7 +194,7 @@ def test_a_failure_of_the_provider_is_given_to_a_replay_and_to_nobody_else(
         Stored(Absent("x"), sessions("replay"), PROVIDER).complete(REQUEST)
     assert vars(again.value) == vars(error)
     parent = open_source(tmp_path / "a")
-    resumed = open_session(StoreSettings(), directory=tmp_path / "b", parent=parent)
+    resumed = open_session(StoreSettings(), directory=tmp_path / "b", parents=[parent])
     assert Stored(Model(), resumed, PROVIDER).complete(REQUEST) == RESPONSE
     assert resumed.saved.total == 0
     resumed.close()

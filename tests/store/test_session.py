@@ -102,7 +102,7 @@ def test_what_reaches_a_replay_alone_is_asked_again_by_a_resumed_run(tmp_path: P
     opened("record", tmp_path / "a").answer(asked(), model, reach=of_its_moment)
     replayed = opened("replay", path=tmp_path / "a").answer(asked(), never, reach=of_its_moment)
     parent = open_source(tmp_path / "a")
-    resumed = opened("record", tmp_path / "b", parent=parent).answer(asked(), model, reach=of_its_moment)
+    resumed = opened("record", tmp_path / "b", parents=[parent]).answer(asked(), model, reach=of_its_moment)
     assert (replayed["text"], resumed["text"]) == ("failed", "whole")
     assert texts(tmp_path / "b") == ["whole"]
     parent.close()
@@ -119,7 +119,7 @@ def test_off_keeps_nothing_and_asks_every_time(tmp_path: Path, opened: Opened) -
 def test_what_the_parent_was_told_is_not_asked_again_and_is_counted(tmp_path: Path, opened: Opened) -> None:
     opened("record", tmp_path / "a").answer(asked(), Model())
     parent = open_source(tmp_path / "a")
-    session = opened("record", tmp_path / "b", parent=parent)
+    session = opened("record", tmp_path / "b", parents=[parent])
     assert session.answer(asked(), never)["text"] == "an answer"
     assert session.answer(asked("new"), Model("new"))["text"] == "new"
     usage = Usage(input_tokens=10, output_tokens=2, requests=1)
@@ -132,7 +132,7 @@ def test_what_came_from_a_parent_is_kept_with_its_time_so_that_the_parent_may_go
 ) -> None:
     store = SqliteStore(tmp_path / "store.sqlite")
     store.put(entry())
-    opened("record", tmp_path / "b", parent=store).answer(asked(), never)
+    opened("record", tmp_path / "b", parents=[store]).answer(asked(), never)
     store.close()
     assert kept(tmp_path / "b") == [entry()]
 
@@ -141,7 +141,7 @@ def test_a_parent_answers_only_what_was_asked_at_the_same_place(tmp_path: Path, 
     store = SqliteStore(tmp_path / "store.sqlite")
     store.put(entry())
     model = Model()
-    opened("record", tmp_path / "b", parent=store).answer(asked(pass_number=2), model)
+    opened("record", tmp_path / "b", parents=[store]).answer(asked(pass_number=2), model)
     assert model.asked == 1
     store.close()
 
@@ -210,7 +210,7 @@ def test_a_cache_asks_tools_and_people_again_but_a_resumed_run_does_not(
     assert tool.asked == 2
     assert kept(shared) == []
     parent = open_source(tmp_path / "b")
-    resumed = opened("cache", tmp_path / "c", path=shared, parent=parent)
+    resumed = opened("cache", tmp_path / "c", path=shared, parents=[parent])
     assert resumed.answer(asked(kind=kind), never)["text"] == "an answer"
     assert resumed.saved == Saved(**{{"tool": "tool_calls", "person": "person_answers"}[kind]: 1})
     parent.close()
@@ -391,7 +391,7 @@ def test_a_parent_that_cannot_be_read_ends_the_run_rather_than_pay_again(
     parent = Failing(tmp_path / "store.sqlite")
     monkeypatch.setattr(Failing, "broken", True)
     with pytest.raises(StoreFailed, match="the disk is gone"):
-        opened("record", tmp_path / "b", parent=parent).answer(asked(), never)
+        opened("record", tmp_path / "b", parents=[parent]).answer(asked(), never)
     parent.close()
 
 

@@ -66,7 +66,7 @@ def test_a_resumed_run_does_not_call_again_and_counts_it(opened: Opened, tmp_pat
     count = Counter()
     invoked(opened(), a_tool(count))
     parent = open_source(tmp_path / "a")
-    session = opened(name="b", parent=parent)
+    session = opened(name="b", parents=[parent])
     invoked(session, a_tool(count))
     assert (count.calls, session.saved.tool_calls, session.saved.model_calls) == (1, 1, 0)
     parent.close()
