@@ -27,7 +27,8 @@ from aeon.plan.workflow import Workflow
 from aeon.refinement.refiner import Ask
 from aeon.rehearsal import Rendered
 from aeon.result import RunResult
-from aeon.running import Run, Surroundings
+from aeon.running import Run
+from aeon.surroundings import Surroundings
 from aeon.tools.approval import Approve
 from aeon.tools.registry import Tool
 

@@ -65,7 +65,7 @@ def appear(directory: Path, fill: Callable[[Path], None]) -> None:
 
 def write_origin(of: Origin, directory: Path) -> None:
     """Write `run.json`, whole or not at all, into a directory that is there. Raises ArtefactError."""
-    _replace(directory / origin.FILE, _document(of.model_dump(mode="json")))
+    replace(directory / origin.FILE, _document(of.model_dump(mode="json")))
 
 
 def write(result: RunResult, directory: Path) -> None:
@@ -85,7 +85,7 @@ def write(result: RunResult, directory: Path) -> None:
     )
     for name, content in contents:
         try:
-            _replace(directory / name, content())
+            replace(directory / name, content())
         except ArtefactError as error:
             failed[name] = error
     if failed:
@@ -129,8 +129,8 @@ def _document(value: dict[str, Any]) -> bytes:
     return encoded(value, indent=2) + b"\n"
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Put a whole file in the place of another: written beside it, on disk, then renamed."""
+def replace(path: Path, data: bytes) -> None:
+    """Put a whole file in the place of another: written beside it, on disk, then renamed. Raises ArtefactError."""
     beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     with problems(path):
         try:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -15,12 +13,12 @@ from uuid import uuid4
 from aeon import artefacts, lineage, wiring
 from aeon import origin as origins
 from aeon.config import configuration_hash
-from aeon.errors import ArtefactError
+from aeon.errors import ArtefactError, LimitReached, StopRequested
 from aeon.events import EventStream, RunStarted, Subscriber
-from aeon.kernel.control import RunControl
 from aeon.kernel.history import latest_assessed
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.state import Outcome, RunState
+from aeon.kernel.ttl import TTLExpired
 from aeon.lineage import Parent, Work
 from aeon.llm import findings
 from aeon.llm.prices import price_book
@@ -37,34 +35,15 @@ from aeon.observability.journal import Expendable
 from aeon.observability.ledger import Ledger
 from aeon.observability.observers import detached
 from aeon.origin import Composition
-from aeon.refinement.refiner import Ask
 from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, versions
 from aeon.store.remembered import stored_memory
 from aeon.store.session import Session, open_session
 from aeon.store.source import STORE_NAME, open_source
 from aeon.store.sqlite import SqliteStore
-from aeon.tools.approval import Approve
+from aeon.surroundings import Planned, Surroundings
 from aeon.wiring import Process
 
-_log = logging.getLogger("aeon")
 _NOT_SHOWN = {"task", "task_file", "inputs", "input_files", "resume"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """What a run has around it while it goes on.
-
-    Without a `directory` nothing is written. `observers` see every event, `control` stops the run, `ask` and `approve`
-    are the person, `on_start` is given the kernel, `warn` is told of files that can no longer be written.
-    """
-
-    directory: Path | None = None
-    observers: Sequence[Subscriber] = ()
-    control: RunControl = field(default_factory=RunControl)
-    ask: Ask | None = None
-    approve: Approve | None = None
-    on_start: Callable[[Orchestrator], None] | None = None
-    warn: Callable[[str], None] = _log.warning
 
 
 class Run:
@@ -127,6 +106,38 @@ class Run:
             artefacts.write(result, around.directory)
         return result
 
+    def plan(self, around: Surroundings) -> Planned:
+        """Make the plan, review and refine it, and run no step.
+
+        A budget or a person that ends it early leaves the plan as far as it came. Raises the error of a failing model,
+        and ArtefactError and StoreFailed as `to_end` does.
+        """
+        with self._under_way(around) as (kernel, _):
+            cut_short, interrupted = self._plan_with(kernel)
+            state = kernel.state
+        for finding in findings.untold(self._shared.adapter):
+            around.warn(finding)
+        return Planned(
+            plan=state.plan,
+            synthetic=self._synthetic,
+            calls=kernel.forecast(state.plan) if state.plan else 0,
+            advisories=state.advisories,
+            cut_short=cut_short,
+            interrupted=interrupted,
+        )
+
+    def _plan_with(self, kernel: Orchestrator) -> tuple[str, bool]:
+        """What cut it short, if anything, and whether that was a person."""
+        try:
+            kernel.plan(self._work.task, self._work.context)
+        except LimitReached as end:
+            return end.message, False
+        except TTLExpired:
+            return "the TTL is used up", False
+        except StopRequested:
+            return "interrupted", True
+        return "", False
+
     @contextmanager
     def _under_way(self, around: Surroundings) -> Iterator[tuple[Orchestrator, Session]]:
         """The kernel, its journals and its store open, and the start of the run announced."""
@@ -176,9 +187,10 @@ class Run:
     def _begin_in(self, around: Surroundings) -> None:
         directory = around.directory
         if directory is not None and self._begun != directory:
+            if directory.exists():
+                artefacts.prepare(directory)
             with artefacts.problems(directory):
                 self.begin(directory)
-            artefacts.prepare(directory)
         if self._unrecorded:
             around.warn(self._unrecorded)
 

@@ -15,7 +15,8 @@ from aeon.config import Settings, resolve_provider
 from aeon.events import CallAnswered, PassStarted, PhaseFinished, Recorded
 from aeon.lineage import Work
 from aeon.result import RunResult
-from aeon.running import Run, Surroundings
+from aeon.running import Run
+from aeon.surroundings import Surroundings
 from aeon.wiring import Process
 
 _log = logging.getLogger("aeon")

@@ -19,7 +19,7 @@ from aeon.errors import ConfigError
 from aeon.kernel.control import RunControl
 from aeon.plan.models import FollowUpQuestion
 from aeon.refinement.refiner import Ask
-from aeon.running import Surroundings
+from aeon.surroundings import Surroundings
 from aeon.tools.approval import ApprovalRequest, Approve
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,18 @@ from omegaconf.errors import OmegaConfBaseException
 
 from aeon.errors import ConfigError
 from aeon.running import Run
+
+RUN_ID = "AEON_RUN_ID"
+
+
+def identify_start() -> None:
+    """Name this start of the program, for the directory of its run."""
+    os.environ[RUN_ID] = secrets.token_hex(4)
+
+
+def shown(path: Path) -> Path:
+    """A path as it can be typed here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def claimed_run(cfg: DictConfig, run: Run) -> Path:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from rich.cells import cell_len
 
 from aeon.artefacts import RESULT
+from aeon.cli.directory import shown
 from aeon.cli.progress_view import counted, one_line
 from aeon.cli.status import DONE, read_status
 from aeon.config_compose import is_sweep
@@ -92,7 +93,10 @@ def _total(jobs: Sequence[Job], status: int) -> str:
 
 
 def _row(job: Job, saving: bool) -> tuple[str, ...]:
-    tail = (_NONE if job.status is None else str(job.status), _NONE if job.directory is None else _shown(job.directory))
+    tail = (
+        _NONE if job.status is None else str(job.status),
+        _NONE if job.directory is None else str(shown(job.directory)),
+    )
     given = " ".join(job.overrides) or _NONE
     if job.result is None:
         ended = "not started" if job.directory is None else "no result"
@@ -114,11 +118,6 @@ def _outcome(result: Outcome) -> tuple[str, ...]:
 
 def _saved(result: Outcome) -> str:
     return str(result.parent.saved.model_calls) if result.parent else _NONE
-
-
-def _shown(directory: Path) -> str:
-    """The directory as it can be typed here."""
-    return str(directory.relative_to(Path.cwd()) if directory.is_relative_to(Path.cwd()) else directory)
 
 
 def _padded(cell: str, width: int) -> str:

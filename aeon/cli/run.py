@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -16,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from aeon import config_compose
 from aeon.cli.arguments import Arguments, parse
-from aeon.cli.directory import claimed_run, claimed_sweep
+from aeon.cli.directory import claimed_run, claimed_sweep, identify_start
 from aeon.cli.job import prepared, run_job, sweep_job
 from aeon.cli.jobs import read_jobs, summary, swept_keys
 from aeon.cli.show import show
@@ -26,7 +25,6 @@ from aeon.config_literal import quoted
 from aeon.config_problems import composition_error
 from aeon.writing import unwritable
 
-RUN_ID = "AEON_RUN_ID"
 _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
 
@@ -39,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     if given.shows:
         return show(given)
-    os.environ[RUN_ID] = secrets.token_hex(4)
+    identify_start()
     plain = config_compose.without_sweeps(given.overrides)
     whole, added = _composed(given, plain, with_hydra=True)
     if given.flags.multirun or whole.hydra.mode == RunMode.MULTIRUN:

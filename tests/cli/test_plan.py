@@ -27,7 +27,9 @@ def test_a_plan_goes_to_standard_output_and_the_drawing_to_standard_error(aeon: 
     assert "●" in ended.err
     assert "SIMULATED" in ended.err
     assert "calls to the model to carry out." in ended.err
-    assert list(tmp_path.iterdir()) == []
+    (kept,) = tmp_path.glob("outputs/*/*/plan.yaml")
+    assert kept.read_text().split("goal:")[1] == ended.out.split("goal:")[1]
+    assert f"Written to {kept.relative_to(tmp_path)}. Run it: " in ended.err
     path = tmp_path / "plan.yaml"
     path.write_text(ended.out, encoding="utf-8")
     workflow = load_workflow(path)

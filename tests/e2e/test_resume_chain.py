@@ -45,7 +45,7 @@ def begun(of: Path, name: str, *more: str) -> Path:
 
 
 def ended(of: Path, directory: Path) -> tuple[RunResult, tuple[str, ...]]:
-    overrides = [f"resume={of}", "limits.max_llm_calls=null"]
+    overrides = [f"resume={of}", "limits.max_llm_calls=null", "limits.max_passes=null"]
     with Aeon.from_config(overrides, environ=ENVIRON) as aeon:
         return aeon.run(directory=directory), aeon.warnings
 
