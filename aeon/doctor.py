@@ -36,8 +36,6 @@ ROLE_CALLS = (
 )
 FALLBACK_CALL = ROLE_CALLS[1]
 
-_SYSTEM = "This is a test of the connection and of the form of your answers. Nothing is to be worked out."
-_USER = "Give the smallest answer that the schema allows: every text a word or two, every list as short as it may be."
 _BAD_ANSWER = "The server does not hold its answers to the schema: every such answer costs a repair. Try another model"
 _OTHER_FORM = ", or provider.structured_output=prompt."
 
@@ -135,10 +133,16 @@ def _parameters(shared: Process, role: Role) -> Parameters:
 
 def _request(shared: Process, call: RoleCall, parameters: Parameters) -> LLMRequest:
     wire = shared.schemas.wire(call.schema, tools=shared.registry.names() if call.schema == "plan" else None)
+    prompts = shared.prompts
+    messages = (
+        Message("system", prompts.text("_test_system.j2", {})),
+        Message("user", prompts.text("_test_user.j2", {})),
+    )
     return LLMRequest(
         call=call.name,
-        messages=(Message("system", _SYSTEM), Message("user", _USER)),
+        messages=messages,
         schema=wire.schema,
+        schema_prompt=prompts.schema_prompt(call.name, wire.schema, messages),
         role=call.role,
         strict=wire.strict,
         parameters=parameters,

@@ -21,6 +21,7 @@ from aeon.llm.prompts import PromptLibrary, shown_path
 from aeon.memory.of_run import RunMemory
 from aeon.plan.deltas import apply_actions
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction
+from aeon.plan.transitions import ContextPart
 from aeon.plan.triggers import pass_triggers
 from aeon.plan.views import current_outputs
 from aeon.supervisor.repair import Supervisor
@@ -59,6 +60,9 @@ class _Checking(PromptLibrary):
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
         self._prompts.check({call: variables})
         return self._prompts.render(call, variables)
+
+    def text(self, name: str, variables: Mapping[str, Any]) -> str:
+        return self._prompts.text(name, variables)
 
 
 class _Recorder:
@@ -157,14 +161,14 @@ def _calls(
 
 def _step(parts: Components, plan: Plan, ttl_remaining: int | None = None) -> None:
     """The plan's last step, with context and an earlier attempt, carried out as the kernel would."""
+    worker = parts.executor.worker
     step = plan.steps[-1].model_copy(
         update={
             "status": "running",
-            "incoming_context": "Output of step gather:\nThe facts.",
+            "incoming_context": worker.context([ContextPart("output", "gather", "The facts.")]),
             "step_output": "A draft.",
         }
     )
-    worker = parts.executor.worker
     worker.work(step, Situation(plan, {}, ttl_remaining, memory=worker.recall()))
 
 

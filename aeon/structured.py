@@ -61,6 +61,10 @@ class StructuredCaller:
             max_attempts=max_repairs,
         )
 
+    def text(self, name: str, variables: Mapping[str, Any]) -> str:
+        """The text of a template that is no call's own. Raises PromptError."""
+        return self._prompts.text(name, variables)
+
     def call(
         self,
         name: CallName,
@@ -94,10 +98,12 @@ class StructuredCaller:
         try:
             variables = {**self._shared, **variables}
             wire = self._schemas.wire(name, tools=tools, criteria=criteria, answer_schema=answer_schema)
+            messages = self._prompts.render(name, variables)
             request = LLMRequest(
                 call=name,
-                messages=self._prompts.render(name, variables),
+                messages=messages,
                 schema=wire.schema,
+                schema_prompt=self._prompts.schema_prompt(name, wire.schema, messages),
                 role=role,
                 strict=wire.strict,
                 parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),

@@ -12,7 +12,7 @@ through (FR-092).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -35,7 +35,7 @@ from aeon.llm.interface import LLMAdapter, current_site
 from aeon.memory.shown import ShownMemory
 from aeon.plan.graph import dependents, final_steps
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.transitions import everything_before, finished
+from aeon.plan.transitions import ContextPart, everything_before, finished
 from aeon.plan.views import outline, plan_view
 from aeon.plan.workflow_references import resolve_arguments
 from aeon.structured import StructuredCaller
@@ -61,7 +61,7 @@ class Situation:
     memory: Mapping[str, Any] = field(default_factory=dict)
 
 
-__all__ = ["CycleNeeded", "Situation", "StepWorker", "Worked", "shown"]
+__all__ = ["CycleNeeded", "Situation", "StepWorker", "Worked"]
 
 _BY_MODEL = " is carried out by the model instead"
 
@@ -103,6 +103,10 @@ class StepWorker:
         """What memory holds now, as far as it is shown to steps."""
         return self._memory.entries()
 
+    def context(self, parts: Sequence[ContextPart]) -> str:
+        """What a step is given by earlier ones, as text (the template `_context.j2`)."""
+        return self._structured.text("_context.j2", {"parts": parts})
+
     def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
         """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid,
         else 1."""
@@ -138,7 +142,7 @@ class StepWorker:
             "plan": plan_view(plan),
             "outline": outline(plan, step.step_id),
             "used_by": [user.step_id for user in dependents(plan, step.step_id)],
-            "step": shown(step, situation),
+            "step": self._shown(step, situation),
             "previous_output": step.step_output,
             "previous_reason": step.clarity_reason,
             "ttl_remaining": situation.ttl_remaining,
@@ -192,7 +196,7 @@ class StepWorker:
                 {
                     "task": situation.plan.task,
                     "plan": plan_view(situation.plan),
-                    "step": shown(step, situation),
+                    "step": self._shown(step, situation),
                     "tool": tool.describe(),
                     "tools": self._registry.describe(),
                     "ttl_remaining": situation.ttl_remaining,
@@ -264,6 +268,13 @@ class StepWorker:
             return None
         return repaired if step.arguments is None else repaired.model_copy(update={"arguments": step.arguments})
 
+    def _shown(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
+        """A step as its prompt shows it; in core mode every result and error before it is its context (FR-002)."""
+        if situation.ttl_remaining is None:
+            return step.model_dump()
+        context = self.context(everything_before(situation.plan, step, situation.results))
+        return step.model_copy(update={"incoming_context": context}).model_dump()
+
     def _resolved(self, step: PlanStep, results: Mapping[str, StepResult]) -> dict[str, Any]:
         arguments = step.arguments or {}
         if self._inputs is None:
@@ -274,11 +285,3 @@ class StepWorker:
 
 def _told(kind: AdvisoryKind, step: PlanStep, words: str) -> tuple[AdvisoryKind, str]:
     return kind, f"Step {step.step_id}{words}"
-
-
-def shown(step: PlanStep, situation: Situation) -> dict[str, Any]:
-    """A step as its prompt shows it; in core mode every result and error before it is its context (FR-002)."""
-    if situation.ttl_remaining is None:
-        return step.model_dump()
-    context = everything_before(situation.plan, step, situation.results)
-    return step.model_copy(update={"incoming_context": context}).model_dump()

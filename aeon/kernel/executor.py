@@ -106,7 +106,7 @@ class Batches:
                 continue
             if cost:
                 allowed, run.ttl = allowed - 1, run.ttl.charged()
-            context = "" if self._core else incoming_context(plan, step, results)
+            context = "" if self._core else self._executor.worker.context(incoming_context(plan, step, results))
             chosen.append((started(step, context), run.site(step.step_id, free=not cost)))
         for step, _ in chosen:
             plan = plan.with_step(step)

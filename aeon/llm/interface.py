@@ -107,7 +107,8 @@ def at_site(site: CallSite) -> Iterator[None]:
 class LLMRequest:
     """One structured request. `call` is the name on the wire (`response_format.json_schema.name`).
 
-    `sample` tells apart several answers that are wanted to the same request; it is not sent.
+    `sample` tells apart several answers that are wanted to the same request; it is not sent. `schema_prompt` tells the
+    model the schema in words, for a server that does not take it as a parameter; empty for the packaged words.
     """
 
     call: CallName
@@ -118,6 +119,7 @@ class LLMRequest:
     parameters: Parameters = field(default_factory=Parameters)
     site: CallSite = field(default_factory=CallSite)
     sample: int = 0
+    schema_prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from functools import cache
 from html import escape
@@ -122,6 +122,21 @@ class PromptLibrary:
             raise self._broken(error) from error
         return Message("system", system), Message("user", user)
 
+    def text(self, name: str, variables: Mapping[str, Any]) -> str:
+        """A template that is no call's own, rendered. PromptError, with file and line, when it cannot be."""
+        try:
+            return self._template(name).render(variables)
+        except PromptError:
+            raise
+        except Exception as error:
+            raise self._broken(error) from error
+
+    def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
+        """What tells a model the schema of its answer in words; briefly where its messages show it already."""
+        text = to_json(schema)
+        shown = any(text in message.content for message in messages)
+        return self.text("_schema.j2", {"call": call, "schema": schema, "shown": shown})
+
     def files(self, call: CallName) -> dict[str, Path]:
         """The file that each part (`system`, `user`) of a call comes from."""
         return {part: self._path(f"{call}.{part}.j2") for part in PARTS}
@@ -155,6 +170,7 @@ class PromptLibrary:
         for call in CALLS:
             for part in PARTS:
                 names |= self._reachable(f"{call}.{part}.j2")
+        names |= self._reachable("_schema.j2") | self._reachable("_context.j2")
         total = hashlib.sha256()
         for name in sorted(names):
             content = self._path(name).read_bytes()

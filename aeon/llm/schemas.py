@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
@@ -34,6 +34,9 @@ Schema = Mapping[str, Any]
 
 # The calls that have a file: a repair has the schema of the call it repairs, a tool's arguments have the tool's own.
 CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call not in ("repair", "tool_arguments"))
+SchemaName = CallName | Literal["tool_choice"]
+# A repaired step is asked for by a file of its own.
+NAMES: tuple[SchemaName, ...] = (*CALLS, "tool_choice")
 # The property of a step's answer whose place a person's schema takes.
 ANSWER = "step_output"
 # Where the answer to `convergence` names a custom criterion.
@@ -63,15 +66,15 @@ class SchemaLibrary:
             raise _no_schemas(directory)
         self._folders = tuple(f for f in (directory, resource_root() / "schemas") if f is not None)
         self._levels = levels or {}
-        self._documents: dict[CallName, dict[str, Any]] = {}
-        self._wires: dict[tuple[CallName, tuple[str, ...] | None, tuple[str, ...], str | None], WireSchema] = {}
-        self._validators: dict[tuple[CallName, str | None], Validator] = {}
+        self._documents: dict[SchemaName, dict[str, Any]] = {}
+        self._wires: dict[tuple[object, ...], WireSchema] = {}
+        self._validators: dict[tuple[object, ...], Validator] = {}
         self._others: dict[str, Validator] = {}
-        self._extras: dict[CallName, dict[str, frozenset[str]]] = {}
+        self._extras: dict[SchemaName, dict[str, frozenset[str]]] = {}
 
     def wire(
         self,
-        call: CallName,
+        call: SchemaName,
         *,
         tools: Sequence[str] | None = None,
         criteria: Sequence[str] = (),
@@ -90,7 +93,7 @@ class SchemaLibrary:
         return self._wires[key]
 
     def _made(
-        self, call: CallName, tools: Sequence[str] | None, criteria: Sequence[str], answer_schema: Schema | None
+        self, call: SchemaName, tools: Sequence[str] | None, criteria: Sequence[str], answer_schema: Schema | None
     ) -> WireSchema:
         if call == "tool_arguments" and answer_schema is not None:
             _tool_validator(answer_schema)
@@ -104,7 +107,7 @@ class SchemaLibrary:
             schema = changed_at(schema, _CRITERION, lambda name: _one_of(name, criteria))
         return WireSchema(schema, not strict_violations(schema))
 
-    def local(self, call: CallName, answer_schema: Mapping[str, Any] | None = None) -> Validator:
+    def local(self, call: SchemaName, answer_schema: Mapping[str, Any] | None = None) -> Validator:
         """The kept validator of the file's own form, with `answer_schema` as in `wire()`.
 
         What only a person's file asks for may be missing, and may be anything. For `tool_arguments` it is of the draft
@@ -118,7 +121,7 @@ class SchemaLibrary:
             self._validators[key] = Draft202012Validator(without_demands(schema, extra) if extra else schema)
         return self._validators[key]
 
-    def readable(self, call: CallName, answer: Any) -> Any:
+    def readable(self, call: SchemaName, answer: Any) -> Any:
         """A valid answer without what only a person's file asks for."""
         return known(answer, _packaged(call)) if self._extra(call) else answer
 
@@ -130,14 +133,14 @@ class SchemaLibrary:
             self._others[key] = Draft202012Validator(schema)
         return self._others[key]
 
-    def files(self, call: CallName) -> dict[str, Path]:
+    def files(self, call: SchemaName) -> dict[str, Path]:
         """The file the schema of a call comes from, as `schema`; nothing for `repair` and `tool_arguments`."""
         return {} if call in ("repair", "tool_arguments") else {"schema": self._path(call)}
 
     def digest(self) -> str:
         """SHA-256, hex, over the schema files in force."""
         total = hashlib.sha256()
-        for call in sorted(CALLS):
+        for call in sorted(NAMES):
             content = self._path(call).read_bytes()
             total.update(f"{call}\0{len(content)}\0".encode() + content)
         return total.hexdigest()
@@ -148,12 +151,12 @@ class SchemaLibrary:
         A file that differs from the packaged one must be within the strict subset and have, at every place, all the
         properties of the packaged one in the same types; every place where it has not is named by its JSON pointer.
         """
-        for call in CALLS:
+        for call in NAMES:
             self._check_fit(call)
             self.local(call)
             self.wire(call, tools=())
 
-    def _check_fit(self, call: CallName) -> None:
+    def _check_fit(self, call: SchemaName) -> None:
         schema, packaged = bare(self._document(call)), _packaged(call)
         if schema == packaged:
             return
@@ -173,8 +176,8 @@ class SchemaLibrary:
             profile = changed_at(profile, ("properties", name), partial(_one_of, names=levels))
         return profile
 
-    def _extra(self, call: CallName) -> dict[str, frozenset[str]]:
-        if call not in CALLS:
+    def _extra(self, call: SchemaName) -> dict[str, frozenset[str]]:
+        if call not in NAMES:
             return {}
         if call not in self._extras:
             schema, packaged = bare(self._document(call)), _packaged(call)
@@ -182,16 +185,16 @@ class SchemaLibrary:
         return self._extras[call]
 
     def _full(
-        self, call: CallName, tools: Sequence[str] | None, answer_schema: Mapping[str, Any] | None
+        self, call: SchemaName, tools: Sequence[str] | None, answer_schema: Mapping[str, Any] | None
     ) -> dict[str, Any]:
         schema = self._document(call)
         if tools is not None:
             schema = _with_tools(schema, tuple(tools))
         return schema if answer_schema is None else embedded(schema, ANSWER, answer_schema)
 
-    def _path(self, call: CallName) -> Path:
-        if call not in CALLS:
-            near = difflib.get_close_matches(call, CALLS, n=1)
+    def _path(self, call: SchemaName) -> Path:
+        if call not in NAMES:
+            near = difflib.get_close_matches(call, NAMES, n=1)
             raise SchemaFileError(f"no schema belongs to {call!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
         for folder in self._folders:
             if (folder / f"{call}.json").is_file():
@@ -199,7 +202,7 @@ class SchemaLibrary:
         places = ", ".join(map(str, self._folders))
         raise SchemaFileError(f"there is no schema {call}.json: looked in {places}")
 
-    def _document(self, call: CallName) -> dict[str, Any]:
+    def _document(self, call: SchemaName) -> dict[str, Any]:
         if call not in self._documents:
             path = self._path(call)
             packaged = self is not packaged_schemas() and path == packaged_schemas()._path(call)
@@ -211,7 +214,7 @@ class SchemaLibrary:
 
 
 @cache
-def _packaged(call: CallName) -> dict[str, Any]:
+def _packaged(call: SchemaName) -> dict[str, Any]:
     return bare(packaged_schemas()._document(call))
 
 
@@ -261,7 +264,8 @@ def _with_tools(schema: dict[str, Any], tools: tuple[str, ...]) -> dict[str, Any
     def change(part: dict[str, Any]) -> dict[str, Any]:
         properties = part.get("properties")
         if isinstance(properties, dict) and "tool" in properties:
-            return {**part, "properties": {**properties, "tool": form}}
+            described = {key: text for key, text in properties["tool"].items() if key == "description"}
+            return {**part, "properties": {**properties, "tool": form | described}}
         return part
 
     result: dict[str, Any] = rebuilt(schema, change)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from aeon.kernel.state import StepResult
 from aeon.plan.graph import incoming_steps, ready_steps
@@ -43,7 +44,16 @@ def cut_off(plan: Plan) -> Plan:
     return plan
 
 
-def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> str:
+@dataclass(frozen=True, slots=True)
+class ContextPart:
+    """A part of what a step is given: an output, a hand-off or the error of an earlier step."""
+
+    kind: Literal["output", "handoff", "error"]
+    step_id: str
+    text: str
+
+
+def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
     """Results and errors of every step that came before, in plan order: what core mode's cycles see (FR-002,
     FR-055)."""
     parts = []
@@ -52,20 +62,20 @@ def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResu
         if earlier.step_id == step.step_id or result is None:
             continue
         if result.error is not None:
-            parts.append(f"Step {earlier.step_id} failed:\n{result.error}")
+            parts.append(ContextPart("error", earlier.step_id, result.error))
         elif result.step_output is not None:
-            parts.append(f"Output of step {earlier.step_id}:\n{result.step_output}")
-    return "\n\n".join(parts)
+            parts.append(ContextPart("output", earlier.step_id, result.step_output))
+    return tuple(parts)
 
 
-def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> str:
+def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
     """Outputs and hand-offs of a step's dependencies, in step order; empty when it has none (FR-090)."""
     parts = []
     for dependency in incoming_steps(plan, step):
         result = results.get(dependency.step_id)
         if result is None or result.step_output is None:
             continue
-        parts.append(f"Output of step {dependency.step_id}:\n{result.step_output}")
+        parts.append(ContextPart("output", dependency.step_id, result.step_output))
         if result.handoff:
-            parts.append(f"Hand-off of step {dependency.step_id}:\n{result.handoff}")
-    return "\n\n".join(parts)
+            parts.append(ContextPart("handoff", dependency.step_id, result.handoff))
+    return tuple(parts)

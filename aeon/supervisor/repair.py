@@ -31,7 +31,7 @@ from aeon.plan.models import PlanStep
 from aeon.plan.views import step_view
 from aeon.supervisor.faithful import PlannedCall, foreign_tools
 from aeon.supervisor.models import RepairRecord
-from aeon.supervisor.steps import step_schema, tool_of
+from aeon.supervisor.steps import tool_of
 from aeon.tools.registry import Tool, ToolRegistry
 
 T = TypeVar("T")
@@ -174,7 +174,7 @@ class Supervisor:
         missing = step.errors or ("it names no registered tool",)
         repaired = self.repair_json(
             json.dumps(wrong, ensure_ascii=False),
-            step_schema(names),
+            self._schemas.wire("tool_choice", tools=names).schema,
             errors=[FieldError("/tool", message) for message in missing],
             call="step",
             parse=lambda answer: tool_of(step, answer, names),
@@ -256,10 +256,12 @@ class Supervisor:
             "tools": case.tools,
             "context": case.context,
         }
+        messages = self._prompts.render("repair", variables)
         request = LLMRequest(
             call="repair",
-            messages=self._prompts.render("repair", variables),
+            messages=messages,
             schema=case.schema,
+            schema_prompt=self._prompts.schema_prompt("repair", case.schema, messages),
             role="repairer",
             strict=case.strict,
             parameters=self._parameters("repairer", case.site.mode) if self._parameters else Parameters(),

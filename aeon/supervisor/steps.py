@@ -11,28 +11,6 @@ from aeon.llm.exchange import FieldError, InvalidAnswer
 from aeon.plan.models import PlanStep
 
 
-def step_schema(names: Sequence[str]) -> dict[str, Any]:
-    """What a repaired step is given by: one of the registered tools, or null when none fits, and its arguments."""
-    properties = {
-        "step_id": {"type": "string", "description": "As it is."},
-        "description": {"type": "string", "description": "As it is."},
-        "tool": {
-            "anyOf": [{"type": "string", "enum": list(names)}, {"type": "null"}],
-            "description": "The tool that does what the step describes; null when none of them does.",
-        },
-        "arguments": {
-            "type": ["string", "null"],
-            "description": "The tool's arguments as JSON text, when the step says them; else null.",
-        },
-    }
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "required": list(properties),
-        "properties": properties,
-    }
-
-
 def tool_of(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> PlanStep:
     """The step with the tool of an answer: never one that is not registered, never another meaning (FR-032, FR-066)."""
     if answer["tool"] is None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jinja2 import Environment
 
 from aeon.errors import PromptError
-from aeon.llm.interface import CallName, Usage
+from aeon.llm.interface import CallName, Message, Usage
 from aeon.llm.prompts import PromptLibrary, fence, packaged_prompts, to_json, to_json_lines
 from aeon.plan.models import FollowUpQuestion
 from aeon.resources import resource_root
@@ -385,3 +385,30 @@ def test_what_cannot_be_json_is_an_error_with_its_place(make_set: MakeSet) -> No
     library = PromptLibrary(make_set(plan__system="", plan__user="{{ x | json }}"), "mine")
     with pytest.raises(PromptError, match=r"plan\.user\.j2:1: .*cannot be rendered as JSON"):
         library.render("plan", {"x": object()})
+
+
+def test_the_schema_in_words_is_a_template_of_the_set(make_set: MakeSet) -> None:
+    schema = {"type": "object"}
+    told = packaged_prompts().schema_prompt("plan", schema, ())
+    assert told.endswith('<json_schema>\n{"type":"object"}\n</json_schema>')
+    assert 'named "plan"' in told
+    shown = packaged_prompts().schema_prompt("plan", schema, (Message("user", f"see {to_json(schema)}"),))
+    assert shown == "Answer with one JSON value that matches the JSON Schema given, and nothing else."
+    own = PromptLibrary(make_set(_schema="{{ call }}: {{ schema | json }}"), "mine")
+    assert own.schema_prompt("plan", schema, ()) == 'plan: {"type":"object"}'
+    assert own.digest() != packaged_prompts().digest()
+
+
+def test_what_a_step_is_given_is_a_template_of_the_set(make_set: MakeSet) -> None:
+    parts = [
+        {"kind": "output", "step_id": "a", "text": "tea\n"},
+        {"kind": "handoff", "step_id": "a", "text": "hot"},
+        {"kind": "error", "step_id": "b", "text": "no kettle"},
+    ]
+    told = "Output of step a:\ntea\n\n\nHand-off of step a:\nhot\n\nStep b failed:\nno kettle"
+    assert packaged_prompts().text("_context.j2", {"parts": parts}) == told
+    assert packaged_prompts().text("_context.j2", {"parts": []}) == ""
+    own = PromptLibrary(make_set(_context="{{ parts | length }} parts"), "mine")
+    assert own.text("_context.j2", {"parts": parts}) == "3 parts"
+    with pytest.raises(PromptError, match=r"_context\.j2"):
+        PromptLibrary(make_set(_context="{{ partz }}"), "mine").text("_context.j2", {"parts": parts})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from aeon.kernel.state import StepResult
-from aeon.plan.transitions import abandoned, cut_off, failed, finished, incoming_context, started
+from aeon.plan.transitions import ContextPart, abandoned, cut_off, failed, finished, incoming_context, started
 from tests.plan.builders import blocked, done, plan_of, step
 from tests.plan.builders import failed as failed_step
 
@@ -67,14 +67,16 @@ def test_the_context_is_outputs_and_hand_offs_of_the_dependencies_in_step_order(
         "x": StepResult(step_id="x", step_output="unrelated"),
     }
     assert incoming_context(plan, plan.step("c"), results) == (
-        "Output of step a:\ntea\n\nHand-off of step a:\nhot\n\nOutput of step b:\nmilk"
+        ContextPart("output", "a", "tea"),
+        ContextPart("handoff", "a", "hot"),
+        ContextPart("output", "b", "milk"),
     )
 
 
 def test_there_is_no_context_without_dependencies_or_before_their_results():
     plan = plan_of(step("a"), step("b", "a"))
-    assert incoming_context(plan, plan.step("a"), {}) == ""
-    assert incoming_context(plan, plan.step("b"), {}) == ""
+    assert incoming_context(plan, plan.step("a"), {}) == ()
+    assert incoming_context(plan, plan.step("b"), {}) == ()
 
 
 def test_no_transition_changes_the_step_it_is_given():

@@ -9,10 +9,11 @@ import pytest
 
 from aeon.errors import ValidationError
 from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.llm.schemas import packaged_schemas
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.wire import parse_plan
 from aeon.supervisor.repair import Supervisor
-from aeon.supervisor.steps import NoToolFits, step_schema, tool_of
+from aeon.supervisor.steps import NoToolFits, tool_of
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.support.scripted_model import ScriptedModel, plan, planned
 from tests.tools.builders import a_tool
@@ -116,7 +117,9 @@ def test_the_second_attempt_may_succeed() -> None:
 def test_names_are_held_locally_too() -> None:
     with pytest.raises(InvalidAnswer, match="there is no tool 'x'"):
         tool_of(lost(), answer("x"), ["price"])
-    assert step_schema(["price"])["required"] == ["step_id", "description", "tool", "arguments"]
+    wire = packaged_schemas().wire("tool_choice", tools=["price"])
+    assert wire.strict
+    assert wire.schema["required"] == ["step_id", "description", "tool", "arguments"]
 
 
 def test_a_plan_with_a_cycle_is_put_right() -> None:

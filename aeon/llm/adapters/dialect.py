@@ -12,19 +12,14 @@ from typing import Any, Literal
 
 from aeon.llm.adapters.model_table import Fitted, TokenParameter, fitted, other, token_parameter
 from aeon.llm.interface import LLMRequest, Message, Usage
-from aeon.llm.prompts import fence, to_json
+from aeon.llm.prompts import packaged_prompts, to_json
 from aeon.llm.settings import EndpointSettings
 
 Form = Literal["json_schema", "json_object", "prompt"]
 
-SCHEMA_PROMPT = """\
-Answer with one JSON value that matches this JSON Schema, named "{name}", and nothing else: no explanation, no fence.
-Every required field is there, also where its value is null; there is no field that the schema does not have.
-{schema}"""
 # Servers count marks of the end, and such, that no limit is for.
 UNCOUNTED_TOKENS = 8
 SCHEMA_BESIDE = "response_format.schema"
-SCHEMA_SHOWN_PROMPT = "Answer with one JSON value that matches the JSON Schema given, and nothing else."
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +99,14 @@ def wire_body(wire: Wire, dialect: Dialect, extra_body: Mapping[str, Any]) -> di
 
 def _with_schema(wire: Wire) -> Sequence[Message]:
     """The messages with the schema at the end of the system message, which is the same for many requests: there it
-    stays in providers' prefix caches. A schema that a prompt shows already (a repair's does) is not repeated."""
+    stays in providers' prefix caches."""
     messages = wire.request.messages
-    if any(wire.schema_text in message.content for message in messages):
-        text = SCHEMA_SHOWN_PROMPT
-    else:
-        text = SCHEMA_PROMPT.format(name=wire.request.call, schema=fence(wire.schema_text, "json_schema"))
+    text = in_words(wire.request)
     if not messages or messages[0].role != "system":
         return (Message("system", text), *messages)
     return (replace(messages[0], content=f"{messages[0].content}\n\n{text}"), *messages[1:])
+
+
+def in_words(request: LLMRequest) -> str:
+    """What tells the model its answer's schema in its prompt."""
+    return request.schema_prompt or packaged_prompts().schema_prompt(request.call, request.schema, request.messages)

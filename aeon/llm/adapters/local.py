@@ -7,7 +7,6 @@ generations at once would only share the same processor. Calls wait for their tu
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import threading
 import time
@@ -17,13 +16,13 @@ from weakref import WeakSet
 
 from aeon.errors import ProviderError, RequestRefused, Truncated
 from aeon.llm.adapters import local_files
+from aeon.llm.adapters.dialect import in_words
 from aeon.llm.adapters.local_model import Loading, LocalModel
 from aeon.llm.interface import LLMRequest, LLMResponse, Message, Usage
 from aeon.llm.settings import LocalProvider
 
 CLOSING_SECONDS = 5.0
 SEEDS = 2**32
-_SCHEMA = "The answer is one JSON value of this JSON Schema, and nothing else:"
 
 _lock = threading.Lock()
 _in_memory: tuple[Loading, LocalModel] | None = None
@@ -141,7 +140,7 @@ class LocalAdapter:
         first, *others = request.messages
         if not self._settings.schema_in_prompt or request.call == "repair":
             return request.messages
-        told = f"{_SCHEMA}\n{json.dumps(request.schema, ensure_ascii=False)}"
+        told = in_words(request)
         if first.role == "system":
             return (replace(first, content=f"{first.content}\n\n{told}"), *others)
         return (Message("system", told), first, *others)

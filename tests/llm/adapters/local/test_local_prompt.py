@@ -71,7 +71,8 @@ def messages(tiny_model: Path, asked: LLMRequest, *, schema_in_prompt: bool = Tr
 def test_the_schema_is_told_after_what_the_system_says(tiny_model: Path) -> None:
     system, user = messages(tiny_model, request(messages=(SYSTEM, USER)))
     assert system.content.startswith("Be brief.\n\n")
-    assert json.loads(system.content.partition("nothing else:\n")[2]) == SCHEMA
+    told = system.content.partition("<json_schema>\n")[2].partition("\n</json_schema>")[0]
+    assert json.loads(told) == SCHEMA
     assert user == USER
     alone = messages(tiny_model, request(messages=(USER,)))
     assert [message.role for message in alone] == ["system", "user"]
