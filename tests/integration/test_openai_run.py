@@ -31,7 +31,7 @@ def test_the_server_sees_the_phases_in_order_and_refuses_no_schema(start_server)
     assert server.names == [*PHASE_B, "step", *EVALUATE, "step", *EVALUATE]
     assert server.refused == []
     assert result.converged
-    assert result.answer == "Work on: do b."
+    assert result.answer == "Work on: do b"
     assert all(request.strict for request in server.requests)
     assert all(TASK in request.user for request in server.requests)
 
@@ -60,9 +60,9 @@ def test_a_delta_changes_only_what_it_names_and_the_rest_is_executed_once(start_
     )
     result = run(server)
     assert result.converged
-    goals = [r.user.split("Your goal for this step: ")[1].split("\n")[0] for r in server.of("step")]
-    assert sorted(goals[:2]) == ["do a.", "do b."]
-    assert goals[2:] == ["do b better.", "do c."]
+    goals = [r.user.split("<step_goal>\n")[1].split("\n</step_goal>")[0] for r in server.of("step")]
+    assert sorted(goals[:2]) == ["do a", "do b"]
+    assert goals[2:] == ["do b better", "do c"]
     (change,) = result.history.passes[1].refinement.changes
     assert (change.before.description, change.after.description) == ("do b", "do b better")
 
@@ -176,4 +176,4 @@ def test_an_added_step_runs_in_the_next_pass_and_becomes_the_answer(start_server
             convergence=[unfinished(), assessment()],
         )
     )
-    assert run(server).answer == "Work on: do more."
+    assert run(server).answer == "Work on: do more"

@@ -15,7 +15,7 @@ TASK = "design a web application with user authentication"
 
 def worked(request: Received) -> dict[str, Any]:
     """A step done well: its output repeats its goal."""
-    goal = request.user.split("Your goal for this step: ")[1].split("\n")[0]
+    goal = request.user.split("Your goal for this step: <step_goal>\n")[1].split("\n</step_goal>")[0]
     return scripted.clear(f"Work on: {goal}")
 
 

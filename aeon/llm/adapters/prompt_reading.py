@@ -69,7 +69,8 @@ class Reading:
     @property
     def goal(self) -> str:
         """The description of the step that is to be carried out, empty when the prompt does not say."""
-        return _between(self.bare, _GOAL, _HANDOFF).removesuffix(".").strip()
+        fenced = self.text("step_goal")
+        return _between(self.bare, _GOAL, _HANDOFF).removesuffix(".").strip() if fenced is None else fenced.strip()
 
     @property
     def incoming(self) -> str:
