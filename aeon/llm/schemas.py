@@ -265,7 +265,7 @@ def _with_tools(schema: dict[str, Any], tools: tuple[str, ...]) -> dict[str, Any
         properties = part.get("properties")
         if isinstance(properties, dict) and "tool" in properties:
             described = {key: text for key, text in properties["tool"].items() if key == "description"}
-            return {**part, "properties": {**properties, "tool": form | described}}
+            return {**part, "properties": {**properties, "tool": form | described if tools else form}}
         return part
 
     result: dict[str, Any] = rebuilt(schema, change)

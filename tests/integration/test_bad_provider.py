@@ -58,9 +58,9 @@ def test_what_was_done_before_the_provider_failed_is_kept(start_server, tmp_path
     server = start_server(script(plan=plan("a", planned("b", "a")), step=step, convergence=unfinished()))
     result = run(server, directory=tmp_path)
     assert result.exit_status == 1
-    assert result.answer == "Work on: do a."
+    assert result.answer == "Work on: do a"
     saved = json.loads((tmp_path / "history.json").read_text())
-    assert saved["passes"][1]["steps"][0]["step_output"] == "Work on: do a."
+    assert saved["passes"][1]["steps"][0]["step_output"] == "Work on: do a"
     assert saved["passes"][2]["steps"][1]["status"] == "failed"
 
 
