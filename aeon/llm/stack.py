@@ -4,7 +4,8 @@ Outermost first:
 
     RunLimits     the run's caps, on what it asks for: a stored answer counts too
     Store         a kept answer for a request that was paid before
-    Spend         real money and tokens: what the store answers never arrives here
+    ProfileMemo   the first profile of an equal task, asked in this process before
+    Spend         real money and tokens: what the two above answer never arrives here
     Fallback      over endpoints, each of them:
       Rest          of one that has answered 429 to a whole call, where another can answer
       Retry         a backoff holds no slot of the limiter inside it
@@ -30,6 +31,7 @@ from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.knowledge import Knowledge
 from aeon.llm.limits import RunLimits
 from aeon.llm.prices import AnyEndpoint, PriceBook, PriceList, named_endpoints, price_list
+from aeon.llm.profile_memo import ProfileMemo
 from aeon.llm.rate_limit import RateLimit, RateLimiter
 from aeon.llm.rest import Rest
 from aeon.llm.retry import Retry, patience
@@ -71,12 +73,13 @@ class Endpoint:
 class Endpoints:
     """A provider and its fallbacks, in the order they are asked; at least one. As an adapter, it is the first one's.
 
-    `meter` adds up what all runs have really spent.
+    `meter` adds up what all runs have really spent, `profiles` keeps their tasks' first profiles.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._endpoints = tuple(endpoints)
         self.meter = Meter()
+        self.profiles = ProfileMemo()
 
     def __iter__(self) -> Iterator[Endpoint]:
         return iter(self._endpoints)
@@ -184,6 +187,7 @@ def run_stack(
     rests = {endpoint.name: endpoint.rest for endpoint in endpoints if endpoint.rest is not None and endpoint.has_next}
     inner: LLMAdapter = Fallback(chain, emit=emit, rests=rests)
     inner = Spend(inner, prices, endpoints.meter)
+    inner = endpoints.profiles.around(inner, store.sample if store else 0)
     if session is not None:
         knowledge = Knowledge([endpoint.adapter for endpoint in endpoints])
         inner = stored(inner, session, store or StoreSettings(), provider, stop, knowledge)
