@@ -15,10 +15,13 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status (`aeon.cli.main.main`).
 
-    Ctrl-C while it is being loaded ends it as Ctrl-C at any other time: with 130 and no traceback.
+    Ctrl-C while it is being loaded ends it as Ctrl-C at any other time: with 130 and no traceback. SIGTERM is Ctrl-C.
     """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
     before = signal.getsignal(signal.SIGINT)
-    waiting = before is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    waiting = in_main_thread and before is signal.default_int_handler
     if waiting:
         signal.signal(signal.SIGINT, _leave)
     from aeon.cli.main import main as program
@@ -26,6 +29,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if waiting:
         signal.signal(signal.SIGINT, before)
     return program(arguments)
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> None:
+    """Whatever Ctrl-C does now; where nothing listens to it, nothing has to be brought to an end."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        _leave(_signal, _frame)
+    signal.raise_signal(signal.SIGINT)
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:

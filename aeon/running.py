@@ -38,7 +38,7 @@ from aeon.origin import Composition
 from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, versions
 from aeon.store.remembered import stored_memory
 from aeon.store.session import Session, open_session
-from aeon.store.source import STORE_NAME, open_source
+from aeon.store.source import STORE_NAME, check_own_store, open_source
 from aeon.store.sqlite import SqliteStore
 from aeon.surroundings import Planned, Surroundings
 from aeon.wiring import Process
@@ -72,8 +72,9 @@ class Run:
         """Make the run's directory, in which what the run can be resumed from stands before anything else is done.
 
         `claim` marks the directory as this run's, and raises FileExistsError when it is another's. Raises OSError,
-        StoreFailed.
+        StoreFailed, and ConfigError when answers are to be kept elsewhere.
         """
+        check_own_store(self._shared.settings.store)
         started = datetime.now(UTC).isoformat()
         origin = lineage.origin_of(
             self._run_id, self._shared, self._work, self._composition, self._parent, started, directory

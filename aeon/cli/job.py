@@ -27,6 +27,7 @@ from aeon.config_compose import packaged_config_dir, with_fallbacks
 from aeon.errors import ArtefactError
 from aeon.origin import Composition
 from aeon.running import Run
+from aeon.store.source import check_own_store
 
 # Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
@@ -53,6 +54,7 @@ def prepared(cfg: DictConfig, hydra: DictConfig | HydraConf | None = None) -> Pr
     task = read_task(settings)
     inputs = read_inputs(settings)
     check(settings)
+    check_own_store(settings.store)
     with answer_alone_on_stdout():
         aeon = Aeon(settings, environment(), composition=composition)
     aeon.check_inputs(inputs)

@@ -19,9 +19,10 @@ class StoreSettings(Value):
     place of a run a request comes from, and calls on a miss. `replay` never calls: a miss is an error.
 
     `path` is a store, or a cassette for `replay`, or a run's directory; None is the run's own (`record`) or the shared
-    one in the working directory (`cache`). `match` says how a replay finds an answer: by the whole request (`request`),
-    or by call and order, for prompts that have changed (`order`). `sample` tells apart several answers to equal
-    requests. `pace_seconds` is how long a replayed model answer takes, so that a person can follow.
+    one in the working directory (`cache`). For `record` it is for runs that have no directory. `match` says how a
+    replay finds an answer: by the whole request (`request`), or by call and order, for prompts that have changed
+    (`order`). `sample` tells apart several answers to equal requests. `pace_seconds` is how long a replayed model
+    answer takes, so that a person can follow.
     """
 
     mode: StoreMode = "record"

@@ -65,6 +65,16 @@ def check_store(settings: StoreSettings) -> None:
         raise ConfigError(f"store.path: {error.message}", hint=error.hint) from error
 
 
+def check_own_store(settings: StoreSettings) -> None:
+    """ConfigError when a run that has a directory is to record its answers elsewhere, where a resume does not look."""
+    if settings.mode == "record" and settings.path is not None:
+        raise ConfigError(
+            f"store.mode=record store.path={settings.path}: a run records its answers in its own directory",
+            hint="Leave store.path away (or store.path=null). `aeon cassette export DIR FILE.aeon` makes one file of a "
+            f"run, to replay; store=cache store.path={settings.path} shares answers with other runs.",
+        )
+
+
 def _refuse_recorded_run(shared: Path) -> None:
     if shared.name == STORE_NAME and (shared.parent / ORIGIN_NAME).is_file():
         raise ConfigError(

@@ -46,6 +46,31 @@ def test_ctrl_c_ends_at_a_safe_boundary_with_the_result_written(tmp_path: Path) 
     assert (tmp_path / "run" / "history.json").is_file()
 
 
+def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    with running(tmp_path, "provider.latency_seconds=0.05", "execution.grace_seconds=5") as process:
+        wait_for(process, "EXECUTE")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "resume=" in err
+    result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    assert result["termination_reason"] == "interrupted"
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+def test_sigterm_ends_what_does_not_listen_to_ctrl_c(tmp_path: Path, ignored: bool) -> None:
+    program = f"""
+import os, signal
+{"signal.signal(signal.SIGINT, signal.SIG_IGN)" if ignored else ""}
+import aeon.cli.main
+aeon.cli.main.main = lambda arguments: os.kill(os.getpid(), signal.SIGTERM) or signal.pause()
+from aeon.__main__ import main
+main([])
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
+    assert ended.returncode == (130 if ignored else -signal.SIGINT)
+
+
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=60") as process:
         wait_for(process, "PROFILE")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from aeon import Aeon
+from aeon.errors import ConfigError
 from tests.cli.conftest import RunAeon
 
 QUIET = ("provider=simulated", "progress=none", "task=make tea")
@@ -47,6 +49,23 @@ def test_what_cannot_be_replayed_is_refused_before_a_directory_is_made(
     assert ended.status == 2
     assert "store.path" in ended.err
     assert not (tmp_path / "a").exists()
+
+
+@pytest.mark.parametrize("more", [(), ("-m", "ttl.base=9,10"), ("plan",)])
+def test_a_run_that_is_to_record_elsewhere_is_refused_before_a_directory_is_made(
+    aeon: RunAeon, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    ended = aeon(*more, *QUIET, "store.mode=record", "store.path=x.sqlite")
+    assert ended.status == 2
+    assert "store.mode=record store.path=x.sqlite: a run records its answers in its own directory" in ended.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_from_python_it_is_refused_too(tmp_path: Path) -> None:
+    overrides = ["provider=simulated", f"store.path={tmp_path / 'x.sqlite'}"]
+    with Aeon.from_config(overrides, environ={}) as made, pytest.raises(ConfigError, match="in its own directory"):
+        made.run("x", directory=tmp_path / "a")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_replay_with_questions_needs_no_terminal(aeon: RunAeon, tmp_path: Path) -> None:
