@@ -16,8 +16,9 @@ from omegaconf import DictConfig, OmegaConf
 
 from aeon.api import Aeon
 from aeon.cli.attended import attended, check
+from aeon.cli.ending import ending
 from aeon.cli.jobs import header, swept
-from aeon.cli.output import ending, write_answer
+from aeon.cli.output import write_answer
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.cli.stderr import own_stderr, report, say

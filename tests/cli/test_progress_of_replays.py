@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from aeon import events as e
-from aeon.cli.output import ending as last_line
+from aeon.cli.ending import ending as last_line
 from aeon.cli.progress import progress_for
 from aeon.cli.progress_lines import banner, decisions, headline, summary
 from aeon.cli.progress_live import ending, glyphs
