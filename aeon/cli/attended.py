@@ -1,5 +1,5 @@
-"""The person at the terminal while a run or the making of a plan goes on: shown its progress, heard when they
-interrupt it, and asked what only they can say."""
+"""The person at the terminal while a run or the making of a plan goes on: shown its progress, asked what only they can
+say; their Ctrl-C ends it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from pathlib import Path
 from typing import TextIO
 
 from aeon.cli.ask import approve, ask, at_terminal
-from aeon.cli.interrupt import interruptible
+from aeon.cli.interrupt import Interruption, interruptible
 from aeon.cli.progress import Progress, progress_for
+from aeon.cli.progress_view import Conditions
 from aeon.cli.replayed import recording
 from aeon.config import Settings
 from aeon.errors import ConfigError
+from aeon.events import Recorded
 from aeon.kernel.control import RunControl
+from aeon.llm.prices import price_book
+from aeon.observability.ledger import Ledger
 from aeon.plan.models import FollowUpQuestion
 from aeon.refinement.refiner import Ask
 from aeon.surroundings import Surroundings
@@ -25,16 +29,12 @@ from aeon.tools.approval import ApprovalRequest, Approve
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """What a run has of the person: `ask` and `approve` are None where nobody is to be, or can be, asked.
-
-    `shown` is the kind of progress in force.
-    """
+    """What a run has of the person: `ask` and `approve` are None where nobody is to be, or can be, asked."""
 
     control: RunControl
     progress: Progress
     ask: Ask | None
     approve: Approve | None
-    shown: str
 
     def surroundings(self, directory: Path, warn: Callable[[str], None]) -> Surroundings:
         """What a run in `directory` has around it."""
@@ -55,28 +55,65 @@ def check(settings: Settings) -> None:
 
 
 @contextmanager
-def attended(settings: Settings, stderr: TextIO) -> Iterator[Attendance]:
+def attended(
+    settings: Settings, stderr: TextIO, directory: Path | None = None, resuming: str = ""
+) -> Iterator[Attendance]:
     """The person, as the settings have them take part, with progress shown on `stderr` while the block lasts.
 
-    Progress waits while something is asked.
+    `directory` is the run's, if it has one, and `resuming` the command that goes on with it. Progress waits while
+    something is asked.
     """
     asks = settings.interaction.kind == "ask"
-    # A live picture would paint over the question.
-    may_ask = asks or "ask" in settings.tools.approval.values()
-    shown = "plain" if may_ask and settings.progress.kind != "none" else settings.progress.kind
-    replayed = recording(settings.store)
-    with interruptible() as control, progress_for(shown, stderr, os.environ, replayed) as progress:
+    with interruptible() as interruption:
+        control, replayed = interruption.control, recording(settings.store)
+        conditions = _conditions(settings, control)
+        with progress_for(settings.progress.kind, stderr, os.environ, replayed, conditions) as progress:
+            _answer_ctrl_c(interruption, progress, _farewell(settings, directory, resuming))
 
-        def stopping() -> bool:
-            return control.stop_requested
+            def stopping() -> bool:
+                return control.stop_requested
 
-        def asked(question: FollowUpQuestion) -> str | None:
-            with progress.pause():
-                return ask(question, stopping)
+            def asked(question: FollowUpQuestion) -> str | None:
+                with progress.pause():
+                    return ask(question, stopping)
 
-        def approved(request: ApprovalRequest) -> bool:
-            with progress.pause():
-                return approve(request, stopping)
+            def approved(request: ApprovalRequest) -> bool:
+                with progress.pause():
+                    return approve(request, stopping)
 
-        there = asks or at_terminal()
-        yield Attendance(control, progress, asked if asks else None, approved if there else None, shown)
+            there = asks or at_terminal()
+            yield Attendance(control, progress, asked if asks else None, approved if there else None)
+
+
+def _conditions(settings: Settings, control: RunControl) -> Conditions:
+    return Conditions(
+        thresholds=None if settings.mode.kind == "core" else settings.convergence,
+        grace_seconds=settings.execution.grace_seconds,
+        stopping=lambda: control.stop_requested,
+        cost=_cost(Ledger(price_book(settings.provider))),
+    )
+
+
+def _cost(ledger: Ledger) -> Callable[[Recorded], float | None]:
+    def cost(recorded: Recorded) -> float | None:
+        ledger(recorded)
+        return ledger.usage().total.cost
+
+    return cost
+
+
+def _answer_ctrl_c(interruption: Interruption, progress: Progress, farewell: str) -> None:
+    def last() -> str:
+        progress.mute()
+        return farewell
+
+    interruption.first, interruption.last = progress.stopping, last
+
+
+def _farewell(settings: Settings, directory: Path | None, resuming: str) -> str:
+    """What is said at a second Ctrl-C: where the run was, and how it goes on."""
+    if directory is None:
+        return "Ended at once."
+    ended = f"Ended at once. What was written is in {directory}"
+    kept = resuming and settings.store.mode in ("record", "cache")
+    return f"{ended}\nTo go on from what was answered: {resuming}" if kept else ended

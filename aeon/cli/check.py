@@ -14,7 +14,7 @@ from typing import Any
 from aeon import config_compose
 from aeon.cli.arguments import parse
 from aeon.cli.dag import draw
-from aeon.cli.progress_live import is_utf
+from aeon.cli.glyphs import is_utf
 from aeon.cli.progress_view import counted
 from aeon.cli.status import DONE, USAGE
 from aeon.cli.stderr import say

@@ -72,6 +72,20 @@ def draw(plan: Plan, *, width: int = 80, ascii_only: bool = False) -> str:
     return _text(_named(layered, glyphs), layered, 1, width, glyphs)
 
 
+NODE = "\0"
+
+
+def outline(plan: Plan, *, ascii_only: bool = False) -> list[tuple[str, PlanStep]]:
+    """The steps layer by layer, each with its lanes, in which `NODE` stands for the step itself; as wide as the widest.
+
+    Raises PlanError when the dependencies form a cycle.
+    """
+    glyphs = {**(_ASCII if ascii_only else _UNICODE), "llm": NODE, "tool": NODE}
+    picture = _Lanes(plan, glyphs, gap=2)
+    rows = picture.rows([[plan.step(step_id) for step_id in layer] for layer in layers(plan)])
+    return [(f"{row.lanes:<{picture.width}}", row.step) for row in rows if row.step is not None]
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
     """A line: the lanes, and the step on it with its layer's number where the layer begins."""

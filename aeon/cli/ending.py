@@ -9,6 +9,7 @@ from aeon.cli.progress_view import StepView, counted, one_line
 from aeon.result import RunResult
 
 _MOST_NAMED = 10
+_REASONS = {"ttl_expired": "the TTL is spent", "stalled": "no step was ready and nothing changed"}
 
 
 def ending(result: RunResult, directory: Path) -> str:
@@ -33,7 +34,8 @@ def verdict(result: RunResult) -> str:
     if result.termination_reason in ("failed", "interrupted"):
         return f"{result.termination_reason.capitalize()}."
     core = result.configuration.get("mode", {}).get("kind") == "core"
-    return f"Finished without {'completing' if core else 'converging'} ({result.termination_reason})."
+    why = _REASONS.get(result.termination_reason, f"limits.{result.termination_reason} was reached")
+    return f"Finished without {'completing' if core else 'converging'}: {why} ({result.termination_reason})."
 
 
 def _incomplete(result: RunResult) -> str:

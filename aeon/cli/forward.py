@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from aeon.cli.directory import shown
+from aeon.cli.plan_text import command_of
 from aeon.cli.progress_view import SCORES, StepView, one_line
+from aeon.cli.progress_words import open_questions
 from aeon.plan.models import PlanStep
 from aeon.result import RunResult
 
@@ -41,7 +43,7 @@ def steps_of(result: RunResult) -> tuple[PlanStep, ...]:
 
 def resume_command(directory: Path) -> str:
     """The command that goes on with the run of a directory."""
-    return f"python -m aeon {shlex.quote(f'resume={_shortest(directory)}')}"
+    return command_of((f"resume={shown(directory)}",))
 
 
 def _ways(result: RunResult) -> list[tuple[str, Sequence[str]]]:
@@ -107,10 +109,7 @@ def _left(result: RunResult) -> list[tuple[str, str]]:
 
 
 def _unanswered(result: RunResult) -> list[tuple[str, str]]:
-    """The questions that stand open, each once; an assumption was made for each."""
-    asked = [one for one in result.follow_up_questions if one.answer is None]
-    texts = (f"{one.question.rstrip()} (assumed: {one.assumption.strip().rstrip('.')})" for one in asked)
-    return [("question", text) for text in dict.fromkeys(texts)]
+    return [("question", text) for text in open_questions(result.follow_up_questions)]
 
 
 def _more(result: RunResult) -> list[str]:
@@ -155,8 +154,3 @@ def _is_resumable(result: RunResult) -> bool:
 
 def _stored(result: RunResult) -> str:
     return str(result.configuration["store"]["mode"])
-
-
-def _shortest(directory: Path) -> Path:
-    """The directory as seen from the working directory, where it lies in there."""
-    return directory.relative_to(Path.cwd()) if directory.is_relative_to(Path.cwd()) else directory

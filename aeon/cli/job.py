@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 from aeon.api import Aeon
 from aeon.cli.attended import attended, check
 from aeon.cli.ending import ending
+from aeon.cli.forward import resume_command
 from aeon.cli.jobs import header, swept
 from aeon.cli.output import write_answer
 from aeon.cli.progress_view import one_line
@@ -116,7 +118,11 @@ def _run(job: Prepared, run: Run, directory: Path) -> int:
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # a defect inside a run is told with its traceback
     lost: list[str] = []
     unwritten: list[ArtefactError] = []
-    with own_stderr() as stderr, answer_alone_on_stdout(), job.aeon, attended(settings, stderr) as person:
+    with ExitStack() as leaving:
+        stderr = leaving.enter_context(own_stderr())
+        leaving.enter_context(answer_alone_on_stdout())
+        leaving.enter_context(job.aeon)
+        person = leaving.enter_context(attended(settings, stderr, directory, resume_command(directory)))
         try:
             result = run.to_end(person.surroundings(directory, lost.append))
         except ArtefactError as error:
@@ -126,7 +132,7 @@ def _run(job: Prepared, run: Run, directory: Path) -> int:
             unwritten.append(error)
     for warning in lost:
         say(f"Warning: {warning}")
-    for advisory in result.advisories if person.shown == "none" else ():
+    for advisory in result.advisories if settings.progress.kind == "none" else ():
         if advisory.kind in TOOL_WARNINGS:
             say(f"Warning: {one_line(advisory.message)}")
     try:

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,9 +15,9 @@ from aeon.cli.arguments import parse
 from aeon.cli.attended import attended
 from aeon.cli.dag import draw
 from aeon.cli.directory import claimed_run, identify_start, shown
+from aeon.cli.glyphs import is_utf
 from aeon.cli.job import Prepared, prepared
 from aeon.cli.plan_text import command_of, plan_text
-from aeon.cli.progress_live import is_utf
 from aeon.cli.progress_view import counted
 from aeon.cli.show import show
 from aeon.cli.status import DONE, INTERRUPTED, NOT_CONVERGED
@@ -124,7 +125,12 @@ def _made(request: _Request, run: Run) -> Planned:
     job = request.job
     for warning in job.aeon.warnings:
         say(f"Warning: {warning}")
-    with own_stderr() as stderr, answer_alone_on_stdout(), job.aeon, attended(job.aeon.settings, stderr) as person:
+    with ExitStack() as leaving:
+        stderr = leaving.enter_context(own_stderr())
+        leaving.enter_context(answer_alone_on_stdout())
+        leaving.enter_context(job.aeon)
+        attendance = attended(job.aeon.settings, stderr, request.directory, request.resuming())
+        person = leaving.enter_context(attendance)
         around = person.surroundings(request.directory, lambda said: say(f"Warning: {said}"))
         return run.plan(replace(around, observers=[*around.observers, _drafts(request)]))
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from aeon import events as e
-from aeon.convergence.models import ConvergenceScores
-from aeon.plan.models import Plan, PlanStep
+from aeon.convergence.models import ConvergenceScores, ConvergenceThresholds
+from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
 from aeon.store.cassette import Provenance
 from aeon.tools.models import ToolResult
 
@@ -50,13 +51,35 @@ class StepView:
         return "blocked" if self.step.blocked else self.step.status
 
 
+def _never() -> bool:
+    return False
+
+
+def _no_cost(_: e.Recorded) -> float | None:
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a run is shown against: the bars of its scores (None where nothing is assessed), how long work may go on
+    once it is `stopping`, and what it has cost, in the currency of the prices, up to an event (None: not known)."""
+
+    thresholds: ConvergenceThresholds | None = None
+    grace_seconds: float = 10.0
+    stopping: Callable[[], bool] = _never
+    cost: Callable[[e.Recorded], float | None] = _no_cost
+
+
 @dataclass(slots=True)
 class RunView:
     """What is known of a run. A subscriber: each event it is given changes it.
 
-    `recording` is set for a replay: who had answered, and when; of its times nothing is told.
+    `recording` is set for a replay: who had answered, and when; of its times nothing is told. `expected` is the number
+    of cycles that the plan was expected to take, `newest` the step whose output came last, `stopped` when the run was
+    seen to be stopping.
     """
 
+    conditions: Conditions = Conditions()
     task: str = ""
     provider: str = ""
     synthetic: bool = False
@@ -76,7 +99,12 @@ class RunView:
     retries: int = 0
     tool_calls: int = 0
     evaluates: bool = False
-    questions: int = 0
+    questions: list[FollowUpQuestion] = field(default_factory=list)
+    cost: float | None = None
+    expected: int | None = None
+    plan: Plan | None = None
+    newest: PlanStep | None = None
+    stopped: datetime | None = None
     advisories: list[str] = field(default_factory=list)
     note: str = ""
     validated: e.Validated | None = None
@@ -99,8 +127,8 @@ class RunView:
                 self.in_flight.clear()
             case e.PhaseStarted() | e.PhaseFinished() | e.PassStarted() | e.PassFinished() as event:
                 self._progressed(event)
-            case e.CycleStarted() | e.CycleFinished() | e.CallAnswered() | e.CallFailed() as event:
-                self._called(event)
+            case e.CycleStarted() | e.CycleFinished() | e.CallAnswered() | e.CallFailed():
+                self._called(recorded)
             case e.PlanMade() | e.Refined() | e.StepStarted() | e.StepFinished() as event:
                 self._planned_or_done(event)
             case e.ProfileInferred(depth=depth):
@@ -139,28 +167,29 @@ class RunView:
             case e.PassStarted() | e.PassFinished():
                 self.ttl_remaining = event.ttl_remaining
 
-    def _called(self, event: e.CycleStarted | e.CycleFinished | e.CallAnswered | e.CallFailed) -> None:
-        match event:
-            case e.CycleStarted():
+    def _called(self, recorded: e.Recorded) -> None:
+        match recorded.event:
+            case e.CycleStarted() as event:
                 if event.call != "tool":
                     self.in_flight[event.site.sequence] = event.call
                 if event.ttl_remaining is not None:
                     self.ttl_remaining = event.ttl_remaining
                 if event.plan is not None and not self._planned:
                     self._replan(event.plan)
-            case e.CycleFinished():
+            case e.CycleFinished() as event:
                 self.in_flight.pop(event.site.sequence, None)
-            case e.CallAnswered() | e.CallFailed():
+            case e.CallAnswered() | e.CallFailed() as event:
                 self.tokens += event.usage.total_tokens
                 self.requests += event.usage.requests
+                self.cost = self.conditions.cost(recorded)
 
     def _planned_or_done(self, event: e.PlanMade | e.Refined | e.StepStarted | e.StepFinished) -> None:
         match event:
             case e.PlanMade():
-                self._planned = True
+                self._planned, self.expected = True, event.expected_calls
                 self._replan(event.plan)
             case e.Refined():
-                self.questions += len(event.refinement.questions)
+                self.questions += event.refinement.questions
                 self.refined = event
                 self._replan(event.plan)
             case e.StepStarted():
@@ -169,13 +198,15 @@ class RunView:
                 self._step_ended(event.step)
 
     def _replan(self, plan: Plan) -> None:
-        known = self.steps
+        self.plan, known = plan, self.steps
         self.steps = {
             step.step_id: replace(known[step.step_id], step=step) if step.step_id in known else StepView(step)
             for step in plan.steps
         }
 
     def _step_ended(self, step: PlanStep) -> None:
+        if step.step_output and step.status != "failed":
+            self.newest = step
         known = self.steps.get(step.step_id)
         started = known.started if known else None
         seconds = (self.now - started).total_seconds() if self.now and started else None

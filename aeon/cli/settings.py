@@ -10,7 +10,7 @@ from aeon.values import Value
 class ProgressSettings(Value):
     """`progress`: what is shown on standard error while a run goes on.
 
-    `auto` is `live` on a terminal, `plain` elsewhere or with NO_COLOR; `plain` is a line for each thing that happens.
+    `auto` is `live` on a terminal, `plain` elsewhere; `plain` is a line for each thing that happens.
     """
 
     kind: Literal["auto", "live", "plain", "none"] = "auto"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -56,15 +57,52 @@ def test_the_person_is_asked_what_the_settings_say_and_only_when_there(
         assert (person.ask is not None, person.approve is not None) == (asks, approves)
 
 
+class _Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.mark.parametrize(
-    ("overrides", "shown"),
+    ("overrides", "live"),
     [
-        (("progress=live",), "live"),
-        (("progress=live", "interaction=ask"), "plain"),
-        (("progress=live", "tools.approval={echo: ask}"), "plain"),
-        (("progress=none", "interaction=ask"), "none"),
+        (("progress=auto",), True),
+        (("progress=auto", "interaction=ask"), True),
+        (("progress=live", "tools.approval={echo: ask}"), True),
+        (("progress=plain", "interaction=ask"), False),
+        (("progress=none", "interaction=ask"), False),
     ],
 )
-def test_no_live_picture_is_shown_where_a_question_may_come(overrides: tuple[str, ...], shown: str) -> None:
-    with attended(composed(*overrides), io.StringIO()) as person:
-        assert person.shown == shown
+def test_the_picture_is_kept_where_a_question_may_come(
+    overrides: tuple[str, ...], live: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    with attended(composed(*overrides), _Terminal()) as person:
+        assert person.progress.live is live
+
+
+def test_two_questions_at_once_are_put_one_after_the_other_with_no_picture_between(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream, inside, most = _Terminal(), [0], [0]
+
+    def approving(*_: object) -> bool:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        before = stream.getvalue()
+        time.sleep(0.3)
+        assert stream.getvalue() == before
+        inside[0] -= 1
+        return True
+
+    monkeypatch.setattr(module, "approve", approving)
+    monkeypatch.setattr(module, "at_terminal", lambda: True)
+    with attended(composed("progress=live"), stream) as person:
+        person.progress(STARTED)
+        with ThreadPoolExecutor(2) as threads:
+            approve = person.approve
+            assert approve is not None
+            assert list(threads.map(lambda _: approve(ApprovalRequest(a_tool(), {})), range(2))) == [True, True]
+    assert most == [1]

@@ -1,5 +1,6 @@
 """Ctrl-C while a person is asked something: the run ends with what it has, and does not wait for the answer."""
 
+import fcntl
 import json
 import os
 import pty
@@ -7,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,15 +55,29 @@ class Terminal:
             except OSError as error:  # how a terminal tells that its program is gone
                 raise AssertionError(f"{text} was never said, but {self.shown}") from error
 
+    @property
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed."""
+        return bool(termios.tcgetattr(self._end)[3] & termios.ECHO)
+
     def type(self, text: str) -> None:
         os.write(self._end, text.encode())
+
+
+def _owning() -> None:
+    """Make standard input the program's own terminal, so that Ctrl-C typed there reaches it."""
+    os.setsid()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 @contextmanager
 def at_a_terminal(directory: Path, *arguments: str) -> Iterator[Terminal]:
     end, other = pty.openpty()
     command = [sys.executable, "-m", "aeon", "progress=none", "hydra.run.dir=run", *arguments]
-    with subprocess.Popen(command, cwd=directory, stdin=other, stderr=other, stdout=subprocess.PIPE) as process:
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+    with subprocess.Popen(
+        command, cwd=directory, env=environ, stdin=other, stderr=other, stdout=subprocess.PIPE, preexec_fn=_owning
+    ) as process:
         os.close(other)
         try:
             yield Terminal(process, end)

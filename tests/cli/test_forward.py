@@ -82,6 +82,19 @@ def test_the_command_that_goes_on_has_the_override_that_helps(
     assert f"To go on from what was answered: {RESUME} {overrides}".rstrip() in ending(run, DIRECTORY)
 
 
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        ("ttl_expired", "Finished without converging: the TTL is spent (ttl_expired). "),
+        ("stalled", "Finished without converging: no step was ready and nothing changed (stalled). "),
+        ("max_tokens", "Finished without converging: limits.max_tokens was reached (max_tokens). "),
+        ("interrupted", "Interrupted. "),
+    ],
+)
+def test_every_end_is_said_in_words(converged: RunResult, reason: str, said: str) -> None:
+    assert ending(ended(converged, reason), DIRECTORY).startswith(said)
+
+
 def test_a_larger_budget_in_core_mode_does_not_promise_the_answers_of_a_smaller_one(converged: RunResult) -> None:
     run = ended(converged, "ttl_expired", configuration=configured(converged, mode={"kind": "core"}))
     assert [purpose for purpose, _ in next_commands(run, DIRECTORY)] == ["To let it go further"]
@@ -168,4 +181,4 @@ def test_a_directory_below_the_working_directory_is_named_from_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run = ended(converged, "interrupted")
-    assert next_commands(run, tmp_path / "my runs" / "one")[0][1] == "python -m aeon 'resume=my runs/one'"
+    assert next_commands(run, tmp_path / "my runs" / "one")[0][1] == "python -m aeon resume='my runs/one'"

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from aeon.cli.interrupt import interruptible
+from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
 
 SLOW = ("task=x", "provider=simulated", "progress=plain", "hydra.run.dir=run")
 
@@ -75,9 +76,43 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=60") as process:
         wait_for(process, "PROFILE")
         process.send_signal(signal.SIGINT)
-        wait_for(process, "safe boundary")
+        wait_for(process, "Ctrl-C again ends at once")
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=10) == 130
+        _, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert f"Ended at once. What was written is in {tmp_path / 'run'}" in err
+    assert "python -m aeon resume=run\n" in err
+
+
+def test_ctrl_c_says_what_is_waited_for(tmp_path: Path) -> None:
+    with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=42") as process:
+        wait_for(process, "PROFILE")
+        process.send_signal(signal.SIGINT)
+        wait_for(process, "Stopping: nothing new is started. Work that is under way has 42 s to end: task_profile.")
+
+
+def test_ctrl_c_in_the_picture_is_shown_in_it_and_a_second_leaves_the_way_back(tmp_path: Path) -> None:
+    slow = ("task=x", "provider=simulated", "provider.latency_seconds=60", "progress=live")
+    with at_a_terminal(tmp_path, *slow) as terminal:
+        terminal.wait_for("profile")
+        terminal.type("\r\x03")
+        terminal.wait_for("Ctrl-C again ends at once", seconds=5)
+        terminal.wait_for("Work that is under way has 9 s", seconds=5)
+        assert "^C" not in terminal.shown
+        # The picture is drawn over itself: between two of its heads the cursor goes up.
+        frames = terminal.shown.split("Aeon  x")[1:]
+        assert all("\x1b[1A" in frame for frame in frames[:-1])
+        terminal.type("\x03")
+        terminal.wait_for("python -m aeon resume=run\r\n", seconds=5)
+        assert terminal.process.wait(timeout=5) == 130
+        assert "\x1b[?25h" in terminal.shown
+
+
+def test_the_echo_of_the_terminal_is_back_when_the_program_has_ended(tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, "task=x", "provider=simulated", "progress=live") as terminal:
+        terminal.wait_for("Artefacts:")
+        terminal.process.wait(timeout=15)
+        assert terminal.echoes
 
 
 def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
@@ -94,7 +129,8 @@ def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
 
 def test_the_first_signal_throws_the_switch_and_the_handler_is_restored(capfd: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
-    with interruptible() as control:
+    with interruptible() as interruption:
+        control = interruption.control
         assert not control.stop_requested
         os.kill(os.getpid(), signal.SIGINT)
         assert control.stop_requested
@@ -106,8 +142,8 @@ def test_outside_the_main_thread_there_is_a_control_and_no_handler() -> None:
     before, seen = signal.getsignal(signal.SIGINT), []
 
     def work() -> None:
-        with interruptible() as control:
-            seen.append((control.stop_requested, signal.getsignal(signal.SIGINT)))
+        with interruptible() as interruption:
+            seen.append((interruption.control.stop_requested, signal.getsignal(signal.SIGINT)))
 
     thread = threading.Thread(target=work)
     thread.start()

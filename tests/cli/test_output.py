@@ -63,7 +63,7 @@ def test_the_ending_names_verdict_figures_and_artefacts(result: RunResult, tmp_p
     assert f"TTL {result.ttl.used} of {result.ttl.allocated}" in line
     assert "\n" not in line.partition("Artefacts")[0]
     expired = result.model_copy(update={"converged": False, "termination_reason": "ttl_expired"})
-    assert ending(expired, tmp_path).startswith("Finished without converging (ttl_expired).")
+    assert ending(expired, tmp_path).startswith("Finished without converging: the TTL is spent (ttl_expired).")
 
 
 def test_the_ending_of_a_failed_run_says_why_and_what_to_do(result: RunResult, tmp_path: Path) -> None:

@@ -3,19 +3,22 @@ import re
 import threading
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from aeon import events as e
 from aeon.cli import progress
+from aeon.cli.glyphs import glyphs
 from aeon.cli.progress import progress_for
-from aeon.cli.progress_live import ending, glyphs, picture, shown
-from aeon.cli.progress_view import RunView, StepView, clock, counted, one_line
+from aeon.cli.progress_live import picture, trace
+from aeon.cli.progress_steps import shown
+from aeon.cli.progress_view import Conditions, RunView, StepView, clock, counted, one_line
+from aeon.convergence.models import ConvergenceThresholds
 from aeon.kernel.state import Advisory
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import script
@@ -50,8 +53,8 @@ def drawn(view: RunView, width: int, height: int = 24, encoding: str = "utf-8", 
     return out.getvalue().splitlines()
 
 
-def seen(told: Sequence[e.Recorded]) -> RunView:
-    view = RunView()
+def seen(told: Sequence[e.Recorded], conditions: Conditions | None = None) -> RunView:
+    view = RunView(conditions or Conditions())
     feed(view, told)
     return view
 
@@ -105,7 +108,7 @@ def test_a_run_with_a_model_says_nothing_of_it() -> None:
     [
         ("auto", True, XTERM, True),
         ("auto", False, XTERM, False),
-        ("auto", True, {**XTERM, "NO_COLOR": "1"}, False),
+        ("auto", True, {**XTERM, "NO_COLOR": "1"}, True),
         ("auto", True, {**XTERM, "NO_COLOR": ""}, True),
         ("auto", True, {"TERM": "dumb"}, False),
         ("auto", True, {}, False),
@@ -123,27 +126,28 @@ def test_a_picture_is_drawn_only_where_it_can_be_seen(
     assert (ESCAPE in text) is live
 
 
-def test_no_colour_is_used_under_no_color() -> None:
-    text = shown_by("live", realistic_run(synthetic=True), Terminal(), {**XTERM, "NO_COLOR": "1"})
+@pytest.mark.parametrize("kind", ["auto", "live"])
+def test_no_colour_is_used_under_no_color(kind: str) -> None:
+    text = shown_by(kind, realistic_run(synthetic=True), Terminal(), {**XTERM, "NO_COLOR": "1"})
     codes = {int(code) for found in re.findall(r"\x1b\[([0-9;]*)m", text) for code in found.split(";") if code}
     assert not {code for code in codes if 30 <= code <= 49 or code >= 90}
 
 
-def test_the_picture_gives_way_to_a_summary() -> None:
+def test_the_picture_gives_way_to_what_the_steps_gave() -> None:
     text = shown_by("live", realistic_run(), Terminal())
-    last = text.rsplit("Converged after 2 passes", 1)
+    last = text.rsplit("complete  (model)  output of gather", 1)
     assert len(last) == 2
-    assert "completeness 0.97" in last[1]
-    assert "13 of 34 LLM cycles used" in last[1]
+    assert "1 repair, 1 retry, 1 advisory, 1 question" in last[1]
+    assert "newest output" not in last[1]
     assert text.endswith("\n")
 
 
 def test_a_run_cut_short_says_where_it_stood() -> None:
     told = until(realistic_run(), e.StepStarted, 2)
     out = io.StringIO()
-    Console(file=out, width=80, color_system=None).print(ending(seen(told), 80, glyphs("utf-8")))
-    assert out.getvalue().startswith("■ Ended in EXECUTE after 00:")
-    assert "1 complete, 1 running, 2 pending" in out.getvalue()
+    Console(file=out, width=80, color_system=None).print(trace(seen(told), 80))
+    assert out.getvalue().startswith("Ended in EXECUTE after 00:")
+    assert "gather     complete  (model)  output of gather" in out.getvalue()
 
 
 @pytest.mark.parametrize("width", [80, 40, 20])
@@ -173,30 +177,93 @@ def test_the_picture_shows_what_runs_what_is_blocked_and_what_is_left() -> None:
     lines = drawn(seen(until(realistic_run(), e.StepFinished, 3)), 80)
     text = "\n".join(lines)
     assert "pass 1" in text
-    assert "TTL 28 of 34 left" in text
-    assert any(line.startswith("■ auth") for line in lines)
-    assert any(line.startswith("· combine") for line in lines)
+    assert "6 of 34 cycles, about 18 expected" in text
+    assert any(line.startswith("■ │ auth ") for line in lines)
+    assert any(line.startswith("·─╯ combine ") for line in lines)
     assert "4 steps: 2 complete, 1 blocked, 1 pending" in text
 
 
 def test_a_step_that_runs_shows_how_long() -> None:
     view = seen(until(realistic_run(), e.StepStarted))
-    assert any(re.match(r"● gather .* 65s$", line) for line in drawn(view, 80, after=65))
+    assert any(re.match(r"●   gather .* 65s$", line) for line in drawn(view, 80, after=65))
     assert "01:" in drawn(view, 80, after=65)[1]
 
 
-def test_scores_are_bars_with_what_they_were_before() -> None:
-    view = seen(realistic_run())
-    row = next(line for line in drawn(view, 80) if line.startswith("completeness"))
-    assert row.rstrip() == f"completeness {'━' * 23}─ 0.97  from 0.62"
-    narrow = next(line for line in drawn(view, 40) if line.startswith("completeness"))
-    assert narrow.rstrip().endswith("0.97")
+NEEDED = Conditions(ConvergenceThresholds(completeness=0.98, coherence=0.9, consistency=0.9))
+
+
+def rows_of(view: RunView, name: str, width: int) -> Text:
+    (row,) = [
+        line
+        for line in picture(view, START, width, 40, glyphs("utf-8")).renderables
+        if isinstance(line, Text) and line.plain.startswith(name)
+    ]
+    return row
+
+
+def test_scores_are_bars_with_their_threshold_and_their_values_in_the_order_of_time() -> None:
+    view = seen(realistic_run(), NEEDED)
+    assert rows_of(view, "completeness", 80).plain == f"completeness {'━' * 23}┃ 0.62 → 0.97 of 0.98"
+    assert rows_of(view, "coherence", 80).plain == f"coherence    {'━' * 22}┃─ 0.80 → 0.94 of 0.90"
+    assert rows_of(view, "completeness", 40).plain == f"completeness {'━' * 12} 0.97 of 0.98".replace("━ 0", "┃ 0")
+
+
+def test_a_bar_is_green_only_above_its_threshold() -> None:
+    view = seen(realistic_run(), NEEDED)
+    styles = {
+        name: {str(span.style) for span in rows_of(view, name, 80).spans} for name in ("completeness", "coherence")
+    }
+    assert "green" in styles["coherence"]
+    assert "green" not in styles["completeness"]
+    assert "yellow" in styles["completeness"]
+
+
+def test_the_newest_output_fills_the_room_that_is_free_and_no_more() -> None:
+    view = seen(until(realistic_run(), e.StepFinished, 1))
+    long = "\n".join(f"line {n}" for n in range(99))
+    assert view.newest is not None
+    view.newest = view.newest.model_copy(update={"step_output": long})
+    for height in (14, 18, 24, 50):
+        lines = drawn(view, 80, height)
+        assert len(lines) < height
+        assert ("newest output: gather" in lines) == (height > 14)
+    assert len(lines) == 49
+    assert lines[-1].strip() == "..."
+
+
+def test_questions_stand_in_the_picture_with_their_text() -> None:
+    lines = drawn(seen(realistic_run()), 40, 40)
+    assert "? Which identity provider? (assumed:" in lines
+    assert "none, e-mail and password)" in lines
+
+
+def test_a_run_that_is_stopping_says_what_it_waits_for_and_how_long() -> None:
+    view = seen(until(realistic_run(), e.StepStarted, 2))
+    view.stopped = view.now
+    text = " ".join(" ".join(drawn(view, 40, 40, after=3)).split())
+    assert "Stopping: nothing new is started. Work that is under way has 7 s to end: step data-model." in text
+    assert "Ctrl-C again ends at once" in text
+
+
+def test_cost_so_far_stands_in_the_picture() -> None:
+    view = seen(realistic_run(), Conditions(cost=lambda _: 0.0123))
+    assert "cost 0.0123" in "\n".join(drawn(view, 80))
+
+
+def test_a_plan_too_long_for_its_lanes_is_shown_without() -> None:
+    lines = drawn(seen(until(chain_run(100), e.PlanMade)), 80, 24)
+    assert any(line.startswith("· s") for line in lines)
+
+
+def test_without_thresholds_scores_are_bars_alone() -> None:
+    row = next(line for line in drawn(seen(realistic_run()), 80) if line.startswith("completeness"))
+    assert row.rstrip() == f"completeness {'━' * 23}─ 0.62 → 0.97"
 
 
 def test_a_terminal_without_unicode_gets_plain_signs() -> None:
     text = "\n".join(drawn(seen(realistic_run()), 80, encoding="ascii"))
     assert text.isascii()
-    assert "+ gather" in text
+    assert "+   gather" in text
 
 
 def test_text_that_a_stream_cannot_carry_keeps_its_width() -> None:
@@ -251,7 +318,7 @@ def test_an_event_that_cannot_be_shown_fails_nothing(kind: str) -> None:
     stream = Terminal()
     with progress_for(kind, stream, XTERM) as subscriber:
         feed(subscriber, [told[0], broken, *told[1:]])
-    assert kind == "none" or "Converged after 2 passes" in stream.getvalue()
+    assert kind == "none" or "pass 2  finished" in stream.getvalue() or "output of gather" in stream.getvalue()
 
 
 def test_a_terminal_that_hangs_does_not_hold_up_a_run() -> None:
@@ -293,7 +360,7 @@ def test_nothing_is_drawn_while_a_person_is_asked_something() -> None:
             assert stream.getvalue() == before
         feed(subscriber, told[40:])
         assert len(stream.getvalue()) > len(before)
-    assert "Converged after 2 passes" in stream.getvalue()
+    assert "output of gather" in stream.getvalue()
 
 
 @pytest.mark.parametrize("kind", ["plain", "none"])
@@ -302,21 +369,6 @@ def test_pausing_changes_nothing_where_nothing_is_drawn(kind: str) -> None:
     with progress_for(kind, stream, XTERM) as subscriber, subscriber.pause():
         feed(subscriber, realistic_run(synthetic=True))
     assert stream.getvalue() == shown_by(kind, realistic_run(synthetic=True))
-
-
-@pytest.mark.parametrize(
-    ("reason", "said"),
-    [
-        ("ttl_expired", "Not converged: the TTL is spent after 1 pass"),
-        ("max_tokens", "Not converged: limits.max_tokens was reached after 1 pass"),
-        ("failed", "Failed after 1 pass"),
-        ("interrupted", "Interrupted after 1 pass"),
-    ],
-)
-def test_every_end_is_said_in_words(reason: str, said: str) -> None:
-    end = e.RunFinished(termination_reason=reason, converged=False, passes=1, ttl_used=9, ttl_allocated=34)
-    told = [*realistic_run()[:-1], replace(realistic_run()[-1], event=end)]
-    assert said in shown_by("plain", told)
 
 
 def test_small_words() -> None:

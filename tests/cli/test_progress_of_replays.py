@@ -12,9 +12,9 @@ from rich.console import Console
 from aeon import events as e
 from aeon.cli.ending import ending as last_line
 from aeon.cli.progress import progress_for
-from aeon.cli.progress_lines import banner, decisions, headline, summary
-from aeon.cli.progress_live import ending, glyphs
+from aeon.cli.progress_live import trace
 from aeon.cli.progress_view import RunView
+from aeon.cli.progress_words import banner, cut_short, decisions
 from aeon.result import ParentRun, RunResult, TokenUsage, UsageReport
 from aeon.store.cassette import Provenance
 from tests.cli.test_progress import XTERM, Terminal, drawn, until
@@ -83,14 +83,9 @@ def test_every_moment_of_a_replay_is_drawn_without_a_time_and_within_the_termina
         assert not any("in flight" in line for line in lines)
 
 
-def test_tokens_that_were_estimated_are_called_so() -> None:
-    assert any(line.endswith("(estimated)") for line in summary(viewed(DAY)) if "tokens" in line)
-    assert not any("(" in line for line in summary(viewed(DAYS)) if "tokens" in line)
-
-
-def test_the_summary_of_a_replay_does_not_speak_of_a_model() -> None:
+def test_what_stays_of_a_replay_does_not_speak_of_a_model() -> None:
     out = io.StringIO()
-    Console(file=out, width=120, color_system=None).print(ending(viewed(), 120, glyphs("utf-8")))
+    Console(file=out, width=120, color_system=None).print(trace(viewed(), 120))
     assert "(model)" not in out.getvalue()
     assert "A recording has no cost and no latency to show." in out.getvalue()
 
@@ -98,7 +93,7 @@ def test_the_summary_of_a_replay_does_not_speak_of_a_model() -> None:
 def test_a_replay_that_is_cut_short_says_where_without_a_time() -> None:
     view = RunView(recording=DAY)
     feed(view, until(realistic_run(), e.StepStarted, 2))
-    assert headline(view) == "Ended in EXECUTE"
+    assert cut_short(view) == "Ended in EXECUTE"
 
 
 def test_a_picture_says_what_the_latest_assessment_and_refinement_decided() -> None:

@@ -369,7 +369,7 @@ def test_a_run_that_was_cut_short_says_how_it_goes_on(runs: Runs, server: OpenAI
     ended, directory = runs("task=x", "hydra.run.dir='a b'")
     assert ended.status == 1
     assert directory.name == "a b"
-    assert "To go on from what was answered: python -m aeon 'resume=a b'" in ended.err
+    assert "To go on from what was answered: python -m aeon resume='a b'" in ended.err
     ended, _ = runs("task=x", "store=off")
     assert "To go on" not in ended.err
 

@@ -216,7 +216,7 @@ def test_a_spent_budget_ends_a_run_with_a_structured_response(core: Core) -> Non
     assert response["latest_pass_result"] is not None
     assert run.statuses == {"a": "complete", "b": "pending", "c": "pending"}
     assert answer_of(run.out) == "said"
-    assert "Finished without completing (ttl_expired)." in run.err
+    assert "Finished without completing: the TTL is spent (ttl_expired)." in run.err
     assert "the TTL is spent" in run.err
 
 

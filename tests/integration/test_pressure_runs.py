@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from aeon import Aeon
-from aeon.cli.output import ending
+from aeon.cli.ending import ending
 from aeon.cli.progress_lines import lines as told_lines
 from aeon.cli.progress_view import RunView
 from aeon.events import FallbackUsed
