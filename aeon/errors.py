@@ -105,9 +105,14 @@ class ProviderError(LLMError):
 
 
 class ConnectionFailed(ProviderError):
-    """The server could not be reached, hung up, or was too slow."""
+    """The server could not be reached, hung up, or was too slow.
+
+    `sent` says that the request may have reached it, `timed_out` that it was waited for as long as is allowed.
+    """
 
     retryable = True
+    sent = False
+    timed_out = False
 
 
 class ServerFailed(ProviderError):

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from aeon.llm.adapters import negotiation
 from tests.integration.wire import run, script
 from tests.support import able_server as servers
 from tests.support import raw_server as raw
@@ -60,7 +59,7 @@ SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
         1,
         0,
     ),
-    "answers 500 and says nothing": ({"forms": {"json_object", "text"}, "says": Failure(500, body="")}, 3, 0),
+    "answers 500 and says nothing": ({"forms": {"json_object", "text"}, "says": Failure(500, body="")}, 2, 0),
     "refuses json_object as well": ({"forms": {"text"}}, 2, 0),
     "takes no json_schema, and holds to a schema beside json_object": (
         {"forms": {"json_object"}, "shape": servers.reading_beside},
@@ -169,10 +168,7 @@ def test_a_run_without_usage_says_so_and_counts_nothing(serve: Any) -> None:
     assert result.usage.unreported == ("scripted-1",)
 
 
-def test_models_of_roles_are_found_out_one_by_one_even_side_by_side(
-    serve: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 10.0)
+def test_models_of_roles_are_found_out_one_by_one_even_side_by_side(serve: Any) -> None:
     server = serve(forms={"text"})
     result = run(server, "roles.worker.model=another", "execution.max_parallel=4")
     assert result.converged

@@ -8,17 +8,17 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from aeon.llm.adapters.dialect import Dialect, Form
-from aeon.llm.adapters.refusal import Refusal
 from aeon.values import Value
 
-MOST_SKIPPED = 64
-DOUBTED_ANSWERS = 64
+Doubt = Literal["", "failed", "answered_without", "failed_again"]
+"""How far it is proved that a failure that may be an outage is of the schema: see `Capabilities`."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,9 +40,10 @@ class Known(Value):
     Schemas by their digests, `findings` by what they are about.
     """
 
+    model_config = ConfigDict(extra="ignore")
+
     settled: bool = False
     form: Form | None = None
-    doubted: Form | None = None
     form_of: dict[str, Form] = Field(default_factory=dict)
     accepted: tuple[str, ...] = ()
     unenforced: tuple[bool, ...] = ()
@@ -52,37 +53,38 @@ class Known(Value):
     findings: dict[str, str] = Field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How a request is said first, and what was in doubt then."""
+
+    dialect: Dialect
+    doubt: Doubt = ""
+
+
 @dataclass
 class Capabilities:
     """What one model at one address can do, as far as it is known.
 
-    A refusal counts only once the same request has been answered in another dialect. One that may as well be an outage
-    must have come again before that, and once more after it; even then the refused form is asked for again after 64
-    answers, and after ever more. `scout` is there while the first request to an endpoint is under way, `exploring`
-    while that one tries another form after such a failure, `under_way` counts requests; all three belong to the loop.
+    A refusal counts only once the same request has been answered in another dialect. A failure that may be an outage
+    (a 500 that says nothing, a connection that breaks off) is tried again by `Retry` as any other; the request after it
+    goes out with its schema in the prompt alone. When that is answered, the next one has json_schema again; only if it
+    fails like the first, and the schema in the prompt helps again, that form is believed. `scout` is there while the
+    first request to an endpoint is under way, and belongs to the loop.
     """
 
     endpoint: str
     model: str
     scout: asyncio.Event | None = None
-    exploring: bool = False
-    under_way: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _form: Form = "json_schema"
     _settled: bool = False
-    _trying: Form | None = None
     _form_of: dict[str, Form] = field(default_factory=dict)
     _accepted: set[str] = field(default_factory=set)
     _unenforced: set[bool] = field(default_factory=set)
     _without: frozenset[str] = frozenset()
     _renamed: bool = False
     _schema_beside: bool = False
-    _failed: bool = False
-    _doubted: Form | None = None
-    _doubted_answers: int = 0
-    _most_doubted: int = 0
-    _in_vain: int = 0
-    _skip: int = 0
+    _doubts: dict[str, Doubt] = field(default_factory=dict)
     _findings: dict[str, Finding] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
 
@@ -95,72 +97,37 @@ class Capabilities:
     def dialect(self, digest: str, strict: bool) -> Dialect:
         """How a request with the schema of this digest is said, by what is known now."""
         with self._lock:
-            form = self._form_of.get(digest) or (None if self._settled else self._trying) or self._form
+            form = self._form_of.get(digest, self._form)
             in_prompt = form != "json_schema" or strict in self._unenforced
             return Dialect(form, in_prompt, self._without, self._renamed, self._schema_beside)
 
-    @property
-    def failed(self) -> bool:
-        """Whether a failure that may be a refusal was told, and no request has been accepted yet."""
-        with self._lock:
-            return self._failed
-
-    def opening(self, digest: str, strict: bool) -> Dialect:
-        """How a new request is said first: as `dialect` says, or in a form that was given up in doubt, now and then."""
+    def opening(self, digest: str, strict: bool) -> Opening:
+        """How a new request is said first: as `dialect` says, or without its schema after a failure in doubt."""
         known = self.dialect(digest, strict)
         with self._lock:
-            if self._doubted is None or self._doubted_answers < self._most_doubted:
-                return known
-            self._doubted_answers, self._most_doubted = 0, self._most_doubted * 4
-            return replace(known, form=self._doubted, schema_in_prompt=strict in self._unenforced)
+            doubt = self._doubts.get(self._scope(digest), "")
+        if doubt in ("failed", "failed_again"):
+            return Opening(replace(known, form="prompt", schema_in_prompt=True), doubt)
+        return Opening(known, doubt)
 
-    def may_try(self, digest: str, refusal: Refusal, *, again: bool) -> bool:
-        """Whether a refusal is worth a try of another form.
-
-        Always one that names the format. One that may be an outage only where no request has been accepted and if it
-        came `again`, in a quiet moment. Any other not where the same schema was accepted before. After tries in vain
-        only the 5th, 21st, ... of them: a dead server must not be asked everything twice.
-        """
+    def may_try(self, digest: str) -> bool:
+        """Whether a refusal that names nothing may be of how a request is said: not where its schema was accepted."""
         with self._lock:
-            if refusal.of_the_format:
-                return True
-            if refusal.doubtful:
-                self._failed = not self._settled
-                if self._settled or not again:
-                    return False
-            if digest in self._accepted:
-                return False
-            self._skip, allowed = max(0, self._skip - 1), self._skip == 0
-            return allowed
+            return digest not in self._accepted
 
-    def next_form(self, form: Form, refusal: Refusal) -> Form | None:
-        """The form to try after `form`; where it may be an outage there is one try, each time of another form."""
+    def doubt(self, digest: str, opening: Opening) -> None:
+        """A request failed in a way that may be an outage, or of its schema."""
         with self._lock:
-            if refusal.doubtful and form == "json_schema" and self._in_vain % 2:
-                return "prompt"
-        following: dict[Form, Form] = {"json_schema": "json_object", "json_object": "prompt"}
-        return following.get(form)
+            scope = self._scope(digest)
+            if digest in self._accepted or opening.doubt != self._doubts.get(scope, ""):
+                return
+            after: dict[Doubt, Doubt] = {"": "failed", "answered_without": "failed_again"}
+            self._doubts[scope] = after.get(opening.doubt, "")
 
-    def trying(self, form: Form | None) -> None:
-        """Have others use the form that is being tried, until it is known whether it helps."""
+    def accepted(self, digest: str, opening: Opening, dialect: Dialect) -> None:
+        """A request was answered in `dialect`, after refusals where that is not the one it started with."""
         with self._lock:
-            self._trying = form
-
-    def tried_in_vain(self) -> None:
-        """No form helped."""
-        with self._lock:
-            self._in_vain += 1
-            self._skip = min(MOST_SKIPPED, 4**self._in_vain - 1)
-
-    def accepted(
-        self, digest: str, start: Dialect, dialect: Dialect, refusals: Sequence[Refusal], *, doubted: bool = False
-    ) -> None:
-        """A request was answered in `dialect`, after `refusals` of the one it started with and others.
-
-        `doubted`: the refusals may be an outage, though they were there before and after that answer.
-        """
-        with self._lock:
-            self._accept_form(digest, start, dialect, refusals, doubted)
+            self._accept_form(digest, opening, dialect)
             for name in sorted(dialect.without - self._without):
                 self._find(name, f"takes no {name}: it is left out from now on" + _SPARED.get(name, ""))
             if dialect.renamed and not self._renamed:
@@ -168,36 +135,43 @@ class Capabilities:
             self._without |= dialect.without
             self._renamed = self._renamed or dialect.renamed
 
-    def _accept_form(
-        self, digest: str, start: Dialect, dialect: Dialect, refusals: Sequence[Refusal], doubted: bool
-    ) -> None:
-        if dialect.form == self._doubted:
-            self._form, self._doubted = self._doubted, None
-            self._findings.pop("structured_output", None)
-        if dialect.form == self._form_of.get(digest, self._form):
-            self._accepted.add(digest)
-            self._settled, self._failed = True, False
-            self._doubted_answers += 1
-            return
-        decisive = [refusal for refusal in refusals if refusal.of_the_request]
-        if dialect.form == start.form or not decisive:
-            return
-        if all(refusal.doubtful for refusal in decisive):
-            if not doubted or self._settled:
-                return
-            self._doubted, self._most_doubted = self._form, DOUBTED_ANSWERS
-        self._believe(digest, start, dialect)
+    def _scope(self, digest: str) -> str:
+        """What a doubt is about: every schema, until one has been accepted."""
+        return digest if self._settled else ""
 
-    def _believe(self, digest: str, start: Dialect, dialect: Dialect) -> None:
-        self._accepted.add(digest)
-        if self._settled:
-            self._form_of[digest] = dialect.form
-            self._find("some_schemas", f"does not take {start.form} for some schemas: {_WAYS[dialect.form]} for those")
+    def _accept_form(self, digest: str, opening: Opening, dialect: Dialect) -> None:
+        if dialect.form == self._form_of.get(digest, self._form):
+            self._doubts.pop(self._scope(digest), None)
+            self._accepted.add(digest)
+            self._settled = True
+        elif opening.doubt in ("failed", "failed_again"):
+            self._answered_without(digest, dialect, opening.doubt)
+        elif dialect.form != opening.dialect.form:
+            self._believe(digest, opening.dialect.form, dialect.form)
+
+    def _answered_without(self, digest: str, dialect: Dialect, doubt: Doubt) -> None:
+        scope = self._scope(digest)
+        if self._doubts.get(scope) != doubt:
             return
-        self._form, self._settled = dialect.form, True
-        spared = f"provider.structured_output={dialect.form} spares the try"
-        said = f"does not take {start.form}: {_WAYS[dialect.form]} from now on; {spared}"
-        self._find("structured_output", said)
+        if doubt == "failed_again":
+            del self._doubts[scope]
+            self._believe(digest, "json_schema", dialect.form)
+            return
+        self._doubts[scope] = "answered_without"
+        self._find(
+            "fails",
+            "failed at a request by json_schema, and answered it with the schema in the prompt: "
+            "provider.structured_output=prompt if that comes again",
+        )
+
+    def _believe(self, digest: str, refused: Form, form: Form) -> None:
+        if self._settled:
+            self._form_of[digest] = form
+            self._find("some_schemas", f"does not take {refused} for some schemas: {_WAYS[form]} for those")
+            return
+        self._form, self._settled = form, True
+        spared = f"provider.structured_output={form} spares the try"
+        self._find("structured_output", f"does not take {refused}: {_WAYS[form]} from now on; {spared}")
 
     def not_enforced(self, strict: bool) -> None:
         """An answer to a request with json_schema was not of its schema; one that need not be strict proves less."""
@@ -230,7 +204,6 @@ class Capabilities:
             return Known(
                 settled=self._settled,
                 form=self._form if self._settled else None,
-                doubted=self._doubted,
                 form_of=dict(self._form_of),
                 accepted=tuple(sorted(self._accepted)),
                 unenforced=tuple(sorted(self._unenforced)),
@@ -244,8 +217,7 @@ class Capabilities:
         """Know, beside what is known here, what another process has found out."""
         with self._lock:
             if known.form is not None and not self._settled:
-                self._form, self._doubted = known.form, known.doubted
-                self._most_doubted = DOUBTED_ANSWERS
+                self._form = known.form
             self._settled = self._settled or known.settled
             self._form_of.update(known.form_of)
             self._accepted |= set(known.accepted)

@@ -15,38 +15,48 @@ _NEVER_CONNECTED = ("ClientConnectorError", "ConnectError", *_BY_PROXY)
 
 
 def connection_failed(_kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> ConnectionFailed:
-    """The error for a request that was not answered, by what is behind it. A failure of TLS passes by no retry."""
+    """The error for a request that was not answered, by what is behind it. A failure of TLS is not tried again."""
+    failure = _told(error, endpoint)
+    failure.timed_out = _timed_out(error)
+    failure.sent = not _is_any(error, _NEVER_CONNECTED)
+    if failure.sent and not failure.timed_out and endpoint.structured_output in ("auto", "json_schema"):
+        failure.hint += (
+            " A server that always dies on this request may not bear its schema: provider.structured_output=prompt."
+        )
+    return failure
+
+
+def _told(error: BaseException, endpoint: Endpoint) -> ConnectionFailed:
+    address, text = endpoint.address, endpoint.clean(root_text(error))
     if _timed_out(error):
         return ConnectionFailed(
-            f"{endpoint.address} gave no answer within {endpoint.timeout_seconds:g} s",
-            hint=f"Check provider.base_url ({endpoint.address}); a slow model, or one that is still "
+            f"{address} gave no answer within {endpoint.timeout_seconds:g} s",
+            hint=f"Check provider.base_url ({address}); a slow model, or one that is still "
             f"loading, may need more than provider.timeout_seconds={endpoint.timeout_seconds:g}.",
         )
-    text = endpoint.clean(root_text(error))
     if _is_any(error, _BY_PROXY):
-        return ConnectionFailed(f"no connection to {endpoint.address}: its proxy: {text}", hint=proxy_hint(endpoint))
+        return ConnectionFailed(f"no connection to {address}: its proxy: {text}", hint=proxy_hint(endpoint))
     if any(isinstance(cause, ssl.SSLError) for cause in causes(error)):
-        failure = ConnectionFailed(
-            f"no secure connection to {endpoint.address}: {text}",
-            hint="Where the certificate is your own or your company's, name the file of its authority in the "
-            "environment variable SSL_CERT_FILE; a server that speaks plain HTTP has an address with http://.",
-        )
-        failure.retryable = False
-        return failure
+        return _insecure(address, text)
     if any(isinstance(cause, ConnectionRefusedError) for cause in causes(error)):
         return ConnectionFailed(
-            f"no connection to {endpoint.address}: refused, nothing listens there",
-            hint=f"Is the server running, and is its port that of provider.base_url ({endpoint.address})?",
+            f"no connection to {address}: refused, nothing listens there",
+            hint=f"Is the server running, and is its port that of provider.base_url ({address})?",
         )
     return ConnectionFailed(
-        f"no connection to {endpoint.address}: {text}",
-        hint=f"Check provider.base_url ({endpoint.address}) and the network{_through(endpoint)}; see the server's log.",
+        f"no connection to {address}: {text}",
+        hint=f"Check provider.base_url ({address}) and the network{_through(endpoint)}; see the server's log.",
     )
 
 
-def was_sent(error: BaseException) -> bool:
-    """Whether a request may have reached the server before it failed, and been paid for."""
-    return not _is_any(error, _NEVER_CONNECTED)
+def _insecure(address: str, text: str) -> ConnectionFailed:
+    failure = ConnectionFailed(
+        f"no secure connection to {address}: {text}",
+        hint="Where the certificate is your own or your company's, name the file of its authority in the "
+        "environment variable SSL_CERT_FILE; a server that speaks plain HTTP has an address with http://.",
+    )
+    failure.retryable = False
+    return failure
 
 
 def proxy_hint(endpoint: Endpoint) -> str:

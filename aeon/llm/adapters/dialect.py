@@ -66,7 +66,7 @@ class Wire:
     def limit_ignored(self, dialect: Dialect, usage: Usage) -> bool:
         """Whether what one request cost shows that the server does not know `max_completion_tokens`."""
         limit: int | None = self.parameters(dialect).get("max_completion_tokens")
-        if limit is None or dialect.renamed or usage.requests > 1:
+        if limit is None or dialect.renamed:
             return False
         return usage.output_tokens > limit + UNCOUNTED_TOKENS
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WrapValidator
 from pydantic import ValidationError as ShapeError
 
-from aeon.errors import AnswerError, ConnectionFailed, EmptyAnswer, Filtered, LLMError, Refused, Truncated
+from aeon.errors import AnswerError, ConnectionFailed, EmptyAnswer, Filtered, LLMError, Refused, ServerFailed, Truncated
 from aeon.llm.adapters.endpoint import Endpoint
 from aeon.llm.adapters.openai_errors import not_an_api, of_refusal
 from aeon.llm.adapters.refusal import error_in
@@ -128,6 +128,13 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
     if refusal is not None:
         return of_refusal(refusal, endpoint)
     text = body.decode("utf-8", "replace")
+    if _has_no_choice(text):
+        return ServerFailed(
+            f"{endpoint.address} answered without any choice: {endpoint.clean(text)}",
+            status=200,
+            hint="The server has taken the request and given no answer to it: see its log, and try again later.",
+            usage=Usage(requests=1),
+        )
     if _is_half(text):
         return ConnectionFailed(
             f"{endpoint.address} answered half a response: {endpoint.clean(text)}",
@@ -137,6 +144,15 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
     if text.startswith(("data:", "event:")):
         failure.hint = f"The server streams though that was not asked for; {failure.hint}"
     return failure
+
+
+def _has_no_choice(text: str) -> bool:
+    """Whether a text is a completion without an answer in it: `choices` is empty or null."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(body, dict) and "choices" in body and not body["choices"]
 
 
 def _is_half(text: str) -> bool:

@@ -20,7 +20,6 @@ from aeon.errors import (
     ServerFailed,
     Truncated,
 )
-from aeon.llm.adapters import capabilities, negotiation
 from aeon.llm.adapters.openai import OpenAIAdapter
 from aeon.llm.interface import Message, Parameters
 from aeon.llm.settings import OpenAIProvider
@@ -124,7 +123,7 @@ def test_where_no_form_helps_the_first_error_is_told_and_nothing_is_believed(
         adapter.complete(request())
     assert len(server.bodies) == tries
     assert adapter.findings() == ()
-    server.forms = {"json_schema"}
+    server.forms = {"json_schema", "text"}
     assert adapter.complete(request()).text == ANSWER
 
 
@@ -174,14 +173,6 @@ def test_a_refusal_that_names_the_format_is_told_as_one_and_not_tried_again(stat
     assert "provider.structured_output" in raised.value.hint
 
 
-def test_a_dead_server_is_hardly_asked_twice(start: Start) -> None:
-    server, adapter = start(forms=set(), says=Failure(500))
-    for _ in range(24):
-        with pytest.raises(ServerFailed):
-            adapter.complete(request())
-    assert len(server.bodies) == 24 + 3
-
-
 def test_an_outage_of_a_server_that_took_the_schema_costs_nothing_more(start: Start) -> None:
     server, adapter = start()
     adapter.complete(request())
@@ -192,157 +183,93 @@ def test_an_outage_of_a_server_that_took_the_schema_costs_nothing_more(start: St
     assert len(server.bodies) == 1 + 5
 
 
-def fails_first(times: int) -> Callable[[object], Any]:
-    """A script: so many failures that say nothing, then answers."""
-    left = iter(range(times))
-    return lambda _: Failure(500, body="") if next(left, None) is not None else {"answer": "x"}
+def test_a_dead_server_is_asked_no_oftener_than_a_call_is_tried(start: Start) -> None:
+    server, adapter = start(forms=set(), says=Failure(500))
+    for _ in range(24):
+        with pytest.raises(ServerFailed):
+            adapter.complete(request())
+    assert len(server.bodies) == 24
+    assert adapter.findings() == ()
 
 
-def test_a_moment_of_failure_that_many_first_calls_meet_is_told_as_what_it_is(
-    start: Start, monkeypatch: pytest.MonkeyPatch
+def tries(adapter: OpenAIAdapter, times: int) -> list[str]:
+    """The answers to so many calls, or the names of the errors."""
+    said = []
+    for _ in range(times):
+        try:
+            said.append(adapter.complete(request()).text)
+        except AeonError as error:
+            said.append(type(error).__name__)
+    return said
+
+
+@pytest.mark.parametrize(
+    ("says", "error"), [(Failure(500, body=""), "ServerFailed"), (Failure(reset=True), "ConnectionFailed")]
+)
+def test_a_failure_that_may_be_an_outage_is_believed_when_it_comes_again_after_the_schema_in_the_prompt_has_worked(
+    says: Failure, error: str, start: Start
 ) -> None:
-    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.0)
-    together, left = threading.Barrier(16, timeout=20), iter(range(16))
+    server, adapter = start(forms={"json_object", "text"}, says=says)
+    assert tries(adapter, 6) == [error, ANSWER, error, ANSWER, ANSWER, ANSWER]
+    assert server.forms_asked == ["json_schema", "text+", "json_schema", "text+", "text+", "text+"]
+    assert [finding.about for finding in adapter.findings()] == ["fails", "structured_output"]
+    assert all("provider.structured_output=prompt" in str(finding) for finding in adapter.findings())
+
+
+@pytest.mark.parametrize("says", [Failure(500, body=""), Failure(reset=True)])
+def test_an_outage_that_is_over_is_no_refusal(says: Failure, start: Start) -> None:
+    server, adapter = start()
+    server.script["plan"] = [says, *[{"answer": "x"}] * 9]
+    assert tries(adapter, 4)[1:] == [ANSWER] * 3
+    assert server.forms_asked == ["json_schema", "text+", "json_schema", "json_schema"]
+    server.script["step"] = says
+    for _ in range(2):
+        with pytest.raises(ProviderError):
+            adapter.complete(request("step"))
+    assert server.forms_asked[4:] == ["json_schema"] * 2, "its schema has been accepted"
+
+
+def test_a_server_that_dies_on_one_schema_is_asked_without_that_one(start: Start) -> None:
+    odd = {**SCHEMA, "properties": {"answer": {"type": "string", "pattern": "^x"}}}
+    server, adapter = start()
+    adapter.complete(request())
+    server.script["step"] = lambda got: (
+        Failure(reset=True) if servers.form_of(got.body) == "json_schema" else {"answer": "x"}
+    )
+    with pytest.raises(ConnectionFailed) as raised:
+        adapter.complete(request("step", schema=odd))
+    assert "provider.structured_output=prompt" in raised.value.hint
+    assert adapter.complete(request("step", schema=odd)).text == ANSWER
+    adapter.complete(request())
+    assert server.forms_asked == ["json_schema", "json_schema", "text+", "json_schema"]
+
+
+def test_a_server_that_is_gone_after_it_died_is_still_asked_without_its_schema(start: Start) -> None:
+    server, adapter = start(says=Failure(reset=True), forms={"text"})
+    server.script["plan"] = [error(503, "starting"), {"answer": "x"}]
+    assert tries(adapter, 3) == ["ConnectionFailed", "ServerFailed", ANSWER]
+    assert server.forms_asked == ["json_schema", "text+", "text+"]
+
+
+def test_a_moment_of_failure_that_many_first_calls_meet_is_no_refusal(start: Start) -> None:
+    together, left = threading.Barrier(15, timeout=20), iter(range(16))
 
     def answer(_: object) -> Any:
-        if next(left, None) is None:
+        number = next(left, None)
+        if number is None:
             return {"answer": "x"}
-        together.wait()
-        return Failure(500, body="")
+        if number:
+            together.wait()
+        return Failure(503 if number == 0 else 500, body="")
 
-    server, adapter = start(forms={"json_schema"})
+    server, adapter = start()
     server.script["plan"] = answer
     with ThreadPoolExecutor(16) as pool:
         failures = [asked.exception() for asked in [pool.submit(adapter.complete, request()) for _ in range(16)]]
         assert {type(failure) for failure in failures} == {ServerFailed}
         assert {answered.text for answered in pool.map(adapter.complete, [request()] * 16)} == {ANSWER}
-    assert server.forms_asked == ["json_schema"] * 32
-    assert adapter.findings() == ()
-
-
-def test_one_failure_before_the_first_answer_is_not_taken_for_a_refusal(start: Start) -> None:
-    server, adapter = start()
-    server.script["plan"] = fails_first(1)
-    with pytest.raises(ServerFailed):
-        adapter.complete(request())
-    adapter.complete(request())
-    assert server.forms_asked == ["json_schema"] * 2
-
-
-def test_a_failure_that_comes_again_is_a_refusal_only_if_it_is_still_there_when_another_form_has_worked(
-    start: Start,
-) -> None:
-    server, adapter = start(forms={"json_object"}, says=Failure(500, body=""))
-    with pytest.raises(ServerFailed):
-        adapter.complete(request())
-    assert adapter.complete(request()).text == ANSWER
-    assert adapter.complete(request()).text == ANSWER
-    assert server.forms_asked == ["json_schema", "json_schema", "json_object+", "json_schema", "json_object+"]
-    assert "does not take json_schema" in str(adapter.findings()[0])
-
-
-def test_a_failure_that_is_over_when_another_form_has_worked_was_none_of_the_form(start: Start) -> None:
-    server, adapter = start()
-    server.script["plan"] = fails_first(2)
-    with pytest.raises(ServerFailed):
-        adapter.complete(request())
-    answered = adapter.complete(request())
-    assert (answered.text, answered.usage.requests) == (ANSWER, 2)
-    adapter.complete(request())
-    assert server.forms_asked == ["json_schema", "json_schema", "json_object+", "json_schema", "json_schema"]
-    assert adapter.findings() == ()
-
-
-def test_where_a_trial_fails_the_failure_before_it_is_told(start: Start) -> None:
-    server, adapter = start(forms={"json_schema"})
-    server.script["plan"] = fails_first(2)
-    for _ in range(2):
-        with pytest.raises(ServerFailed):
-            adapter.complete(request())
-    assert server.forms_asked == ["json_schema", "json_schema", "json_object+", "text+"]
-    assert adapter.complete(request()).text == ANSWER
-
-
-def test_of_many_first_calls_that_fail_again_one_explores_and_the_others_wait(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 10.0)
-    slow = 0.3
-    server, adapter = start(
-        forms={"json_object"},
-        says=Failure(500, body=""),
-        shape=lambda answer, _: Completion(answer, delay=slow),
-    )
-    with pytest.raises(ServerFailed):
-        adapter.complete(request())
-    with ThreadPoolExecutor(16) as pool:
-        assert {answered.text for answered in pool.map(adapter.complete, [request()] * 16)} == {ANSWER}
-    assert server.forms_asked.count("json_schema") == 3
-    assert server.forms_asked.count("json_object+") == 16
-
-
-def test_those_that_wait_for_an_exploration_wait_until_it_has_an_answer(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.05)
-    answers, exploring = threading.Event(), threading.Event()
-
-    def explored(answer: Any, _: object) -> Any:
-        exploring.set()
-        assert answers.wait(20)
-        return answer
-
-    server, adapter = start(forms={"json_object"}, says=Failure(500, body=""), shape=explored)
-    with pytest.raises(ServerFailed):
-        adapter.complete(request())
-    with ThreadPoolExecutor(8) as pool:
-        first = pool.submit(adapter.complete, request())
-        assert exploring.wait(20)
-        others = [pool.submit(adapter.complete, request()) for _ in range(7)]
-        threading.Event().wait(0.2)
-        answers.set()
-        assert {asked.result().text for asked in [first, *others]} == {ANSWER}
-    assert server.forms_asked.count("json_schema") == 3
-
-
-def test_a_failure_amid_other_calls_is_not_explored(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.0)
-    waiting, answers = threading.Event(), threading.Event()
-
-    def held(_: object) -> Any:
-        waiting.set()
-        assert answers.wait(20)
-        return {"answer": "x"}
-
-    server, adapter = start()
-    server.script["step"], server.script["plan"] = held, Failure(500, body="")
-    with ThreadPoolExecutor(1) as pool:
-        held_call = pool.submit(adapter.complete, request("step"))
-        assert waiting.wait(20)
-        for _ in range(3):
-            with pytest.raises(ServerFailed):
-                adapter.complete(request())
-        answers.set()
-        held_call.result()
-    assert set(server.forms_asked) == {"json_schema"}
-
-
-def test_a_server_that_failed_for_long_is_asked_by_json_schema_again_now_and_then(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(capabilities, "DOUBTED_ANSWERS", 3)
-    server, adapter = start(forms={"json_object"}, says=Failure(500, body=""))
-    with pytest.raises(ServerFailed):
-        adapter.complete(request())
-    for _ in range(9):
-        adapter.complete(request())
-    asked = "".join("s" if form == "json_schema" else "o" for form in server.forms_asked)
-    assert asked == "ssos" + "ooo" + "so" + "oooo"
-    server.forms = {"json_schema", "json_object"}
-    for _ in range(9):
-        adapter.complete(request())
-    assert set(server.forms_asked[-2:]) == {"json_schema"}
-    assert adapter.findings() == ()
+    assert tries(adapter, 2) == [ANSWER] * 2
+    assert server.forms_asked[-2:] == ["json_schema"] * 2
 
 
 def test_the_error_of_the_way_that_is_tried_is_told_where_it_may_pass(start: Start) -> None:
@@ -391,27 +318,6 @@ def test_the_first_answer_sets_all_others_free_at_once(start: Start) -> None:
     _, adapter = start(shape=lambda answer, _: (next(first, None) is None and together.wait(), answer)[1])
     with ThreadPoolExecutor(8) as pool:
         assert len(list(pool.map(adapter.complete, [request("step")] * 8))) == 8
-
-
-def test_of_many_first_calls_to_a_server_that_fails_two_are_made_before_the_others(start: Start) -> None:
-    server, adapter = start(forms={"json_object"}, says=Failure(500, body="", delay=0.05))
-    with ThreadPoolExecutor(16) as pool:
-        asked = [pool.submit(adapter.complete, request("step")) for _ in range(16)]
-        failures = [call.exception() for call in asked]
-    assert [type(failure) for failure in failures if failure] == [ServerFailed]
-    assert server.forms_asked[:4] == ["json_schema", "json_schema", "json_object+", "json_schema"]
-    assert server.forms_asked[4:] == ["json_object+"] * 14
-
-
-def test_those_that_have_waited_long_enough_use_the_form_that_is_being_tried(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(negotiation, "SCOUT_SECONDS", 0.3)
-    together = threading.Barrier(8, timeout=20)
-    server, adapter = start(forms={"json_object"}, shape=lambda answer, _: (together.wait(), answer)[1])
-    with ThreadPoolExecutor(8) as pool:
-        assert len(list(pool.map(adapter.complete, [request("step")] * 8))) == 8
-    assert server.forms_asked.count("json_object+") == 8
 
 
 def test_first_calls_to_a_server_that_is_not_there_wait_for_one_of_them(start: Start) -> None:

@@ -171,8 +171,6 @@ def test_a_prompt_too_long_is_tried_in_no_other_form_and_another_endpoint_may_ha
         Failure(200, body="just text", headers={"content-type": "text/plain"}),
         Failure(200, body=""),
         Failure(200, body="[]"),
-        Failure(200, body={"choices": []}),
-        Failure(200, body={"choices": None}),
         Failure(200, body={"choices": [{"message": {"content": 7}}]}),
         Failure(200, headers={"content-encoding": "gzip"}),
         Failure(200, headers={"content-length": "many"}),
@@ -221,6 +219,17 @@ def test_half_a_response_can_be_tried_again(body: str, openai_server: OpenAIServ
     with pytest.raises(ConnectionFailed, match="half a response") as raised:
         connect().complete(request())
     assert raised.value.retryable
+
+
+@pytest.mark.parametrize("choices", [[], None])
+def test_a_completion_without_a_choice_is_the_servers_fault(
+    choices: list[object] | None, openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = Failure(200, body={"id": "x", "choices": choices})
+    with pytest.raises(ServerFailed, match="without any choice") as raised:
+        connect().complete(request())
+    assert raised.value.retryable
+    assert "base_url" not in raised.value.hint
 
 
 def test_a_stream_that_nobody_asked_for_is_called_one(openai_server: OpenAIServer, connect: Connect) -> None:

@@ -180,19 +180,6 @@ def test_a_limits_name_that_a_person_has_set_stays(start: Start) -> None:
     assert [sent(body) for body in server.bodies] == [{"max_completion_tokens": 7}] * 2
 
 
-def test_what_two_requests_cost_is_not_held_against_the_limit_of_one(start: Start) -> None:
-    server, adapter = start({"max_tokens": 20}, forms={"json_object", "text"}, says=Failure(500, body=""))
-    with pytest.raises(ServerFailed):
-        adapter.complete(request())
-    server.shape = lambda answer, _: Completion(answer, usage={"prompt_tokens": 100, "completion_tokens": 20})
-    calls = iter([Failure(500, body=""), {"answer": "x"}])
-    server.forms = {"json_object", "json_schema", "text"}
-    server.script = {"plan": lambda _: of_tokens(20) if (turn := next(calls, None)) is None else turn}
-    assert adapter.complete(request()).usage.output_tokens == 40
-    adapter.complete(request())
-    assert "max_completion_tokens" in sent(server.bodies[-1])
-
-
 def test_a_value_out_of_its_range_is_the_persons_to_correct(start: Start) -> None:
     said = {"message": "temperature must be at most 1", "param": "temperature", "code": "invalid_value"}
     server, adapter = start({"temperature": 1.5}, refuses={"temperature": Failure(400, body={"error": said})})

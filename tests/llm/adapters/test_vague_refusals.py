@@ -49,13 +49,13 @@ def test_an_effort_that_is_refused_in_whatever_words_is_left_out_remembered_and_
     assert str(told).endswith("takes no reasoning_effort: it is left out from now on; reasoning=none spares the try")
 
 
-def test_a_temperature_that_is_refused_without_a_name_is_found_and_the_effort_stays(start: Start) -> None:
+def test_a_temperature_that_is_refused_without_a_name_is_left_out_with_the_effort(start: Start) -> None:
     server, adapter = start(
         {"effort": "low", "temperature": 0.5}, refuses={"temperature": error(400, "Invalid request")}
     )
     for _ in range(2):
         adapter.complete(request())
-    assert asked(server) == ["json_schema e t", "json_schema t", "json_schema e", "json_schema e"]
+    assert asked(server) == ["json_schema e t", "json_schema", "json_schema"]
 
 
 def test_a_server_that_refuses_both_without_a_name_is_sent_neither(start: Start) -> None:
@@ -69,10 +69,10 @@ def test_a_server_that_refuses_both_without_a_name_is_sent_neither(start: Start)
 
 
 def test_a_form_that_is_refused_without_a_name_leaves_the_parameters_alone(start: Start) -> None:
-    server, adapter = start({"effort": "low"}, forms={"json_object"}, says=error(400, "Invalid request"))
+    server, adapter = start({"effort": "low"}, forms={"text"}, says=error(400, "Invalid request"))
     for _ in range(2):
         adapter.complete(request())
-    assert asked(server) == ["json_schema e", "json_schema", "json_object+ e", "json_object+ e"]
+    assert asked(server) == ["json_schema e", "json_schema", "text+", "text+ e"]
     assert [finding.about for finding in adapter.findings()] == ["structured_output"]
 
 
@@ -81,8 +81,7 @@ def test_a_form_and_an_effort_that_are_both_refused_without_a_name_are_both_foun
     server, adapter = start({"effort": "low"}, forms={"text"}, says=says, refuses={"reasoning_effort": says})
     for _ in range(2):
         assert adapter.complete(request()).text == ANSWER
-    assert asked(server)[-2:] == ["text+", "text+"]
-    assert len(server.bodies) == 7
+    assert asked(server) == ["json_schema e", "json_schema", "text+", "text+ e", "text+"]
     assert [finding.about for finding in adapter.findings()] == ["reasoning_effort", "structured_output"]
 
 
@@ -94,12 +93,16 @@ def test_a_parameter_is_found_out_in_a_form_that_was_set_too(start: Start) -> No
     assert asked(server) == ["text+ e", "text+", "text+"]
 
 
-def test_where_no_trial_helps_the_first_error_is_told_and_its_hint_names_what_to_set(start: Start) -> None:
-    server, adapter = start({"effort": "low"}, forms=set(), says=error(400, "the model is busy being odd"))
-    for _ in range(3):
+@pytest.mark.parametrize("settings", [{"effort": "low", "temperature": 0.5}, {"effort": "low"}, {}])
+@pytest.mark.parametrize("status", [400, 422])
+def test_where_no_trial_helps_three_requests_are_made_and_the_first_error_says_what_to_set(
+    status: int, settings: dict[str, Any], start: Start
+) -> None:
+    server, adapter = start(settings, forms=set(), says=error(status, "the model is busy being odd"))
+    for _ in range(2):
         with pytest.raises(RequestRefused, match="busy being odd") as raised:
             adapter.complete(request())
-    assert len(server.bodies) == 6 + 2
+    assert len(server.bodies) == 3 * 2
     assert "reasoning=none" in raised.value.hint
     assert "provider.structured_output=prompt" in raised.value.hint
     assert adapter.findings() == ()
