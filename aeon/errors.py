@@ -73,11 +73,13 @@ class LLMError(AeonError):
     """A model call failed.
 
     `falls_back` says that another endpoint may answer the same request; `endpoint` is the one that failed, if it is
-    known.
+    known. `usage_reported` is False when what was sent may have been paid for and the server did not say what it cost:
+    then `usage` holds an estimate, or no tokens at all.
     """
 
     falls_back = False
     endpoint = ""
+    usage_reported = True
 
 
 class ProviderError(LLMError):
@@ -165,10 +167,7 @@ class NotAnAPI(ProviderError):
 
 
 class AnswerError(LLMError):
-    """The provider answered and there is no answer in it. Never sent to repair. `model` is who answered, if known.
-
-    `usage_reported` is False when the server did not say what that had cost.
-    """
+    """The provider answered and there is no answer in it. Never sent to repair. `model` is who answered, if known."""
 
     def __init__(
         self,

@@ -132,7 +132,7 @@ class CallFailed(Event):
     """A request failed for good, or its answer was no answer; `model` is who gave that answer, if one came.
 
     `asked` is the model that the request named, if it named one, and `endpoint` who failed. `usage_reported` is False
-    when there was such an answer and the server did not say what it had cost.
+    when there was such an answer, or none in time, and the server did not say what it had cost.
     """
 
     site: CallSite

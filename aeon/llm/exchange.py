@@ -120,7 +120,7 @@ def _completed(llm: LLMAdapter, request: LLMRequest, emit: events.Emit) -> LLMRe
             model=error.model if isinstance(error, AnswerError) else "",
             asked=request.parameters.model or "",
             endpoint=error.endpoint if isinstance(error, LLMError) else "",
-            usage_reported=not isinstance(error, AnswerError) or error.usage_reported,
+            usage_reported=not isinstance(error, LLMError) or error.usage_reported,
         )
         emit(failed, request.site)
         raise

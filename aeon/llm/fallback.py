@@ -9,8 +9,9 @@ from dataclasses import replace
 
 from aeon.errors import LLMError, RateLimited
 from aeon.events import Emit, FallbackUsed, ignore
-from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Usage
+from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.rest import Rest
+from aeon.llm.retry import all_reported, paid
 
 
 class Fallback:
@@ -41,7 +42,6 @@ class Fallback:
         order = self._in_order()
         for place, index in enumerate(order):
             name, adapter = self._endpoints[index]
-            spent = sum((error.usage for error in failed), Usage())
             is_last = place == len(order) - 1
             try:
                 response = self._asked(name, adapter, _own_model(request) if index else request, is_last=is_last)
@@ -52,10 +52,11 @@ class Fallback:
                     continue
                 if len(failed) == 1:
                     raise
-                raise _with_history(failed, spent) from error
+                raise _with_history(failed) from error
             if index:
                 self._tell(request, failed[-1] if failed else self._resting(order[-1]), name)
-            return replace(response, endpoint=name, usage=spent + response.usage)
+            reported = response.usage_reported and all_reported(failed)
+            return replace(response, endpoint=name, usage=paid(failed) + response.usage, usage_reported=reported)
         raise AssertionError("there is always an endpoint")
 
     def _in_order(self) -> list[int]:
@@ -105,11 +106,11 @@ def _own_model(request: LLMRequest) -> LLMRequest:
     return replace(request, parameters=replace(request.parameters, model=None))
 
 
-def _with_history(failed: Sequence[LLMError], spent: Usage) -> LLMError:
+def _with_history(failed: Sequence[LLMError]) -> LLMError:
     """The last error, which says what those before it were; a copy, as it may belong to its endpoint."""
     last = copy.copy(failed[-1])
     before = "; ".join(f"{error.endpoint}: {type(error).__name__}: {error.message}" for error in failed[:-1])
     last.message = f"{last.endpoint}: {last.message} (asked before it: {before})"
     last.args = (last.message,)
-    last.usage = spent + last.usage
+    last.usage, last.usage_reported = paid(failed), all_reported(failed)
     return last

@@ -21,6 +21,7 @@ CallName = Literal[
 ]
 Role = Literal["planner", "worker", "grader", "repairer"]
 ReasoningMode = Literal["shallow", "balanced", "deep"]
+BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,11 @@ class Usage:
     cached_tokens: int = 0
     reasoning_tokens: int = 0
     requests: int = 0
+
+    @classmethod
+    def of_unanswered(cls, request: LLMRequest) -> Usage:
+        """What a request that was sent and not answered has used at least, estimated by the length of its texts."""
+        return cls(input_tokens=estimated_tokens(request), requests=1)
 
     @property
     def total_tokens(self) -> int:
@@ -122,12 +128,19 @@ class LLMRequest:
     schema_prompt: str = ""
 
 
+def estimated_tokens(request: LLMRequest) -> int:
+    """About how many tokens a request's texts are."""
+    size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+    return size // BYTES_PER_TOKEN
+
+
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
     """A model's answer: its text, what it cost, and who gave it. `synthetic` says that no model was called.
 
     `endpoint` is the configured provider that answered, where there are several. `usage_reported` is False when the
-    server did not say what the answer had cost, so that `usage` counts no tokens or is an estimate.
+    server did not say what the answer, or an attempt before it, had cost, so that `usage` counts no tokens, or is an
+    estimate.
     """
 
     text: str

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from aeon.errors import AeonError, LimitReached, LLMError
+from aeon.errors import AeonError, LimitReached, LLMError, ProviderError
 from aeon.kernel.settings import LimitSettings
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.llm.prices import PriceBook, PriceList, check_prices
@@ -85,7 +85,11 @@ class RunLimits:
             endpoint = error.endpoint if isinstance(error, LLMError) else ""
             answered = getattr(error, "model", "")
             cost = self._prices.cost(error.usage, endpoint=endpoint, answered=answered, asked=asked)
-            self._record(error.usage, cost, metered=_is_metered(error.usage, getattr(error, "usage_reported", True)))
+            # What was never answered is counted as the estimate that it carries.
+            metered = isinstance(error, ProviderError) or _is_metered(
+                error.usage, getattr(error, "usage_reported", True)
+            )
+            self._record(error.usage, cost, metered=metered)
             raise
         cost = self._prices.cost(response.usage, endpoint=response.endpoint, answered=response.model, asked=asked)
         self._record(response.usage, cost, metered=_is_metered(response.usage, response.usage_reported))

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from aeon.errors import AeonError, RateLimited, StopRequested
 from aeon.llm.attempts import counted_by
 from aeon.llm.concurrency import Window
-from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
+from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, estimated_tokens
 from aeon.llm.per_minute import MINUTE_SECONDS, PerMinute, Taken
 
 FRESH_SECONDS = 0.1
 POLL_SECONDS = 0.1
-BYTES_PER_TOKEN = 4
 EXPECTED_OUTPUT = 500
 
 
@@ -170,8 +169,7 @@ class RateLimiter:
 
     def _estimate(self, request: LLMRequest) -> int:
         """About what a request will use: its texts, and what answers have had so far on average."""
-        size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
-        return size // BYTES_PER_TOKEN + self._output
+        return estimated_tokens(request) + self._output
 
 
 class RateLimit:

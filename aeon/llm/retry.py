@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NoReturn
 
@@ -53,21 +53,21 @@ class Retry:
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last failure, with the number of attempts and the usage of them all."""
-        spent: list[Usage] = []
+        failed: list[AeonError] = []
         patience = _Patience(self._settings, self._has_next, self._rests)
 
         def before_attempt(state: RetryCallState) -> None:
             if state.attempt_number > 1 and self._stop():
                 asked = f"stopped before attempt {state.attempt_number} of a {request.call} call"
-                raise StopRequested(asked, usage=total(spent))
+                raise StopRequested(asked, usage=paid(failed))
 
         def before_wait(state: RetryCallState) -> None:
-            spent.append(_failure(state).usage)
+            failed.append(_failure(state))
             if not self._stop():
                 self._announce(request, state)
 
         def give_up(state: RetryCallState) -> NoReturn:
-            self._give_up(state, total(spent))
+            self._give_up(state, failed)
 
         retrying = Retrying(
             retry=retry_if_exception(_is_retryable),
@@ -81,10 +81,11 @@ class Retry:
         try:
             response: LLMResponse = retrying(self._inner.complete, request)
         except LLMError as error:
-            if spent and not error.retryable:
-                error.usage = total(spent) + error.usage
+            if failed and not error.retryable:
+                error.usage, error.usage_reported = paid([*failed, error]), all_reported([*failed, error])
             raise
-        return replace(response, usage=total(spent) + response.usage)
+        reported = response.usage_reported and all_reported(failed)
+        return replace(response, usage=paid(failed) + response.usage, usage_reported=reported)
 
     def _announce(self, request: LLMRequest, state: RetryCallState) -> None:
         error = _failure(state)
@@ -97,7 +98,7 @@ class Retry:
         )
         self._emit(event, request.site)
 
-    def _give_up(self, state: RetryCallState, spent: Usage) -> NoReturn:
+    def _give_up(self, state: RetryCallState, failed: Sequence[AeonError]) -> NoReturn:
         """Raise the last failure again as a copy: the adapter's own error stays as it was, and is its cause."""
         error, made = _failure(state), state.attempt_number
         asked, most = _asked(error), self._settings.max_wait_seconds
@@ -108,7 +109,9 @@ class Retry:
         last = copy.copy(error)
         last.message = f"{error.message} ({made} {'attempt' if made == 1 else 'attempts'} made; {why})"
         last.args = (last.message,)
-        last.usage = spent + error.usage
+        last.usage = paid([*failed, error])
+        if isinstance(last, LLMError):
+            last.usage_reported = all_reported([*failed, error])
         raise last from error
 
     def _sleep_unless_stopped(self, seconds: float) -> None:
@@ -155,9 +158,14 @@ def patience(settings: RetrySettings) -> float:
     return sum(min(backoff + settings.jitter_seconds, settings.max_seconds) for backoff in backoffs)
 
 
-def total(usages: list[Usage]) -> Usage:
-    """All of them together."""
-    return sum(usages, start=Usage())
+def paid(failed: Sequence[AeonError]) -> Usage:
+    """What failed attempts used together."""
+    return sum((error.usage for error in failed), start=Usage())
+
+
+def all_reported(failed: Sequence[AeonError]) -> bool:
+    """Whether it is known what each of them cost."""
+    return all(getattr(error, "usage_reported", True) for error in failed)
 
 
 def _is_retryable(error: BaseException) -> bool:

@@ -133,7 +133,7 @@ class Ledger:
 
     def _failed(self, event: CallFailed) -> None:
         cost = self._prices.cost(event.usage, endpoint=event.endpoint, answered=event.model, asked=event.asked)
-        named = event.model or event.asked or UNKNOWN_MODEL
+        named = event.model or event.asked or event.endpoint or UNKNOWN_MODEL
         if not event.usage_reported:
             self._unreported.add(named)
             cost = None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import ConfigError, LimitReached, ServerFailed, Truncated
+from aeon.errors import ConfigError, ConnectionFailed, LimitReached, ServerFailed, Truncated
 from aeon.kernel.settings import LimitSettings
 from aeon.llm.interface import LLMRequest, LLMResponse, Parameters, Usage
 from aeon.llm.limits import RunLimits, Spent
@@ -153,6 +153,25 @@ def test_a_provider_that_fails_without_usage_leaves_only_the_call_counted() -> N
     with pytest.raises(ServerFailed):
         limits.complete(request())
     assert limits.spent == Spent(1, Usage(), 0.0)
+
+
+def test_calls_that_were_never_answered_count_against_the_caps_as_their_estimate() -> None:
+    class Silent:
+        model = "m"
+
+        def complete(self, request: LLMRequest) -> LLMResponse:
+            error = ConnectionFailed("no answer", usage=Usage(400, requests=1))
+            error.usage_reported = False
+            raise error
+
+    limits = RunLimits(Silent(), LimitSettings(max_tokens=1000, max_cost=1000), {"m": PRICE}, model="m")
+    for _ in range(3):
+        with pytest.raises(ConnectionFailed):
+            limits.complete(request())
+    with pytest.raises(LimitReached, match="max_tokens=1000 is reached"):
+        limits.complete(request())
+    assert limits.spent.usage.requests == 3
+    assert limits.spent.cost
 
 
 @pytest.mark.parametrize("cap", ["max_cost", "max_tokens"])

@@ -203,6 +203,21 @@ def test_what_failed_attempts_paid_is_added_to_the_errors_usage() -> None:
     assert raised.value.usage == Usage(21, 3, requests=3)
 
 
+def unanswered() -> ConnectionFailed:
+    error = ConnectionFailed("no answer in time", usage=Usage(7, requests=1))
+    error.usage_reported = False
+    return error
+
+
+def test_an_attempt_that_was_never_answered_leaves_the_cost_unknown() -> None:
+    answer = Watched(Scripted(unanswered(), ANSWER)).complete(request())
+    assert (answer.usage, answer.usage_reported) == (Usage(17, 5, requests=2), False)
+    for last in (ServerFailed("500"), RequestRefused("no")):
+        with pytest.raises(LLMError) as raised:
+            Watched(Scripted(unanswered(), last)).complete(request())
+        assert (raised.value.usage, raised.value.usage_reported) == (Usage(7, requests=1), False)
+
+
 def test_no_retry_starts_after_a_stop_was_asked_for() -> None:
     inner = Scripted(ServerFailed("500", usage=Usage(7)))
     watched = Watched(inner, stop=lambda: True)

@@ -17,8 +17,11 @@ from pydantic import ConfigDict, Field
 from aeon.llm.adapters.dialect import Dialect, Form
 from aeon.values import Value
 
-Doubt = Literal["", "failed", "answered_without", "failed_again"]
+Doubt = Literal["", "failed", "failed_twice", "answered_without", "failed_again"]
 """How far it is proved that a failure that may be an outage is of the schema: see `Capabilities`."""
+GUESSES: tuple[Doubt, ...] = ("failed_twice", "failed_again")
+"""When a request goes out with its schema in the prompt alone, to see whether that helps."""
+_AFTER_A_FAILURE: dict[Doubt, Doubt] = {"": "failed", "failed": "failed_twice", "answered_without": "failed_again"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -66,10 +69,11 @@ class Capabilities:
     """What one model at one address can do, as far as it is known.
 
     A refusal counts only once the same request has been answered in another dialect. A failure that may be an outage
-    (a 500 that says nothing, a connection that breaks off) is tried again by `Retry` as any other; the request after it
-    goes out with its schema in the prompt alone. When that is answered, the next one has json_schema again; only if it
-    fails like the first, and the schema in the prompt helps again, that form is believed. `scout` is there while the
-    first request to an endpoint is under way, and belongs to the loop.
+    (a 500 that says nothing, a connection that breaks off) is tried again by `Retry` as any other; when it comes twice
+    running, the next request goes out with its schema in the prompt alone. When that is answered, the one after it has
+    json_schema again; only if it fails as before, and the schema in the prompt helps again, that form is believed.
+
+    `scout` is there while the first request to an endpoint is under way, and belongs to the loop.
     """
 
     endpoint: str
@@ -106,7 +110,7 @@ class Capabilities:
         known = self.dialect(digest, strict)
         with self._lock:
             doubt = self._doubts.get(self._scope(digest), "")
-        if doubt in ("failed", "failed_again"):
+        if doubt in GUESSES:
             return Opening(replace(known, form="prompt", schema_in_prompt=True), doubt)
         return Opening(known, doubt)
 
@@ -121,8 +125,7 @@ class Capabilities:
             scope = self._scope(digest)
             if digest in self._accepted or opening.doubt != self._doubts.get(scope, ""):
                 return
-            after: dict[Doubt, Doubt] = {"": "failed", "answered_without": "failed_again"}
-            self._doubts[scope] = after.get(opening.doubt, "")
+            self._doubts[scope] = _AFTER_A_FAILURE.get(opening.doubt, "")
 
     def accepted(self, digest: str, opening: Opening, dialect: Dialect) -> None:
         """A request was answered in `dialect`, after refusals where that is not the one it started with."""
@@ -144,7 +147,7 @@ class Capabilities:
             self._doubts.pop(self._scope(digest), None)
             self._accepted.add(digest)
             self._settled = True
-        elif opening.doubt in ("failed", "failed_again"):
+        elif opening.doubt in GUESSES:
             self._answered_without(digest, dialect, opening.doubt)
         elif dialect.form != opening.dialect.form:
             self._believe(digest, opening.dialect.form, dialect.form)

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 from aeon.errors import AnswerError, ConnectionFailed, LLMError
-from aeon.llm.adapters.capabilities import Capabilities, Opening
+from aeon.llm.adapters.capabilities import GUESSES, Capabilities, Opening
 from aeon.llm.adapters.dialect import SCHEMA_BESIDE, Dialect, Form, Wire
 from aeon.llm.adapters.model_table import other
 from aeon.llm.adapters.refusal import Refusal
@@ -154,6 +154,10 @@ class _Negotiation:
                     # What now fails is another matter, and its error the one to raise.
                     self._first = None
                     return other_way
+            if not refusal.doubtful and self._opening.doubt in GUESSES and dialect.form == self._opening.dialect.form:
+                self._known.doubt(self._digest, self._opening)
+                self._opening = Opening(self._best)
+                return self._best
             if not refusal.doubtful:
                 self._first = self._first or last
                 return self._other_form(dialect, refusal) or self._next_trial(dialect, refusal)

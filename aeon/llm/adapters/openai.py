@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from aeon.errors import AnswerError, ConfigError, LLMError, ProviderError
+from aeon.errors import AnswerError, ConfigError, ConnectionFailed, LLMError, ProviderError
 from aeon.llm import event_loop
 from aeon.llm.adapters.capabilities import Capabilities, Finding, Known, capabilities, of_address
 from aeon.llm.adapters.dialect import Dialect, Form, Wire, wire_body, wire_of
@@ -29,7 +29,7 @@ from aeon.llm.adapters.openai_answer import holds, read_answer
 from aeon.llm.adapters.openai_errors import refused_by, translate
 from aeon.llm.adapters.refusal import error_in
 from aeon.llm.attempts import may_go_out
-from aeon.llm.interface import LLMRequest, LLMResponse
+from aeon.llm.interface import LLMRequest, LLMResponse, Usage
 from aeon.llm.settings import OpenAIProvider, shown_address
 
 if TYPE_CHECKING:
@@ -196,6 +196,8 @@ class OpenAIAdapter:
             failure = translate(error, self._endpoint)
             if failure is None:
                 raise
+            if isinstance(failure, ConnectionFailed) and failure.sent:
+                failure.usage, failure.usage_reported = Usage.of_unanswered(wire.request), False
             return Outcome(failure=failure, refusal=refused_by(error, self._endpoint), cause=error)
         try:
             return Outcome(response=read_answer(raw, wire.request, wire.model, self._endpoint, self._settings.name))

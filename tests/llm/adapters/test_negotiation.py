@@ -210,8 +210,8 @@ def test_a_failure_that_may_be_an_outage_is_believed_when_it_comes_again_after_t
     says: Failure, error: str, start: Start
 ) -> None:
     server, adapter = start(forms={"json_object", "text"}, says=says)
-    assert tries(adapter, 6) == [error, ANSWER, error, ANSWER, ANSWER, ANSWER]
-    assert server.forms_asked == ["json_schema", "text+", "json_schema", "text+", "text+", "text+"]
+    assert tries(adapter, 7) == [error, error, ANSWER, error, ANSWER, ANSWER, ANSWER]
+    assert server.forms_asked == ["json_schema", "json_schema", "text+", "json_schema", "text+", "text+", "text+"]
     assert [finding.about for finding in adapter.findings()] == ["fails", "structured_output"]
     assert all("provider.structured_output=prompt" in str(finding) for finding in adapter.findings())
 
@@ -219,14 +219,22 @@ def test_a_failure_that_may_be_an_outage_is_believed_when_it_comes_again_after_t
 @pytest.mark.parametrize("says", [Failure(500, body=""), Failure(reset=True)])
 def test_an_outage_that_is_over_is_no_refusal(says: Failure, start: Start) -> None:
     server, adapter = start()
-    server.script["plan"] = [says, *[{"answer": "x"}] * 9]
-    assert tries(adapter, 4)[1:] == [ANSWER] * 3
-    assert server.forms_asked == ["json_schema", "text+", "json_schema", "json_schema"]
+    server.script["plan"] = [says, says, *[{"answer": "x"}] * 9]
+    assert tries(adapter, 5)[2:] == [ANSWER] * 3
+    assert server.forms_asked == ["json_schema", "json_schema", "text+", "json_schema", "json_schema"]
     server.script["step"] = says
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(ProviderError):
             adapter.complete(request("step"))
-    assert server.forms_asked[4:] == ["json_schema"] * 2, "its schema has been accepted"
+    assert server.forms_asked[5:] == ["json_schema"] * 3, "its schema has been accepted"
+
+
+def test_a_guess_that_is_refused_costs_no_answer(start: Start) -> None:
+    server, adapter = start(forms={"json_schema"})
+    server.script["plan"] = [Failure(500, body=""), Failure(500, body=""), {"answer": "x"}]
+    assert tries(adapter, 3) == ["ServerFailed", "ServerFailed", ANSWER]
+    assert server.forms_asked == ["json_schema", "json_schema", "text+", "json_schema"]
+    assert adapter.findings() == ()
 
 
 def test_a_server_that_dies_on_one_schema_is_asked_without_that_one(start: Start) -> None:
@@ -236,19 +244,20 @@ def test_a_server_that_dies_on_one_schema_is_asked_without_that_one(start: Start
     server.script["step"] = lambda got: (
         Failure(reset=True) if servers.form_of(got.body) == "json_schema" else {"answer": "x"}
     )
-    with pytest.raises(ConnectionFailed) as raised:
-        adapter.complete(request("step", schema=odd))
-    assert "provider.structured_output=prompt" in raised.value.hint
+    for _ in range(2):
+        with pytest.raises(ConnectionFailed) as raised:
+            adapter.complete(request("step", schema=odd))
+        assert "provider.structured_output=prompt" in raised.value.hint
     assert adapter.complete(request("step", schema=odd)).text == ANSWER
     adapter.complete(request())
-    assert server.forms_asked == ["json_schema", "json_schema", "text+", "json_schema"]
+    assert server.forms_asked == ["json_schema", "json_schema", "json_schema", "text+", "json_schema"]
 
 
 def test_a_server_that_is_gone_after_it_died_is_still_asked_without_its_schema(start: Start) -> None:
     server, adapter = start(says=Failure(reset=True), forms={"text"})
     server.script["plan"] = [error(503, "starting"), {"answer": "x"}]
-    assert tries(adapter, 3) == ["ConnectionFailed", "ServerFailed", ANSWER]
-    assert server.forms_asked == ["json_schema", "text+", "text+"]
+    assert tries(adapter, 4) == ["ConnectionFailed", "ConnectionFailed", "ServerFailed", ANSWER]
+    assert server.forms_asked == ["json_schema", "json_schema", "text+", "text+"]
 
 
 def test_a_moment_of_failure_that_many_first_calls_meet_is_no_refusal(start: Start) -> None:

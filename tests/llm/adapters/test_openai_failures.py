@@ -19,7 +19,7 @@ from aeon.errors import (
     Truncated,
 )
 from aeon.llm.adapters.openai import OpenAIAdapter
-from aeon.llm.interface import Message, Usage
+from aeon.llm.interface import Message, Usage, estimated_tokens
 from aeon.llm.settings import OpenAIProvider
 from tests.llm.adapters.conftest import KEY, Connect
 from tests.support.able_server import AbleServer
@@ -286,6 +286,44 @@ def test_a_reset_is_not_called_a_timeout(openai_server: OpenAIServer, connect: C
     openai_server.script["plan"] = Failure(reset=True)
     with pytest.raises(ConnectionFailed, match="reset"):
         connect().complete(request())
+
+
+@pytest.mark.parametrize("failure", [Failure(delay=0.6), Failure(reset=True)])
+def test_what_was_sent_and_not_answered_is_counted_as_an_estimate(
+    failure: Failure, openai_server: OpenAIServer, connect: Connect
+) -> None:
+    openai_server.script["plan"] = failure
+    with pytest.raises(ConnectionFailed) as raised:
+        connect(timeout_seconds=0.15).complete(request())
+    assert raised.value.usage == Usage(input_tokens=estimated_tokens(request()), requests=1)
+    assert raised.value.usage.input_tokens > 0
+    assert not raised.value.usage_reported
+
+
+def test_what_was_never_sent_is_not_counted(openai_server: OpenAIServer, connect: Connect) -> None:
+    with pytest.raises(ConnectionFailed, match="refused, nothing listens there") as raised:
+        connect(base_url="http://127.0.0.1:9/v1").complete(request())
+    assert raised.value.usage == Usage()
+    assert "timeout_seconds" not in raised.value.hint
+
+
+def test_a_proxy_that_fails_is_named(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9/?secret")
+    monkeypatch.setenv("NO_PROXY", "")
+    with pytest.raises(ConnectionFailed, match="its proxy") as raised:
+        connect(base_url="http://models.invalid/v1").complete(request())
+    assert "http://127.0.0.1:9" in raised.value.hint
+    assert "NO_PROXY=models.invalid" in raised.value.hint
+    assert "secret" not in raised.value.hint + raised.value.message
+
+
+def test_a_failure_of_tls_is_not_tried_again(openai_server: OpenAIServer, connect: Connect) -> None:
+    with pytest.raises(ConnectionFailed, match="no secure connection") as raised:
+        connect(base_url=openai_server.url.replace("http:", "https:")).complete(request())
+    assert not raised.value.retryable
+    assert "SSL_CERT_FILE" in raised.value.hint
+    assert "http://" in raised.value.hint
+    assert raised.value.usage == Usage()
 
 
 def test_a_server_that_is_not_there_is_named(openai_server: OpenAIServer) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import RequestRefused, ServerFailed
+from aeon.errors import RequestRefused
 from aeon.llm.adapters.model_table import EFFORTS, MODELS, TOKEN_PARAMETERS, fitted
 from aeon.llm.interface import Parameters
 from tests.llm.adapters.test_negotiation import Start, start
