@@ -28,7 +28,7 @@ def check_endpoint(
             f"{place}.model: no model is named, and {endpoint.name} has none that everybody has",
             hint=f"{_way(endpoint, place, 'model', 'NAME')}; NAME is what the server calls it"
             + (f" (see `{_LISTING[endpoint.name]}`)" if endpoint.name in _LISTING else "")
-            + ". All keys: docs/configuration.md.",
+            + ". All keys: `aeon docs configuration`.",
         )
     # Only where nothing else is named is OpenAI itself meant: another's key must not go there.
     if endpoint.address(environ) is None and endpoint.base_url_env != OPENAI_ADDRESS_ENV:

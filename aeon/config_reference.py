@@ -38,9 +38,11 @@ def groups(own: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
 
 
 def entries_of(group: str, own: Sequence[Path] = ()) -> list[Entry]:
-    """The keys of a group, from each of its options: `default` first, the others by name."""
+    """The keys of a group, from each of its options: the one that is chosen by default first, then what that one is
+    based on, then the others by name."""
+    first = list(_chosen(group))
     files = [path for folder in _folders(own) for path in (folder / group).glob("*.yaml")]
-    ordered = sorted(files, key=lambda path: (path.stem != "default", path.stem))
+    ordered = sorted(files, key=lambda path: (first.index(path.stem) if path.stem in first else len(first), path.stem))
     return [entry for path in ordered for entry in _entries(path, group)]
 
 
@@ -74,6 +76,20 @@ def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
             if meant
             else "`aeon init DIR` copies the packaged one to DIR/conf.",
         )
+
+
+def _chosen(group: str) -> Iterator[str]:
+    """The option of a group that is chosen by default, and those that it is based on."""
+    conf = resource_root() / "conf"
+    lists = [part[group] for part in _defaults(conf / "config.yaml") if isinstance(part, dict) and group in part]
+    for option in lists[0] if lists and isinstance(lists[0], list) else lists:
+        yield str(option)
+        yield from (part for part in _defaults(conf / group / f"{option}.yaml") if isinstance(part, str))
+
+
+def _defaults(path: Path) -> list[Any]:
+    values = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER) if path.is_file() else None
+    return list(values.get("defaults") or ()) if isinstance(values, dict) else []
 
 
 def _folders(own: Sequence[Path]) -> tuple[Path, ...]:

@@ -51,6 +51,8 @@ class AeonError(Exception):
         self.message = message
         self.hint = hint
         self.usage = usage or Usage()
+        if hint:
+            self.add_note(hint)  # a traceback shows it below the message
 
 
 class ConfigError(AeonError):

@@ -16,7 +16,7 @@ from aeon.errors import ConfigError
 
 FILE = "aeon.yaml"
 KEYS = ("config_dir", "overrides")
-_ADVICE = "docs/project.md describes it; --no-project leaves the file out."
+_ADVICE = "`aeon docs project` describes it; --no-project leaves the file out."
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
+from textwrap import shorten
 from typing import Any, Literal
 
 from pydantic import Field
@@ -23,6 +25,7 @@ from aeon.supervisor.models import RepairRecord
 from aeon.values import Value
 
 DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", "pydantic")
+_SHOWN = 70
 SIMULATED_LINE = "[SIMULATED: no model was called]"
 
 
@@ -162,6 +165,16 @@ class RunResult(Value):
     hashes: Hashes
     configuration: dict[str, Any] = Field(default_factory=dict)
     history: ExecutionHistory
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """What `repr` and `print` show: how the run ended, and the beginning of its answer."""
+        yield "run_id", self.run_id
+        yield "termination_reason", self.termination_reason
+        yield "passes", self.passes
+        yield "requests", self.usage.total.requests
+        if self.error is not None:
+            yield "error", shorten(self.error.message, _SHOWN, placeholder="...")
+        yield "answer", shorten(self.answer, _SHOWN, placeholder="...")
 
     @property
     def exit_status(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -288,3 +289,20 @@ def test_passes_are_told_as_they_begin(aeon: Aeon):
         "make tea", observers=[lambda r: seen.append(r.event.pass_number) if isinstance(r.event, PassStarted) else None]
     )
     assert seen == list(range(result.passes + 1))
+
+
+def test_a_result_shows_itself_in_a_line() -> None:
+    with Aeon.from_config(["provider=simulated", "experiment=quick"], environ={}) as aeon:
+        result = aeon.run("a long task")
+    for shown in (repr(result), str(result)):
+        assert len(shown) < 300
+        assert result.termination_reason in shown
+    assert repr(result).startswith(f"RunResult(run_id='{result.run_id}'")
+
+
+def test_the_traceback_of_an_error_shows_its_hint() -> None:
+    with pytest.raises(ConfigError) as raised:
+        Aeon.from_config(["provider=openai"], environ={})
+    shown = "".join(traceback.format_exception(raised.value))
+    assert raised.value.hint
+    assert f"\n{raised.value.hint}\n" in shown

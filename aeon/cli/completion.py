@@ -43,7 +43,8 @@ def candidates(words: Sequence[str]) -> list[str]:
 
     command, typed = (words[0] if len(words) > 1 else ""), words[-1]
     if len(words) == 2 and command in _ARGUMENTS:
-        return _starting(typed, _ARGUMENTS[command]())
+        keys = _overrides(typed, config_folders(words)) if command == "docs" and typed else []
+        return [*_starting(typed, _ARGUMENTS[command]()), *(key.removesuffix("=") for key in keys)]
     if typed.startswith("-"):
         return _starting(typed, FLAGS)
     commands = _starting(typed, COMMANDS) if len(words) == 1 else []
@@ -64,9 +65,16 @@ def _calls() -> Iterable[str]:
     return get_args(CallName)
 
 
+def _pages() -> Iterable[str]:
+    from aeon.cli.docs import topics
+
+    return topics()
+
+
 _ARGUMENTS: dict[str, Callable[[], Iterable[str]]] = {
     "cassette": lambda: ("export", "show"),
     "completion": lambda: SHELLS,
+    "docs": _pages,
     "help": _commands,
     "render": _calls,
 }

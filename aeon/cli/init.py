@@ -14,7 +14,7 @@ from aeon.resources import resource_root
 
 PARTS = ("conf", "prompts", "schemas")
 _PROJECT = """\
-# What every run from this folder, or from one below it in the same repository, is given (docs/project.md).
+# What every run from this folder, or from one below it in the same repository, is given (aeon docs project).
 # The command line wins over it; --no-project leaves it out.
 
 # A folder of configuration files, looked in before the packaged ones.

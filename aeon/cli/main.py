@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
     "cassette": "aeon.cli.cassette",
     "check": "aeon.cli.check",
     "completion": "aeon.cli.completion",
+    "docs": "aeon.cli.docs",
     "doctor": "aeon.cli.doctor",
     "help": "aeon.cli.help",
     "init": "aeon.cli.init",

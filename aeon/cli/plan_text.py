@@ -17,7 +17,7 @@ from aeon.surroundings import Planned
 def plan_text(plan: Plan, made: Planned, settings: Settings, path: Path | None, command: str) -> str:
     """The text of a workflow file at `path`, None where that is not known; `command` runs it."""
     lines = ["SIMULATED: no model was called, nothing here means anything."] if made.synthetic else []
-    lines += ["A plan made by `aeon plan`. Change it as you like; docs/workflows.md explains the format. Run it:"]
+    lines += ["A plan made by `aeon plan`. Change it as you like; `aeon docs workflows` explains the format. Run it:"]
     lines += [f"  {command}"]
     lines += [f"Cut short: {made.cut_short}."] if made.cut_short else []
     lines += [f"Note: {advisory.message}" for advisory in made.advisories]

@@ -19,7 +19,7 @@ from aeon.tools.build import build, build_run_registry
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool
 
-_NONE = "There are no tools. tools=builtin has some; docs/tools.md tells how to add others."
+_NONE = "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others."
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -80,7 +80,7 @@ def load_workflow(
         errors = [problem for problem in problems if problem.severity == "error"]
         raise ConfigError(
             "\n".join(located(path, problem) for problem in errors),
-            hint=f"`aeon check {path}` says the same without a run; docs/workflows.md explains the format.",
+            hint=f"`aeon check {path}` says the same without a run; `aeon docs workflows` explains the format.",
         )
     return workflow
 

@@ -109,7 +109,7 @@ def candidates(aeon: RunAeon, *words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        (["doc"], ["doctor"]),
+        (["do"], ["docs", "doctor"]),
         (["conv"], ["convergence=", "convergence."]),
         (["task"], ["task=", "task_file="]),
         (["convergence=s"], ["convergence=strict"]),
@@ -117,6 +117,8 @@ def candidates(aeon: RunAeon, *words: str) -> list[str]:
         (["ask", "x", "provider=o"], ["provider=ollama", "provider=openai", "provider=openrouter"]),
         (["roles.grader.m"], ["roles.grader.max_tokens=", "roles.grader.model="]),
         (["help", "che"], ["check"]),
+        (["docs", "err"], ["errors"]),
+        (["docs", "ttl.ba"], ["ttl.base"]),
         (["render", "conv"], ["convergence"]),
         (["completion", "f"], ["fish"]),
         (["cassette", "ex"], ["export"]),

@@ -15,7 +15,7 @@ from tests.tools.builders import a_tool
 def test_without_tools_it_is_said_where_there_are_some(aeon: RunAeon) -> None:
     ended = aeon("tools")
     assert (ended.status, ended.err) == (0, "")
-    assert ended.out == "There are no tools. tools=builtin has some; docs/tools.md tells how to add others.\n"
+    assert ended.out == "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others.\n"
 
 
 def test_each_tool_is_listed_with_its_schemas_examples_and_conditions(aeon: RunAeon) -> None:

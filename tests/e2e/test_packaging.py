@@ -52,7 +52,10 @@ def test_the_wheel_carries_every_configuration_prompt_and_schema_file(wheel: Pat
         names = set(archive.namelist())
     resources = {f"aeon/_resources/{relative.as_posix()}" for _, relative in packaged_files()}
     assert resources <= names
-    assert {name.split("/")[2] for name in names if name.startswith("aeon/_resources/")} == set(PARTS)
+    in_resources = {name.split("/")[2] for name in names if name.startswith("aeon/_resources/")}
+    assert in_resources == {*PARTS, "docs", "README.md"}
+    pages = {f"aeon/_resources/{page.relative_to(ROOT).as_posix()}" for page in (ROOT / "docs").rglob("*.md")}
+    assert pages <= names
     assert "aeon/py.typed" in names
     assert not [name for name in names if name.startswith(("tests/", "conf/", "prompts/", "schemas/"))]
 
@@ -65,6 +68,14 @@ def test_the_wheel_runs_from_an_empty_directory(installed: Path, tmp_path: Path)
     result = json.loads(ended.stdout)
     assert result["task"] == "say hello, please"
     assert (tmp_path / "outputs").is_dir()
+
+
+def test_the_documentation_comes_with_the_wheel(installed: Path, tmp_path: Path) -> None:
+    page = run([installed / "aeon", "docs", "errors"], tmp_path)
+    assert page.stdout == (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    readme = run([installed / "aeon", "docs", "readme"], tmp_path)
+    assert readme.stdout == (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "default: 10" in run([installed / "aeon", "docs", "ttl.base"], tmp_path).stdout
 
 
 def test_the_console_script_and_the_module_are_the_same_program(installed: Path, tmp_path: Path) -> None:

@@ -204,11 +204,13 @@ def load_scenario(path: Path) -> Scenario:
     document = LocatedYaml(path)
     if not isinstance(document.value, dict):
         allowed = ", ".join(Scenario.model_fields)
-        raise ConfigError(f"{path}:1: a scenario is a mapping with any of: {allowed}", hint="See docs/scenarios.md.")
+        raise ConfigError(
+            f"{path}:1: a scenario is a mapping with any of: {allowed}", hint="See `aeon docs scenarios`."
+        )
     try:
         return Scenario.model_validate(document.value)
     except pydantic.ValidationError as error:
-        raise ConfigError(explained(error, document, Scenario), hint="See docs/scenarios.md.") from error
+        raise ConfigError(explained(error, document, Scenario), hint="See `aeon docs scenarios`.") from error
 
 
 class Script:
