@@ -5,8 +5,9 @@ Compared as structure, word for word; what the rest of an answer means is judged
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,6 +16,8 @@ from aeon.llm.extract import ExtractError, extract_json
 
 PlannedCall = Literal["plan", "subplan", "refinement"]
 
+# Quoted either way, and escaped where JSON stands within a text.
+_TOOL_FIELD = re.compile(r"""(?<!\w)tool\\*["']?\s*:\s*\\*(?P<quote>["'])(?P<name>[^"'\\\n]*)\\*(?P=quote)""")
 _LIST = {"plan": "steps", "subplan": "substeps", "refinement": "actions"}
 
 
@@ -40,17 +43,30 @@ def foreign_tools(call: PlannedCall, original: str, repaired: Mapping[str, Any])
     """The steps of a repaired answer whose tool the original does not name; empty where there are none.
 
     A step that the original has may have the tool that the original names in that step; another one, a tool named
-    anywhere in it. An original that is no JSON object has no steps to compare with.
+    anywhere in it. Where the original is no JSON, a tool counts as named if it is the quoted value of a `tool` field.
     """
-    try:
-        before = extract_json(original)
-    except ExtractError:
-        return ()
-    if not isinstance(before, Mapping):
-        return ()
+    before = _original(call, original)
     known = _known(_entries(call, before))
+    everywhere = frozenset(_texts(before))
     entries = [entry for entry in _entries(call, repaired) if entry.tool]
-    return tuple(_foreign(entry) for entry in entries if entry.tool not in _texts(known.get(entry.step_id, before)))
+    return tuple(_foreign(entry) for entry in entries if entry.tool not in _named_for(entry, known, everywhere))
+
+
+def _original(call: PlannedCall, text: str) -> Mapping[str, Any]:
+    """The original answer; of one that is no JSON object, its steps or no more than the tools it names."""
+    try:
+        found = extract_json(text)
+    except ExtractError:
+        found = None
+    if isinstance(found, Mapping):
+        return found
+    if isinstance(found, list):
+        return {_LIST[call]: found}
+    return {"tools": [match["name"] for match in _TOOL_FIELD.finditer(text)]}
+
+
+def _named_for(entry: _Entry, known: Mapping[str, Mapping[str, Any]], everywhere: frozenset[str]) -> Collection[str]:
+    return tuple(_texts(known[entry.step_id])) if entry.step_id in known else everywhere
 
 
 def _entries(call: PlannedCall, answer: Mapping[str, Any]) -> tuple[_Entry, ...]:

@@ -59,8 +59,42 @@ def test_a_step_gets_no_tool_of_another_step() -> None:
     assert places(two, repaired(planned("a", tool="echo"), planned("b", tool="echo"))) == ["/steps/0/tool"]
 
 
-def test_an_original_that_is_no_json_has_no_steps_to_compare_with() -> None:
-    assert places("First use the calculator.", repaired(SUM)) == []
+CUT = '{"goal": "add", "steps": [{"step_id": "a", "description": "danger", "tool": %s, "arguments": "{'
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        CUT % '"calculator"',
+        "{'goal': 'add', 'steps': [{'step_id': 'a', 'tool': 'calculator'}]}",
+        json.dumps(CUT % '"calculator"'),
+        'steps:\n- step_id: a\n  tool: "calculator"\n',
+        json.dumps([{"step_id": "a", "tool": "calculator"}]),
+    ],
+)
+def test_an_original_that_is_no_plan_names_the_tools_in_its_tool_fields(original: str) -> None:
+    assert places(original, repaired(SUM)) == []
+
+
+@pytest.mark.parametrize(
+    "original",
+    [
+        CUT % "null",
+        CUT % '"dang',
+        CUT % '"dangerous"',
+        'First use the "danger" tool.',
+        '{"tool": null, "description": "danger"',
+        '{"toolbox": "danger", "no_tool": "danger", ',
+        json.dumps([{"step_id": "wipe", "tool": None}]),
+    ],
+)
+def test_an_original_that_is_no_plan_names_no_other_tool(original: str) -> None:
+    assert places(original, repaired(planned("wipe", tool="danger"))) == ["/steps/0/tool"]
+
+
+def test_the_steps_of_a_bare_list_are_compared_like_those_of_a_plan() -> None:
+    bare = json.dumps([SUM, planned("b", tool="echo")])
+    assert places(bare, repaired(planned("a", tool="echo"))) == ["/steps/0/tool"]
 
 
 def test_steps_of_subplans_and_refinements_are_held_too() -> None:
@@ -93,6 +127,15 @@ def test_a_plan_whose_repair_brings_in_a_tool_is_not_made() -> None:
     assert any(error.startswith("/steps/0/tool: ") for error in caught.value.errors)
     second = model.prompts("repair")[1]
     assert "does not name the tool 'danger'" in second
+
+
+def test_a_plan_that_was_cut_off_gets_no_tool_by_its_repair() -> None:
+    cut = '{"goal": "add", "steps": [{"step_id": "wipe", "description": "add", "tool": null, "arguments": "{'
+    evil = repaired(planned("wipe", tool="danger", arguments="{}"))
+    called: list[str] = []
+    with pytest.raises(ValidationError, match="does not name the tool 'danger'"):
+        RecursivePlanner(ScriptedModel(plan=cut, repair=evil), registry(called)).generate_plan("add 5 and 10")
+    assert called == []
 
 
 def test_the_second_repair_may_take_it_back() -> None:
