@@ -11,12 +11,15 @@ from typing import Any, NamedTuple
 import yaml
 
 from aeon.errors import ConfigError
+from aeon.nesting import MAX_DEPTH, TOO_DEEP, is_too_deep
 
 Place = tuple[str | int, ...]
 MAX_VALUES = 100_000
-"""How many values a file may hold once its aliases are followed."""
+"""How many values a file may hold once its aliases and merge keys are followed."""
 
 _TAG = "tag:yaml.org,2002:"
+_MERGE = f"{_TAG}merge"
+_TOO_MANY = f"more than {MAX_VALUES} values, once aliases and merge keys are followed: write less"
 _CORE = (
     ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
     ("int", r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", "-+0123456789"),
@@ -55,7 +58,57 @@ class UnreadableFile(ConfigError):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML 1.2's core schema, as editors read it: dates, `yes`, `12:30` are text, `.nan` and `.inf` numbers."""
+    """YAML 1.2's core schema, as editors read it: dates, `yes`, `12:30` are text, `.nan` and `.inf` numbers.
+
+    Nesting and merge keys (`<<`) have an end, where PyYAML's have none.
+    """
+
+    _depth = 0
+    _merged = 0
+
+    def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
+        """A node begins."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise yaml.composer.ComposerError(None, None, TOO_DEEP, self._mark())
+
+    def ascend_resolver(self) -> None:
+        """A node ends."""
+        self._depth -= 1
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Exchange the merge keys of a mapping for the entries that they bring in; those of its own go first."""
+        own = [entry for entry in node.value if entry[0].tag != _MERGE]
+        if len(own) == len(node.value):
+            return
+        taken = {_key(key) for key, _ in own}
+        brought: dict[Any, tuple[yaml.Node, yaml.Node]] = {}
+        for other in (other for key, value in node.value if key.tag == _MERGE for other in _mergeable(value)):
+            self.flatten_mapping(other)
+            self._merged += 1 + len(other.value)
+            if self._merged > MAX_VALUES:
+                raise yaml.constructor.ConstructorError(None, None, _TOO_MANY, node.start_mark)
+            for key, value in other.value:
+                if _key(key) not in taken:
+                    brought.setdefault(_key(key), (key, value))
+        node.value = [*brought.values(), *own]
+
+    def _mark(self) -> Any:
+        return self.peek_event().start_mark  # type: ignore[no-untyped-call]
+
+
+def _key(node: yaml.Node) -> Any:
+    """What makes two keys the same one; a key that is a collection, which no mapping can have, is like no other."""
+    return (node.tag, node.value) if isinstance(node, yaml.ScalarNode) else id(node)
+
+
+def _mergeable(node: yaml.Node) -> list[yaml.MappingNode]:
+    listed = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    for each in listed:
+        if not isinstance(each, yaml.MappingNode):
+            problem = "`<<` takes a mapping, or a list of mappings"
+            raise yaml.constructor.ConstructorError(None, None, problem, each.start_mark)
+    return list(listed)
 
 
 def add_core_schema(resolver: Any) -> None:
@@ -84,9 +137,9 @@ _Loader.add_constructor(f"{_TAG}float", _number)
 class LocatedYaml:
     """The value of a YAML or `.json` file and the places of its parts. Raises ConfigError, naming file and line.
 
-    Refused are: no such file, text that is not UTF-8 or neither YAML nor JSON, aliases that unfold to more than
-    `MAX_VALUES` values, and a key that stands twice in one mapping, unless `allow_repeated`: then `repeated` lists
-    them, and the last counts.
+    Refused are: no such file, text that is not UTF-8 or neither YAML nor JSON, aliases and merge keys that unfold to
+    more than `MAX_VALUES` values, nesting of more than `MAX_DEPTH` levels, and a key that stands twice in one mapping,
+    unless `allow_repeated`: then `repeated` lists them, and the last counts.
     """
 
     def __init__(self, path: Path, *, allow_repeated: bool = False) -> None:
@@ -129,6 +182,8 @@ class LocatedYaml:
             raise UnreadableFile(self.path, "nested too deeply") from None
         except ValueError as error:
             raise UnreadableFile(self.path, f"not JSON: {error}") from error
+        if is_too_deep(value):
+            raise UnreadableFile(self.path, TOO_DEEP)
         try:
             # JSON has tabs only between its tokens, where YAML wants blanks.
             self._read(text.replace("\t", " "))
@@ -158,45 +213,46 @@ class LocatedYaml:
             node = loader.get_single_node()
             if node is None:
                 return None
-            self._note(node, ())
+            self._note(node, (), loader)
             return loader.construct_document(node)
         finally:
             loader.dispose()
 
-    def _note(self, node: yaml.Node, place: Place) -> None:
-        self._count += 1
-        if self._count > MAX_VALUES:
-            problem = f"more than {MAX_VALUES} values, once the aliases are followed: write less"
-            raise UnreadableFile(self.path, problem, _position(node))
+    def _note(self, node: yaml.Node, place: Place, loader: _Loader) -> None:
+        self._count_value(node)
         self._values.setdefault(place, _position(node))
         if isinstance(node, yaml.SequenceNode):
             for index, item in enumerate(node.value):
-                self._note(item, (*place, index))
+                self._note(item, (*place, index), loader)
         elif isinstance(node, yaml.MappingNode):
-            self._note_entries(node, place)
+            loader.flatten_mapping(node)
+            self._note_entries(node, place, loader)
 
-    def _note_entries(self, node: yaml.MappingNode, place: Place) -> None:
-        merged: list[yaml.Node] = []
+    def _note_entries(self, node: yaml.MappingNode, place: Place, loader: _Loader) -> None:
         for key, value in node.value:
-            if key.tag == f"{_TAG}merge":
-                merged += value.value if isinstance(value, yaml.SequenceNode) else [value]
-                continue
             inner = (*place, str(key.value))
             if inner in self._keys:
                 self.repeated += (Repeated(inner, _position(key), self._keys[inner].line),)
-                continue
-            self._keys[inner] = _position(key)
-            self._note(value, inner)
-        for other in merged:
-            self._note_merged(other, place)
-
-    def _note_merged(self, node: yaml.Node, place: Place) -> None:
-        """What `<<` brings in stands where it was written; a mapping's own keys go first."""
-        for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
-            inner = (*place, str(key.value))
-            if inner not in self._keys:
+                self._count_values(value, loader)
+            else:
                 self._keys[inner] = _position(key)
-                self._note(value, inner)
+                self._note(value, inner, loader)
+
+    def _count_values(self, node: yaml.Node, loader: _Loader) -> None:
+        """Count a value whose places are not noted, as its key has one already."""
+        self._count_value(node)
+        if isinstance(node, yaml.MappingNode):
+            loader.flatten_mapping(node)
+            inner = [value for _, value in node.value]
+        else:
+            inner = node.value if isinstance(node, yaml.SequenceNode) else []
+        for each in inner:
+            self._count_values(each, loader)
+
+    def _count_value(self, node: yaml.Node) -> None:
+        self._count += 1
+        if self._count > MAX_VALUES:
+            raise UnreadableFile(self.path, _TOO_MANY, _position(node))
 
 
 def _position(node: yaml.Node) -> Position:

@@ -110,3 +110,20 @@ def test_numbers_that_json_lacks_are_numbers_and_no_text(tmp_path: Path) -> None
     assert value["a"] == [math.inf, -math.inf, math.inf]
     assert all(math.isnan(number) for number in value["b"])
     assert value["c"] == [".nan", ".Nan", "-.nan", ".infinity"]
+
+
+def test_of_merged_mappings_the_first_one_with_a_key_counts_and_the_own_key_before_all(tmp_path: Path) -> None:
+    text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc:\n  <<: [*a, *b]\n  x: 3\nd: {<<: *b}\n"
+    path = tmp_path / "m.yaml"
+    path.write_text(text)
+    value = LocatedYaml(path).value
+    assert value["c"] == {"x": 3, "y": 1, "z": 2}
+    assert value["d"] == {"y": 2, "z": 2}
+
+
+@pytest.mark.parametrize("name", ["deep.yaml", "deep.json"])
+def test_values_nested_too_deeply_are_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("[" * 250 + "]" * 250)
+    with pytest.raises(ConfigError, match="nested more than 200 levels deep"):
+        LocatedYaml(path)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-MAX_DEPTH = 200
+from aeon.nesting import TOO_DEEP, is_too_deep
 
 _REASONING = r"(?:think|thinking|thought|reasoning|reflection|seed:think)"
 _OPENED = re.compile(rf"\s*(?:<{_REASONING}>|\[THINK\])", re.IGNORECASE)
@@ -22,7 +23,7 @@ _FENCE = re.compile(r"^[ \t]*```([^\n`]*)$", re.MULTILINE)
 # What cannot be the beginning of JSON is passed over, as braces in prose are.
 _BEGINNING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*[\[{"\d\-tfn\]])""")
 _MARK = re.compile(r'["{}\[\]]')
-_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*+"', re.DOTALL)
 _OF_A_CALL = frozenset({"id", "index", "type", "name", "function", "arguments", "parameters", "input"})
 _OF_TEXT = ("text", "output_text")
 
@@ -60,6 +61,14 @@ def extract_json(text: str, accepts: Accepts | None = None) -> Any:
         return _first(_within(text, _begin(text)), accepts)
     except ExtractError as error:
         raise whole if text.lstrip().startswith(("{", "[")) else error from None
+
+
+def read_json(text: str) -> Any:
+    """The value that a text is as a whole, such as arguments that a model wrote as JSON text.
+
+    Raises ExtractError with the position, also for what `extract_json` refuses.
+    """
+    return _usable(text)
 
 
 def is_bare(text: str) -> bool:
@@ -240,25 +249,14 @@ def _usable(text: str) -> Any:
     except json.JSONDecodeError as error:
         raise ExtractError(f"not valid JSON: {error}", error.pos) from None
     except RecursionError:
-        raise ExtractError(f"nested more than {MAX_DEPTH} levels deep") from None
+        raise ExtractError(TOO_DEEP) from None
     except UnicodeEncodeError:
         raise ExtractError("a \\u escape is half of a surrogate pair, which is no character") from None
     except ValueError as error:
         raise ExtractError(f"not usable JSON: {error}") from None
-    _shallow(value)
+    if is_too_deep(value):
+        raise ExtractError(TOO_DEEP)
     return value
-
-
-def _shallow(value: Any) -> None:
-    level, depth = [value], 0
-    while level := [inner for outer in level if isinstance(outer, dict | list) for inner in _inner(outer)]:
-        depth += 1
-        if depth > MAX_DEPTH:
-            raise ExtractError(f"nested more than {MAX_DEPTH} levels deep")
-
-
-def _inner(value: dict[str, Any] | list[Any]) -> Iterator[Any]:
-    return iter(value.values() if isinstance(value, dict) else value)
 
 
 def _moved(error: ExtractError, offset: int, text: str) -> ExtractError:
@@ -273,8 +271,8 @@ def _moved(error: ExtractError, offset: int, text: str) -> ExtractError:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        names = [name for name, _ in pairs]
-        raise _Unusable(f"the key {next(n for n in names if names.count(n) > 1)!r} appears twice in one object")
+        name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise _Unusable(f"the key {name!r} appears twice in one object")
     return value
 
 

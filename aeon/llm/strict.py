@@ -76,7 +76,7 @@ def _of_object(part: dict[str, Any]) -> Iterator[str]:
     optional = sorted(properties.keys() - set(part.get("required", ())))
     if optional:
         yield f"every property must be required: {', '.join(optional)}"
-    unknown = sorted(set(part.get("required", ())) - properties.keys())
+    unknown = [name for name in part.get("required", ()) if name not in properties]
     if unknown:
         yield f"required names no property: {', '.join(unknown)}"
     if any(isinstance(inner, bool) for inner in properties.values()):
@@ -107,7 +107,7 @@ def _of_size(document: dict[str, Any]) -> Iterator[str]:
         if count > limit:
             yield f"(root): {count} {what}, more than {limit}"
     try:
-        depth = _nesting(document, document, frozenset())
+        depth = _nesting(document, document, frozenset(), {})
     except RecursionError:
         yield "(root): refers to itself"
         return
@@ -119,15 +119,20 @@ def _length(values: list[Any]) -> int:
     return sum(len(value) for value in values if isinstance(value, str))
 
 
-def _nesting(part: Any, document: dict[str, Any], open_references: frozenset[str]) -> int:
-    """Levels of objects, references followed. RecursionError for a schema that refers to itself."""
+def _nesting(part: Any, document: dict[str, Any], open_: frozenset[str], known: dict[str, int]) -> int:
+    """Levels of objects, each reference followed once; `known` keeps what they lead to.
+
+    RecursionError for a schema that refers to itself: `open_` are the references that are being followed.
+    """
     if not isinstance(part, dict):
         return 0
     reference = part.get("$ref")
     if reference is not None:
-        if reference in open_references:
+        if reference in open_:
             raise RecursionError(reference)
-        return _nesting(resolved(document, reference), document, open_references | {reference})
+        if reference not in known:
+            known[reference] = _nesting(resolved(document, reference), document, open_ | {reference}, known)
+        return known[reference]
     inner = [*part.get("properties", {}).values(), *part.get("anyOf", ()), part.get("items")]
-    deepest = max((_nesting(i, document, open_references) for i in inner), default=0)
+    deepest = max((_nesting(i, document, open_, known) for i in inner), default=0)
     return deepest + (1 if "properties" in part else 0)

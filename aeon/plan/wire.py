@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aeon.llm.exchange import FieldError, InvalidAnswer, located
+from aeon.llm.extract import ExtractError, read_json
 from aeon.plan.graph import topological
 from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
 from aeon.validation.models import ValidationIssue
 from aeon.validation.structural import check_steps
+
+MAX_ACTIONS = 300
+"""How many changes one refinement may propose: each is checked against all others."""
 
 
 def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_final_step: bool) -> Plan:
@@ -43,8 +46,11 @@ def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Su
 def parse_refinement(answer: Mapping[str, Any], issues: Sequence[ValidationIssue]) -> Refinement:
     """Proposed actions and questions.
 
-    InvalidAnswer when an action lacks what its type needs.
+    InvalidAnswer when an action lacks what its type needs, and for more than MAX_ACTIONS actions.
     """
+    if (count := len(answer["actions"])) > MAX_ACTIONS:
+        wrong = f"there are {count} changes, at most {MAX_ACTIONS} are read: give the most important ones"
+        raise InvalidAnswer([FieldError("/actions", wrong)])
     by_id = {issue.issue_id: issue for issue in issues}
     actions, errors = [], []
     for index, raw in enumerate(answer["actions"]):
@@ -111,8 +117,8 @@ def _arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
     if text is None or not text.strip():
         return None
     try:
-        arguments = json.loads(text)
-    except ValueError as error:
+        arguments = read_json(text)
+    except ExtractError as error:
         raise InvalidAnswer((FieldError(pointer, f"must be JSON text of an object, or null: {error}"),)) from error
     if not isinstance(arguments, dict):
         raise InvalidAnswer((FieldError(pointer, "must be JSON text of an object, or null"),))

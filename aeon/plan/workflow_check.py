@@ -19,6 +19,7 @@ from aeon.plan.workflow_models import Problem, problem_at
 from aeon.plan.workflow_references import BadReference, Reference, references
 from aeon.validation.structural import StructuralFinding, check_steps
 
+_LONGEST_NAME = 200
 _FIELDS = {"step_id": "id", "dependencies": "depends_on"}
 
 
@@ -46,6 +47,9 @@ def content_problems(
 ) -> list[Problem]:
     """Everything but the form that is wrong with a workflow file, whatever of it has the right form."""
     sound = _sound_steps(document.value)
+    if len(sound) > max_steps:
+        # What else is wrong with a plan that is too large would take long to find, and be too much to read.
+        return [*_repeated(document), *_structure(document, sound, max_steps, one_final_step)]
     return [
         *_repeated(document),
         *_structure(document, sound, max_steps, one_final_step),
@@ -108,9 +112,8 @@ def _meant(finding: StructuralFinding, steps: Sequence[PlanStep]) -> str:
     if len(parts) < 4:
         return ""
     step = steps[int(parts[1])]
-    near = get_close_matches(step.dependencies[int(parts[3])], [s.step_id for s in steps if s is not step], n=1)
-    known = by_id(steps)
-    return f" (did you mean '{near[0]}'?)" if near and step.dependencies[int(parts[3])] not in known else ""
+    named = step.dependencies[int(parts[3])]
+    return "" if named in by_id(steps) else _near(named, [s.step_id for s in steps if s is not step])
 
 
 def _references(
@@ -185,6 +188,8 @@ def _missing(name: str) -> str:
 
 
 def _near(name: str, known: Collection[str]) -> str:
+    if len(name) > _LONGEST_NAME:
+        return ""  # to compare long names takes long
     near = get_close_matches(name, [one for one in map(str, known) if not one.startswith("\0")], n=1)
     return f" (did you mean '{near[0]}'?)" if near else ""
 

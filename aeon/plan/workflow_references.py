@@ -18,6 +18,7 @@ from aeon.values import Value
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _END_OF_ID = re.compile(r"\.output(?=\.|$)")
 _SHOWN = 8
+_LONGEST, _SHOWN_OF_LONG = 1000, 60
 
 
 class Reference(Value):
@@ -102,6 +103,8 @@ def escaped(text: str, keep: Callable[[Reference], bool] = lambda _: False, step
 
 def _parsed(match: re.Match[str], step_ids: Collection[str]) -> Reference | BadReference:
     text, inside = match[0], match[1]
+    if len(text) > _LONGEST:
+        return BadReference(f"`{text[:_SHOWN_OF_LONG]}...` is too long: a reference has at most {_LONGEST} characters")
     if inside is None:
         return BadReference("`${` begins a reference that no `}` ends; write `$${` for a literal `${`")
     kind, _, rest = inside.partition(".")

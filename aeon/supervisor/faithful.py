@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -49,7 +49,7 @@ def foreign_tools(call: PlannedCall, original: str, repaired: Mapping[str, Any])
     known = _known(_entries(call, before))
     everywhere = frozenset(_texts(before))
     entries = [entry for entry in _entries(call, repaired) if entry.tool]
-    return tuple(_foreign(entry) for entry in entries if entry.tool not in _named_for(entry, known, everywhere))
+    return tuple(_foreign(entry) for entry in entries if entry.tool not in known.get(entry.step_id, everywhere))
 
 
 def _original(call: PlannedCall, text: str) -> Mapping[str, Any]:
@@ -65,10 +65,6 @@ def _original(call: PlannedCall, text: str) -> Mapping[str, Any]:
     return {"tools": [match["name"] for match in _TOOL_FIELD.finditer(text)]}
 
 
-def _named_for(entry: _Entry, known: Mapping[str, Mapping[str, Any]], everywhere: frozenset[str]) -> Collection[str]:
-    return tuple(_texts(known[entry.step_id])) if entry.step_id in known else everywhere
-
-
 def _entries(call: PlannedCall, answer: Mapping[str, Any]) -> tuple[_Entry, ...]:
     listed = answer.get(_LIST[call])
     if not isinstance(listed, list):
@@ -82,10 +78,10 @@ def _entries(call: PlannedCall, answer: Mapping[str, Any]) -> tuple[_Entry, ...]
     return tuple(found)
 
 
-def _known(entries: tuple[_Entry, ...]) -> dict[str, Mapping[str, Any]]:
-    """The steps that their ids tell apart."""
+def _known(entries: tuple[_Entry, ...]) -> dict[str, frozenset[str]]:
+    """The texts of the steps that their ids tell apart."""
     times = Counter(entry.step_id for entry in entries)
-    return {e.step_id: e.step for e in entries if e.step is not None and e.step_id and times[e.step_id] == 1}
+    return {e.step_id: frozenset(_texts(e.step)) for e in entries if e.step_id and times[e.step_id] == 1}
 
 
 def _foreign(entry: _Entry) -> FieldError:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aeon.errors import ValidationError
 from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.llm.extract import ExtractError, read_json
 from aeon.plan.models import PlanStep
 
 
@@ -17,7 +17,10 @@ def tool_of(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> 
         raise NoToolFits(f"no registered tool does what step {step.step_id} describes")
     if answer["tool"] not in names:
         raise InvalidAnswer([FieldError("/tool", f"there is no tool {answer['tool']!r}; there are {', '.join(names)}")])
-    arguments = json.loads(answer["arguments"]) if answer["arguments"] else None
+    try:
+        arguments = read_json(answer["arguments"]) if answer["arguments"] else None
+    except ExtractError as error:
+        raise InvalidAnswer([FieldError("/arguments", f"must be JSON text of an object, or null: {error}")]) from error
     if arguments is not None and not isinstance(arguments, dict):
         raise InvalidAnswer([FieldError("/arguments", "must be JSON text of an object, or null")])
     return step.model_copy(update={"tool": answer["tool"], "arguments": arguments})

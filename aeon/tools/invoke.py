@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
+from aeon.nesting import TOO_DEEP, is_too_deep
 from aeon.tools.approval import ApprovalRequest, Approve, asking_step
 from aeon.tools.deadline import TookTooLong, call_within
 from aeon.tools.models import SchemaViolation, ToolResult
@@ -132,15 +133,16 @@ def _checked(entry: RegisteredTool, arguments: Any) -> tuple[dict[str, Any], tup
         return {}, (SchemaViolation("", f"arguments are an object, not {type(arguments).__name__}"),)
     given = _object(arguments)
     if not given and arguments:
-        return {}, (SchemaViolation("", "arguments must be values that JSON has"),)
+        return {}, (SchemaViolation("", f"arguments must be values that JSON has, and not {TOO_DEEP}"),)
     return given, violations(entry.input, given)
 
 
 def _object(arguments: Any) -> dict[str, Any]:
-    """A copy as JSON has it; empty when it is no JSON object."""
+    """A copy as JSON has it; empty when it is no JSON object, or nested too deeply to be written into a result."""
     try:
         text = json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False)
         text.encode()
     except (TypeError, ValueError, RecursionError):
         return {}
-    return dict(json.loads(text))
+    given = dict(json.loads(text))
+    return {} if is_too_deep(given) else given

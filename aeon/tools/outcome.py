@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from aeon.nesting import TOO_DEEP, is_too_deep
 from aeon.tools.models import ToolErrorKind
 from aeon.tools.registry import RegisteredTool
 from aeon.tools.schemas import violations
@@ -74,4 +75,7 @@ def _as_json(value: Any) -> tuple[Any, str]:
     """The value as JSON has it, shared with nobody, and its text. Raises whatever is in the way."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     text.encode()
-    return json.loads(text), text
+    own = json.loads(text)
+    if is_too_deep(own):
+        raise ValueError(TOO_DEEP)
+    return own, text

@@ -3,12 +3,12 @@ FR-046)."""
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aeon.llm.exchange import FieldError, InvalidAnswer, located
+from aeon.llm.extract import ExtractError, read_json
 from aeon.llm.interface import LLMAdapter, current_site
 from aeon.memory.shown import ShownMemory
 from aeon.plan.deltas import DeltaResult
@@ -124,8 +124,8 @@ def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[st
 def _changes(text: str) -> dict[str, Any]:
     """The suggested changes as an object; words that are none are kept as `text`, since a suggestion is only read."""
     try:
-        changes = json.loads(text) if text.strip() else {}
-    except ValueError:
+        changes = read_json(text) if text.strip() else {}
+    except ExtractError:
         return {"text": text}
     return changes if isinstance(changes, dict) else {"text": text}
 

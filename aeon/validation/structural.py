@@ -15,6 +15,7 @@ from aeon.values import Value
 
 MAX_NESTING_DEPTH = 5
 _CYCLES_SHOWN = 10
+_LONGEST_NAME = 100
 
 
 class StructuralFinding(Value):
@@ -54,6 +55,15 @@ def check_steps(
     )
 
 
+def _short(name: str) -> str:
+    """A name as a message has it: an answer whose long name stands in each of many messages is not multiplied."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+
+
+def _name(step: PlanStep) -> str:
+    return _short(step.step_id)
+
+
 def _whole(message: str) -> StructuralFinding:
     return StructuralFinding(pointer="/steps", step_id=None, message=message)
 
@@ -71,10 +81,10 @@ def _check_attributes(index: int, step: PlanStep, tool_names: Collection[str] | 
     if not step.step_id.strip():
         yield _at(index, "step_id", step, f"step {index + 1} has a blank step_id: give it one")
     if not step.description.strip():
-        yield _at(index, "description", step, f"step '{step.step_id}' has no description: say what it does")
+        yield _at(index, "description", step, f"step '{_name(step)}' has no description: say what it does")
     if tool_names is not None and step.tool is not None and step.tool not in tool_names:
         known = ", ".join(sorted(tool_names)) or "there are none"
-        message = f"step '{step.step_id}' uses the tool '{step.tool}', which does not exist (tools: {known})"
+        message = f"step '{_name(step)}' uses the tool '{_short(step.tool)}', which does not exist (tools: {known})"
         yield _at(index, "tool", step, message)
 
 
@@ -83,7 +93,7 @@ def _repeated_ids(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
     seen: set[str] = set()
     for index, step in enumerate(steps):
         if step.step_id in seen:
-            message = f"step_id '{step.step_id}' is used by {counts[step.step_id]} steps: ids must be unique"
+            message = f"step_id '{_name(step)}' is used by {counts[step.step_id]} steps: ids must be unique"
             yield _at(index, "step_id", step, message)
         seen.add(step.step_id)
 
@@ -93,10 +103,10 @@ def _bad_references(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
     for index, step in enumerate(steps):
         for place, dependency in enumerate(step.dependencies):
             if dependency == step.step_id:
-                message = f"step '{step.step_id}' depends on itself: remove that dependency"
+                message = f"step '{_name(step)}' depends on itself: remove that dependency"
             elif dependency not in known:
                 message = (
-                    f"step '{step.step_id}' depends on '{dependency}', which is not a step of the plan: "
+                    f"step '{_name(step)}' depends on '{_short(dependency)}', which is not a step of the plan: "
                     "name a step_id of the plan, or remove the dependency"
                 )
             else:
@@ -125,11 +135,9 @@ def _bad_nesting(steps: Sequence[PlanStep], max_nesting_depth: int) -> Iterator[
     circular = set(cycle_in({s.step_id: (s.parent_step_id,) for s in steps if s.parent_step_id is not None}))
     for index, step in enumerate(steps):
         if step.step_id in circular:
-            message = f"step '{step.step_id}' is, by parent_step_id, a substep of itself"
+            message = f"step '{_name(step)}' is, by parent_step_id, a substep of itself"
         elif any(islice(ancestors(known, step.step_id), max_nesting_depth, None)):
-            message = (
-                f"step '{step.step_id}' is nested in more than {max_nesting_depth} subplans, the most there may be"
-            )
+            message = f"step '{_name(step)}' is nested in more than {max_nesting_depth} subplans, the most there may be"
         else:
             continue
         yield _at(index, "parent_step_id", step, message)

@@ -230,7 +230,7 @@ def test_aliases_that_unfold_without_end_are_refused_soon(tmp_path: Path) -> Non
     )
     started = time.monotonic()
     ((_, _, message),) = errors(tmp_path, bomb)
-    assert "values, once the aliases are followed" in message
+    assert "values, once aliases and merge keys are followed" in message
     assert time.monotonic() - started < SOON
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.models import ToolResult
-from aeon.tools.registry import ToolRegistry
+from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import ToolSettings
 from tests.tools.builders import a_tool
 
@@ -252,3 +252,26 @@ def test_a_thread_that_cannot_be_started_is_an_error_of_the_call(monkeypatch: py
     monkeypatch.setattr(threading.Thread, "start", start)
     result = call(lambda _: 1)
     assert (result.error_kind, result.error) == ("raised", "RuntimeError: can't start new thread")
+
+
+def invoker_of(tool: Tool) -> ToolInvoker:
+    return ToolInvoker(ToolRegistry([tool]))
+
+
+def nested(levels: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        value = {"a": value}
+    return value
+
+
+def test_values_that_no_result_could_hold_are_refused() -> None:
+    deep = invoker_of(a_tool(lambda _: nested(300))).invoke("probe", {})
+    assert deep.error_kind == "not_json"
+    assert "nested more than 200 levels deep" in (deep.error or "")
+    given = invoker_of(a_tool(lambda _: 1)).invoke("probe", nested(300))
+    assert given.error_kind == "invalid_arguments"
+    assert "nested more than 200 levels deep" in (given.error or "")
+    assert ToolResult.model_validate_json(
+        invoker_of(a_tool(lambda _: nested(200))).invoke("probe", {}).model_dump_json()
+    )
