@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from jsonschema.protocols import Validator
@@ -76,13 +76,15 @@ class StructuredCaller:
         tools: Sequence[str] | None = None,
         criteria: Sequence[str] = (),
         answer_schema: Mapping[str, Any] | None = None,
+        absent: Collection[str] = (),
     ) -> T:
         """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included).
 
         `parse` gets JSON that is valid by `schemas/<name>.json`; its ValueError, pydantic errors and InvalidAnswer go
         to repair. `site` is the current one (`at_site`) unless given. `tools` are the names that the answer may use,
         `criteria` those of the custom criteria it may judge, `answer_schema` a person's schema for a step's output, or
-        a tool's own for its arguments.
+        a tool's own for its arguments, `absent` what the call has nothing of (tools, criteria, issues ...): its part of
+        the schema is not sent, and may be missing in the answer.
         Emits CallAnswered or CallFailed per request, RepairFinished if there was a repair, always CycleFinished last.
 
         Raises:
@@ -97,7 +99,7 @@ class StructuredCaller:
         message = ""
         try:
             variables = {**self._shared, **variables}
-            wire = self._schemas.wire(name, tools=tools, criteria=criteria, answer_schema=answer_schema)
+            wire = self._schemas.wire(name, tools=tools, criteria=criteria, answer_schema=answer_schema, absent=absent)
             messages = self._prompts.render(name, variables)
             request = LLMRequest(
                 call=name,
@@ -109,7 +111,8 @@ class StructuredCaller:
                 parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
                 site=site,
             )
-            return self._answer(request, self._schemas.local(name, answer_schema), parse, variables, tools)
+            validator = self._schemas.local(name, answer_schema, absent)
+            return self._answer(request, validator, parse, variables, tools, absent)
         except BaseException as error:
             failure, message = type(error).__name__, str(error)
             raise
@@ -123,6 +126,7 @@ class StructuredCaller:
         parse: Callable[[Any], T],
         variables: Mapping[str, Any],
         names: Sequence[str] | None,
+        absent: Collection[str],
     ) -> T:
         def read(answer: Any) -> T:
             return parse(self._schemas.readable(request.call, answer))
@@ -141,6 +145,7 @@ class StructuredCaller:
                     names=names,
                     call=request.call,
                     site=request.site,
+                    absent=absent,
                 )
             repaired = self._supervisor.repair_json(
                 text,

@@ -30,6 +30,10 @@ CODES = {
 }
 
 
+# Where memory has nothing to show, there is no such pair.
+UNREMEMBERED: tuple[ArtefactPair, ...] = ("memory_answer",)
+
+
 class ConvergenceEngine:
     """Assesses whether a task is done.
 
@@ -66,12 +70,15 @@ class ConvergenceEngine:
         own_thresholds, criteria = split_criteria(custom_criteria or {})
         thresholds = _thresholds(self._thresholds, own_thresholds)
         current = plan.model_copy(update={"steps": tuple(steps)})
+        memory = self._memory.variables()
+        unasked = () if memory["memory"] else UNREMEMBERED
         return self._structured.call(
             "convergence",
-            {**_variables(validation_report, current, outputs, criteria), **self._memory.variables()},
-            lambda answer: parse_assessment(answer, thresholds, tuple(criteria)),
+            {**_variables(validation_report, current, outputs, criteria), **memory},
+            lambda answer: parse_assessment(answer, thresholds, tuple(criteria), unasked),
             role="grader",
             criteria=tuple(criteria),
+            absent=(*unasked, *(() if criteria else ("criteria",))),
         )
 
 
@@ -87,16 +94,20 @@ def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[st
 
 
 def parse_assessment(
-    answer: Mapping[str, Any], thresholds: ConvergenceThresholds, criteria: Sequence[str]
+    answer: Mapping[str, Any],
+    thresholds: ConvergenceThresholds,
+    criteria: Sequence[str],
+    unasked: Sequence[ArtefactPair] = (),
 ) -> ConvergenceAssessment:
-    """The model's answer held against the thresholds.
+    """The model's answer held against the thresholds; of the `unasked` pairs there is nothing to compare.
 
     InvalidAnswer unless each listed criterion and each pair of artefacts is judged, once, and every blocking issue says
     what it is.
     """
-    results = tuple(CriterionResult.model_validate(raw) for raw in answer["criteria"])
+    results = tuple(CriterionResult.model_validate(raw) for raw in answer.get("criteria", ()))
     _check_criteria([result.name for result in results], criteria)
-    _check_pairs([pair["artifacts"] for pair in answer["consistency_status"]])
+    judged = [pair["artifacts"] for pair in answer["consistency_status"]]
+    _check_pairs([*judged, *(pair for pair in unasked if pair not in judged)])
     scores = ConvergenceScores(
         completeness_score=answer["completeness_score"],
         coherence_score=answer["coherence_score"],
@@ -104,7 +115,8 @@ def parse_assessment(
         consistency_status={
             pair["artifacts"]: PairStatus(status=pair["status"], explanation=pair["explanation"])
             for pair in answer["consistency_status"]
-        },
+        }
+        | {pair: PairStatus(status="not_applicable") for pair in unasked if pair not in judged},
     )
     _check_blocking(answer["issues"])
     issues = [raw for raw in answer["issues"] if raw["description"].strip()]

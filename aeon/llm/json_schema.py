@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import urljoin
@@ -141,6 +141,51 @@ def bare(schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema without what only names the document (`$schema`, `$id`, `$comment`), its references made local."""
     local = _redirected(dict(schema), lambda reference: reference) if "$id" in schema else schema
     return {key: value for key, value in local.items() if key not in ("$schema", "$id", "$comment")}
+
+
+def without(schema: dict[str, Any], absent: Collection[str]) -> dict[str, Any]:
+    """The schema without properties that are there only with something absent (`"$comment": "only with NAME"`), without
+    texts of an enum that are absent themselves, and without comments on properties."""
+
+    def change(part: dict[str, Any]) -> dict[str, Any]:
+        changed = dict(part)
+        if isinstance(part.get("enum"), list):
+            changed["enum"] = [value for value in part["enum"] if not (isinstance(value, str) and value in absent)]
+        if isinstance(part.get("properties"), dict):
+            needless = _only_with(part, absent)
+            kept = {name: form for name, form in part["properties"].items() if name not in needless}
+            changed["properties"] = {
+                name: {key: value for key, value in form.items() if key != "$comment"}
+                if isinstance(form, dict)
+                else form
+                for name, form in kept.items()
+            }
+            changed["required"] = [name for name in part.get("required", ()) if name not in needless]
+        return changed
+
+    result: dict[str, Any] = rebuilt(schema, change)
+    return result
+
+
+def not_required(schema: dict[str, Any], absent: Collection[str]) -> dict[str, Any]:
+    """The schema in which properties that are there only with something absent may be missing."""
+
+    def change(part: dict[str, Any]) -> dict[str, Any]:
+        if not isinstance(part.get("properties"), dict) or "required" not in part:
+            return part
+        needless = _only_with(part, absent)
+        return {**part, "required": [name for name in part["required"] if name not in needless]}
+
+    result: dict[str, Any] = rebuilt(schema, change)
+    return result
+
+
+def _only_with(part: Mapping[str, Any], absent: Collection[str]) -> set[str]:
+    """The properties of an object that are there only with something absent."""
+    comments = {f"only with {name}" for name in absent}
+    return {
+        name for name, form in part["properties"].items() if isinstance(form, dict) and form.get("$comment") in comments
+    }
 
 
 def _redirected(schema: dict[str, Any], change: Callable[[str], str]) -> dict[str, Any]:

@@ -22,7 +22,16 @@ from jsonschema.protocols import Validator
 
 from aeon.errors import ConfigError, SchemaFileError
 from aeon.llm.interface import CallName
-from aeon.llm.json_schema import bare, changed_at, check_schema, embedded, flat_meta_schema, rebuilt
+from aeon.llm.json_schema import (
+    bare,
+    changed_at,
+    check_schema,
+    embedded,
+    flat_meta_schema,
+    not_required,
+    rebuilt,
+    without,
+)
 from aeon.llm.schema_fit import extras, known, misfits, without_demands
 from aeon.llm.strict import strict_violations
 from aeon.resources import find_meant, resource_root
@@ -79,21 +88,29 @@ class SchemaLibrary:
         tools: Sequence[str] | None = None,
         criteria: Sequence[str] = (),
         answer_schema: Mapping[str, Any] | None = None,
+        absent: Collection[str] = (),
     ) -> WireSchema:
         """The schema as sent. `tools`: the only names a property `tool` may take beside null; None leaves it open.
         `criteria`: the only names an entry of `convergence`'s `criteria` may have; none leaves them open.
 
         `answer_schema` takes the place of a step's `step_output`, where null stays allowed if the file allows it; for
         `tool_arguments` it is the tool's input schema, and the whole. `strict` is False for what is outside OpenAI's
-        strict subset.
+        strict subset. `absent` is what the call has nothing of: a property with the comment "only with NAME" and a text
+        NAME of an enum are left out.
         """
-        key = (call, None if tools is None else tuple(tools), tuple(criteria), _key(answer_schema))
+        names = None if tools is None else tuple(tools)
+        key = (call, names, tuple(criteria), _key(answer_schema), frozenset(absent))
         if key not in self._wires:
-            self._wires[key] = self._made(call, tools, criteria, answer_schema)
+            self._wires[key] = self._made(call, tools, criteria, answer_schema, absent)
         return self._wires[key]
 
     def _made(
-        self, call: SchemaName, tools: Sequence[str] | None, criteria: Sequence[str], answer_schema: Schema | None
+        self,
+        call: SchemaName,
+        tools: Sequence[str] | None,
+        criteria: Sequence[str],
+        answer_schema: Schema | None,
+        absent: Collection[str],
     ) -> WireSchema:
         if call == "tool_arguments" and answer_schema is not None:
             _tool_validator(answer_schema)
@@ -102,22 +119,25 @@ class SchemaLibrary:
                 return WireSchema(dict(answer_schema), strict=False)
             schema = bare(answer_schema)
         else:
-            schema = bare(self._full(call, tools, answer_schema))
+            schema = bare(self._full(call, tools, answer_schema, absent))
         if criteria:
             schema = changed_at(schema, _CRITERION, lambda name: _one_of(name, criteria))
         return WireSchema(schema, not strict_violations(schema))
 
-    def local(self, call: SchemaName, answer_schema: Mapping[str, Any] | None = None) -> Validator:
+    def local(
+        self, call: SchemaName, answer_schema: Mapping[str, Any] | None = None, absent: Collection[str] = ()
+    ) -> Validator:
         """The kept validator of the file's own form, with `answer_schema` as in `wire()`.
 
-        What only a person's file asks for may be missing, and may be anything. For `tool_arguments` it is of the draft
+        What only a person's file asks for may be missing, and may be anything; what is there only with something absent
+        may be missing. For `tool_arguments` it is of the draft
         of the tool's schema, and its checks take bounded time (`aeon.tools.schemas`).
         """
-        key = (call, _key(answer_schema))
+        key = (call, _key(answer_schema), frozenset(absent))
         if call == "tool_arguments" and answer_schema is not None and key not in self._validators:
             self._validators[key] = _tool_validator(answer_schema)
         if key not in self._validators:
-            schema, extra = self._full(call, None, answer_schema), self._extra(call)
+            schema, extra = not_required(self._full(call, None, answer_schema), absent), self._extra(call)
             self._validators[key] = Draft202012Validator(without_demands(schema, extra) if extra else schema)
         return self._validators[key]
 
@@ -162,7 +182,7 @@ class SchemaLibrary:
             return
         if call == "task_profile":
             packaged = self._with_levels(packaged)
-        problems = strict_violations(schema) or misfits(schema, packaged)
+        problems = strict_violations(without(schema, ())) or misfits(schema, packaged)
         if problems:
             path = self._path(call)
             raise SchemaFileError(
@@ -185,9 +205,15 @@ class SchemaLibrary:
         return self._extras[call]
 
     def _full(
-        self, call: SchemaName, tools: Sequence[str] | None, answer_schema: Mapping[str, Any] | None
+        self,
+        call: SchemaName,
+        tools: Sequence[str] | None,
+        answer_schema: Mapping[str, Any] | None,
+        absent: Collection[str] | None = None,
     ) -> dict[str, Any]:
         schema = self._document(call)
+        if absent is not None:
+            schema = without(schema, absent)
         if tools is not None:
             schema = _with_tools(schema, tuple(tools))
         return schema if answer_schema is None else embedded(schema, ANSWER, answer_schema)

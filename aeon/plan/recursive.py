@@ -60,6 +60,7 @@ class RecursivePlanner:
             ),
             role="planner",
             tools=self._registry.names(),
+            absent=self._absent(),
         )
 
     def refine_plan(
@@ -106,6 +107,7 @@ class RecursivePlanner:
             lambda answer: parse_refinement(answer, validation_issues),
             role="planner",
             tools=self._registry.names(),
+            absent=self._absent() | (frozenset() if validation_issues else {"issues"}),
         )
 
     def create_subplan(self, parent_step: PlanStep, parent_plan: Plan, current_depth: int) -> Subplan:
@@ -135,7 +137,14 @@ class RecursivePlanner:
             lambda answer: parse_subplan(answer, parent_step, max(1, current_depth)),
             role="planner",
             tools=self._registry.names(),
+            absent=self._absent(),
         )
+
+    def _absent(self) -> frozenset[str]:
+        """What a plan cannot use: tools where there are none, subplans where they may not nest."""
+        tools = () if self._registry.names() else ("tools",)
+        subplans = () if self._max_nesting_depth else ("SUBPLAN_CREATE",)
+        return frozenset((*tools, *subplans))
 
     def _common(self) -> dict[str, Any]:
         return {

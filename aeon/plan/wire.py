@@ -81,9 +81,9 @@ def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, Validatio
             new_step=new_step,
             justification=raw["justification"],
             inconsistency_detected=raw["inconsistency_detected"],
-            addresses_issues=tuple(raw["addresses_issues"]),
-            overrides_issues=tuple(issue_id for issue_id in raw["overrides_issues"] if issue_id in issues),
-            semantic_validation_input=tuple(issues[i] for i in raw["addresses_issues"] if i in issues),
+            addresses_issues=tuple(raw.get("addresses_issues", ())),
+            overrides_issues=tuple(issue_id for issue_id in raw.get("overrides_issues", ()) if issue_id in issues),
+            semantic_validation_input=tuple(issues[i] for i in raw.get("addresses_issues", ()) if i in issues),
         )
 
 
@@ -97,8 +97,8 @@ def _steps(raw: Sequence[Mapping[str, Any]], pointer: str) -> tuple[PlanStep, ..
 
 
 def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
-    given = raw["arguments"]  # they mean nothing without a tool
-    arguments = _arguments(given, f"{pointer}/arguments") if raw["tool"] else None
+    tool, given = raw.get("tool"), raw.get("arguments")  # they mean nothing without a tool
+    arguments = _arguments(given, f"{pointer}/arguments") if tool else None
     with located(pointer):
         return PlanStep(
             step_id=raw["step_id"],
@@ -107,8 +107,8 @@ def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
             provides=tuple(raw["provides"]),
             incoming_context="",
             handoff_to_next=raw["handoff_to_next"],
-            tool=raw["tool"],
-            agent=None if raw["tool"] else "llm",
+            tool=tool,
+            agent=None if tool else "llm",
             arguments=arguments,
         )
 

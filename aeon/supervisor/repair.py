@@ -6,7 +6,7 @@ A repair may change form, never meaning. Its request is named `repair` on the wi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
@@ -193,11 +193,12 @@ class Supervisor:
         names: Sequence[str] | None = None,
         call: PlannedCall = "plan",
         site: CallSite | None = None,
+        absent: Collection[str] = (),
     ) -> T:
         """The plan, subplan or refinement that a malformed one was meant to be (FR-031).
 
         `parse` holds it to its structure; an answer with a tool that the original did not name is not valid (FR-032).
-        Raises as `repair_json`.
+        `absent` is what the call had nothing of. Raises as `repair_json`.
         """
 
         def held(answer: Any) -> T:
@@ -210,14 +211,14 @@ class Supervisor:
                 raise InvalidAnswer(found)
             return value
 
-        wire = self._schemas.wire(call, tools=names)
+        wire = self._schemas.wire(call, tools=names, absent=absent)
         repaired = self.repair_json(
             malformed,
             wire.schema,
             errors=errors,
             call=call,
             parse=held,
-            validator=self._schemas.local(call),
+            validator=self._schemas.local(call, absent=absent),
             strict=wire.strict,
             tools=tools,
             site=site,

@@ -179,7 +179,7 @@ PAIRS = assessment()["consistency_status"]
     ("answered", "complaint"),
     [
         ([], "the pair 'plan_steps' is missing"),
-        (PAIRS[:3], "the pair 'memory_answer' is missing"),
+        (PAIRS[1:], "the pair 'plan_steps' is missing"),
         ([*PAIRS, {**PAIRS[1], "status": "inconsistent"}], "the pair 'steps_answer' is there 2 times"),
     ],
 )
@@ -191,6 +191,27 @@ def test_pairs_that_are_missing_or_double_go_to_repair(answered: list[Any], comp
     assert list(made.scores.consistency_status) == ["plan_steps", "steps_answer", "plan_answer", "memory_answer"]
     assert model.calls == ["convergence", "repair"]
     assert complaint in model.prompts("repair")[0]
+
+
+def test_what_there_is_nothing_of_is_not_asked_for():
+    answer = {name: value for name, value in assessment(consistency_status=PAIRS[:3]).items() if name != "criteria"}
+    model = ScriptedModel(convergence=answer)
+    made = assess(model)
+    assert model.calls == ["convergence"]
+    assert made.criteria == ()
+    assert made.scores.consistency_status["memory_answer"].status == "not_applicable"
+    asked = model.requests[0].schema
+    assert "criteria" not in asked["properties"]
+    assert "criteria" not in asked["required"]
+    pair = asked["properties"]["consistency_status"]["items"]["properties"]["artifacts"]["enum"]
+    assert pair == ["plan_steps", "steps_answer", "plan_answer"]
+    assert violations(asked) == []
+
+
+def test_where_memory_is_shown_its_pair_is_asked_for():
+    model = ScriptedModel(convergence=assessment(consistency_status=PAIRS[:3]), repair=json.dumps(assessment()))
+    assess(model, memory=ShownMemory(lambda: {"note": "mind the milk"}))
+    assert "the pair 'memory_answer' is missing" in model.prompts("repair")[0]
 
 
 def test_criteria_that_were_not_asked_for_go_to_repair():

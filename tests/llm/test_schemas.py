@@ -9,7 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from aeon.errors import SchemaFileError
-from aeon.llm.json_schema import flat_meta_schema
+from aeon.llm.interface import CallName
+from aeon.llm.json_schema import flat_meta_schema, not_required, without
 from aeon.llm.schemas import CALLS, SchemaLibrary, packaged_schemas, read_schema, strict_violations
 from aeon.resources import resource_root
 from tests.support.strict_subset import violations
@@ -376,3 +377,46 @@ def test_objects_may_be_nested_ten_levels_deep() -> None:
 def test_data_that_looks_like_a_schema_is_not_judged_as_one() -> None:
     assert strict_violations(object_of(properties=STRICT_STRING, items=STRICT_STRING)) == ()
     assert strict_violations(object_of(a={"enum": ["allOf"]}, tool={"const": "x"})) == ()
+
+
+CHOOSY = {
+    "type": "object",
+    "properties": {
+        "a": {"type": "string", "description": "A.", "enum": ["x", "y"]},
+        "b": {"type": "string", "description": "B.", "$comment": "only with tea"},
+        "c": {"type": "string", "description": "C.", "$comment": "only with milk"},
+    },
+    "required": ["a", "b", "c"],
+    "additionalProperties": False,
+}
+
+
+def test_what_is_there_only_with_something_absent_is_not_sent_and_not_required() -> None:
+    sent = without(CHOOSY, {"tea", "y"})
+    assert sent["properties"] == {
+        "a": {"type": "string", "description": "A.", "enum": ["x"]},
+        "c": {"type": "string", "description": "C."},
+    }
+    assert sent["required"] == ["a", "c"]
+    local = not_required(CHOOSY, {"tea", "y"})
+    assert local["properties"] == CHOOSY["properties"]
+    assert local["required"] == ["a", "c"]
+    assert without(CHOOSY, ())["required"] == ["a", "b", "c"]
+    assert "$comment" not in json.dumps(without(CHOOSY, ()))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_whatever_is_absent_the_rest_is_within_the_strict_subset(call: CallName) -> None:
+    wire = packaged_schemas().wire(call, absent=("tools", "criteria", "issues", "memory_answer", "SUBPLAN_CREATE"))
+    assert wire.strict
+    assert violations(wire.schema) == []
+
+
+def test_a_copy_of_a_packaged_file_is_narrowed_like_the_original(tmp_path: Path) -> None:
+    text = (resource_root() / "schemas" / "plan.json").read_text(encoding="utf-8")
+    (tmp_path / "plan.json").write_text(text.replace("A declarative plan.", "My plan."), encoding="utf-8")
+    own = SchemaLibrary(tmp_path)
+    own.check()
+    sent = own.wire("plan", absent=("tools",))
+    assert sent.strict
+    assert "tool" not in sent.schema["$defs"]["step"]["properties"]

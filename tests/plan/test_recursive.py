@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.triggers import Trigger
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.validation.models import ValidationIssue
-from tests.contract.components import ANSWERS
+from tests.contract.components import ANSWERS, an_issue
 from tests.plan.builders import blocked, done, plan_of, step
 from tests.support.scripted_model import ScriptedModel, add, plan, planned, refinement
 
@@ -64,10 +65,49 @@ def test_on_the_wire_a_tool_is_one_of_those_that_exist_or_null(call: str):
             "refinement": lambda p=planner: p.refine(plan_of(step("a")), (), ()),
             "subplan": lambda p=planner: p.create_subplan(step("a"), plan_of(step("a")), 1),
         }[call]()
-        forms.append(model.requests[0].schema["$defs"]["step"]["properties"]["tool"])
-    assert forms[0] == {"type": "null"}
-    assert forms[1].pop("description")
-    assert forms[1] == {"anyOf": [{"type": "string", "enum": ["kettle"]}, {"type": "null"}]}
+        forms.append(model.requests[0].schema["$defs"]["step"])
+    assert not {"tool", "arguments"} & forms[0]["properties"].keys()
+    assert not {"tool", "arguments"} & set(forms[0]["required"])
+    assert forms[1]["properties"]["tool"].pop("description")
+    assert forms[1]["properties"]["tool"] == {"anyOf": [{"type": "string", "enum": ["kettle"]}, {"type": "null"}]}
+    assert {"tool", "arguments"} < set(forms[1]["required"])
+
+
+def untooled(step_id: str) -> dict[str, Any]:
+    return {name: value for name, value in planned(step_id).items() if name not in ("tool", "arguments")}
+
+
+def test_where_there_are_no_tools_a_step_without_the_field_is_one_for_the_model():
+    model = ScriptedModel(plan={"goal": "g", "steps": [untooled("a")]})
+    (made,) = RecursivePlanner(model).generate_plan("make tea").steps
+    assert (made.tool, made.agent, made.arguments) == (None, "llm", None)
+    assert model.calls == ["plan"]
+
+
+def test_where_there_are_tools_the_field_is_asked_for_again():
+    model = ScriptedModel(plan={"goal": "g", "steps": [untooled("a")]}, repair=json.dumps(plan("a")))
+    RecursivePlanner(model, registry()).generate_plan("make tea")
+    assert model.calls == ["plan", "repair"]
+
+
+def test_a_repair_is_asked_for_what_its_call_was_asked_for():
+    model = ScriptedModel(plan={"goal": "g"}, repair=json.dumps({"goal": "g", "steps": [untooled("a")]}))
+    RecursivePlanner(model).generate_plan("make tea")
+    first, repair = model.requests
+    assert repair.schema == first.schema
+
+
+def test_a_refinement_is_asked_for_issues_and_subplans_only_where_there_may_be_some():
+    def form(*issues: ValidationIssue, depth: int = 5) -> dict[str, Any]:
+        model = ScriptedModel()
+        RecursivePlanner(model, None, depth).refine(plan_of(step("a")), issues, ())
+        return model.requests[0].schema["properties"]["actions"]["items"]["properties"]
+
+    of_issues = {"addresses_issues", "overrides_issues"}
+    assert of_issues <= form(an_issue()).keys()
+    assert not of_issues & form().keys()
+    assert "SUBPLAN_CREATE" in form()["action_type"]["enum"]
+    assert "SUBPLAN_CREATE" not in form(depth=0)["action_type"]["enum"]
 
 
 def test_an_unknown_tool_is_no_reason_to_repair():

@@ -10,6 +10,7 @@ from aeon.llm.adapters.plan_answers import ADDED, CLARIFIED, SPECIFIC
 from aeon.llm.adapters.prompt_reading import excerpt
 from aeon.llm.adapters.scalar_values import MARK
 from aeon.llm.adapters.situation import SeenStep, Situation
+from aeon.llm.prompts import to_json
 
 _OUTPUT = re.compile(rf"^{re.escape(MARK)} Output of step (.*)", re.MULTILINE)
 _TRIED = re.compile(r"attempt (\d{1,3})")
@@ -217,4 +218,9 @@ def _pairs(situation: Situation, done: bool) -> list[dict[str, Any]]:
         "plan_answer": "consistent" if done else "inconsistent",
         "memory_answer": "consistent" if memory else "not_applicable",
     }
-    return [{"artifacts": pair, "status": said, "explanation": f"{MARK} {said}"} for pair, said in status.items()]
+    asked = to_json(situation.request.schema)
+    return [
+        {"artifacts": pair, "status": said, "explanation": f"{MARK} {said}"}
+        for pair, said in status.items()
+        if f'"{pair}"' in asked
+    ]
