@@ -196,12 +196,16 @@ def origin_of(
     )
 
 
-def report(settings: Settings, parent: Parent | None, session: Session) -> ParentRun | None:
+def report(
+    settings: Settings, parent: Parent | None, session: Session, of_multirun: Path | None = None
+) -> ParentRun | None:
     """What a run was answered from and what that saved; None for a run that could be answered from nowhere."""
     if parent is not None:
         path, run_id = parent.path, parent.origin.run_id
     elif settings.store.mode in ("cache", "replay"):
         path, run_id = (settings.store.path or SHARED_STORE).expanduser().absolute(), None
+    elif of_multirun is not None and settings.store.mode == "record" and settings.store.share_in_multirun:
+        path, run_id = of_multirun, None
     else:
         return None
     saved = session.saved

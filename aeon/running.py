@@ -102,7 +102,7 @@ class Run:
             outcome = kernel.run(self._work.task, self._work.context, self._run_id)
         for finding in findings.untold(self._shared.adapter):
             around.warn(finding)
-        result = self._result(outcome, session, started, perf_counter() - began)
+        result = self._result(around, outcome, session, started, perf_counter() - began)
         if around.directory is not None:
             artefacts.write(result, around.directory)
         return result
@@ -201,7 +201,11 @@ class Run:
         for source in answers:
             opened.callback(source.close)
         session = open_session(
-            self._shared.settings.store, directory=around.directory, parents=answers, warn=around.warn
+            self._shared.settings.store,
+            directory=around.directory,
+            parents=answers,
+            of_multirun=around.of_multirun,
+            warn=around.warn,
         )
         opened.callback(session.close)
         return session
@@ -218,13 +222,15 @@ class Run:
                 made.append(log)
         return made
 
-    def _result(self, outcome: Outcome, session: Session, started: datetime, seconds: float) -> RunResult:
+    def _result(
+        self, around: Surroundings, outcome: Outcome, session: Session, started: datetime, seconds: float
+    ) -> RunResult:
         settings, state = self._shared.settings, outcome.state
         assessment, assessed = state.assessment, latest_assessed(state.passes)
         scored = assessed.evaluation_results.convergence if assessed else None
         return RunResult(
             run_id=self._run_id,
-            parent=lineage.report(settings, self._parent, session),
+            parent=lineage.report(settings, self._parent, session, around.of_multirun),
             synthetic=self._synthetic,
             task=self._work.task,
             answer=outcome.answer,

@@ -22,11 +22,13 @@ _log = logging.getLogger("aeon")
 class Surroundings:
     """What a run has around it while it goes on.
 
-    Without a `directory` nothing is written. `observers` see every event, `control` stops the run, `ask` and `approve`
-    are the person, `on_start` is given the kernel, `warn` is told of files that can no longer be written.
+    Without a `directory` nothing is written; `of_multirun` is the store that it shares with the other jobs of a
+    multirun. `observers` see every event, `control` stops the run, `ask` and `approve` are the person, `on_start` is
+    given the kernel, `warn` is told of files that can no longer be written.
     """
 
     directory: Path | None = None
+    of_multirun: Path | None = None
     observers: Sequence[Subscriber] = ()
     control: RunControl = field(default_factory=RunControl)
     ask: Ask | None = None

@@ -36,10 +36,13 @@ class Attendance:
     ask: Ask | None
     approve: Approve | None
 
-    def surroundings(self, directory: Path, warn: Callable[[str], None]) -> Surroundings:
+    def surroundings(
+        self, directory: Path, warn: Callable[[str], None], of_multirun: Path | None = None
+    ) -> Surroundings:
         """What a run in `directory` has around it."""
         return Surroundings(
             directory=directory,
+            of_multirun=of_multirun,
             observers=[self.progress],
             control=self.control,
             ask=self.ask,

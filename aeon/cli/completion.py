@@ -77,6 +77,7 @@ _ARGUMENTS: dict[str, Callable[[], Iterable[str]]] = {
     "docs": _pages,
     "help": _commands,
     "render": _calls,
+    "schema": config_reference.groups,
 }
 
 

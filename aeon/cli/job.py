@@ -30,7 +30,7 @@ from aeon.config_compose import packaged_config_dir, with_fallbacks
 from aeon.errors import ArtefactError
 from aeon.origin import Composition
 from aeon.running import Run
-from aeon.store.source import check_own_store
+from aeon.store.source import STORE_NAME, check_own_store
 
 # Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
@@ -92,25 +92,26 @@ def sweep_job(cfg: DictConfig, *, keys: Collection[str] = (), process: int | Non
     if process == os.getpid():
         say(header(hydra.job.num, swept(_texts(hydra.overrides.task), keys)))
     directory = Path(hydra.runtime.output_dir)
-    status = guarded(lambda: _run_prepared(prepared(cfg, HydraConfig.get()), directory))
+    shared = Path(hydra.sweep.dir).absolute() / STORE_NAME if hydra.mode == RunMode.MULTIRUN else None
+    status = guarded(lambda: _run_prepared(prepared(cfg, HydraConfig.get()), directory, shared))
     write_status(directory, status)
     if status == INTERRUPTED and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise KeyboardInterrupt
     return status
 
 
-def _run_prepared(job: Prepared, directory: Path) -> int:
-    return run_job(job, job.aeon.prepared_run(job.task, inputs=job.inputs), directory)
+def _run_prepared(job: Prepared, directory: Path, of_multirun: Path | None) -> int:
+    return run_job(job, job.aeon.prepared_run(job.task, inputs=job.inputs), directory, of_multirun)
 
 
-def run_job(job: Prepared, run: Run, directory: Path) -> int:
+def run_job(job: Prepared, run: Run, directory: Path, of_multirun: Path | None = None) -> int:
     """Carry out the run of a job with its artefacts in `directory`; prints the answer, and on standard error how it
-    ended."""
+    ended. `of_multirun` is the store that the jobs of its multirun share."""
     with own_stdout():
-        return _run(job, run, directory)
+        return _run(job, run, directory, of_multirun)
 
 
-def _run(job: Prepared, run: Run, directory: Path) -> int:
+def _run(job: Prepared, run: Run, directory: Path, of_multirun: Path | None) -> int:
     settings = job.aeon.settings
     for warning in job.aeon.warnings:
         say(f"Warning: {warning}")
@@ -124,7 +125,7 @@ def _run(job: Prepared, run: Run, directory: Path) -> int:
         leaving.enter_context(job.aeon)
         person = leaving.enter_context(attended(settings, stderr, directory, resume_command(directory)))
         try:
-            result = run.to_end(person.surroundings(directory, lost.append))
+            result = run.to_end(person.surroundings(directory, lost.append, of_multirun))
         except ArtefactError as error:
             if error.result is None:
                 raise

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 
 import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ValidationError
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 
-from aeon.artefacts import RESULT
+from aeon.artefacts import RESULT, replace
 from aeon.cli.directory import shown
 from aeon.cli.progress_view import counted, one_line
 from aeon.cli.status import DONE, read_status
 from aeon.config_compose import is_sweep
 from aeon.convergence.models import ConvergenceScores
-from aeon.result import ParentRun, UsageReport
+from aeon.result import ParentRun, Timings, UsageReport
 
-_HEAD = ("job", "overrides", "ended", "converged", "completeness", "coherence", "consistency", "passes", "calls")
+CSV = "summary.csv"
+"""The file in a multirun's directory."""
+_SCORES = ("completeness", "coherence", "consistency")
+_HEAD = ("job", "overrides", "ended", "converged", *_SCORES, "passes", "calls", "saved", "exit", "directory")
+_SHORT = {"completeness": "compl.", "coherence": "coher.", "consistency": "consist."}
+_FIGURES = (
+    *("ended", "converged", *_SCORES, "passes", "calls", "saved"),
+    *("input_tokens", "output_tokens", "cost", "seconds"),
+)
 _NONE = "-"
 
 
@@ -33,6 +43,7 @@ class Outcome(BaseModel, frozen=True):
     scores: ConvergenceScores | None = None
     passes: int
     usage: UsageReport
+    timings: Timings
     parent: ParentRun | None = None
 
 
@@ -76,13 +87,74 @@ def read_jobs(sweep_directory: Path, keys: Collection[str], planned: Sequence[Se
     return sorted([*made, *missing], key=lambda job: job.number)
 
 
-def summary(jobs: Sequence[Job], status: int) -> str:
-    """A table with a line for each job, and below it the multirun's exit status and which job it comes from."""
-    saving = any(job.result and job.result.parent for job in jobs)
-    rows = [(*_HEAD, *(["saved"] if saving else []), "exit", "directory"), *(_row(job, saving) for job in jobs)]
-    widths = [max(cell_len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(_padded, row, widths)).rstrip() for row in rows]
-    return "\n".join([*lines, _total(jobs, status)])
+def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
+    """A table with a line for each job, and below it the multirun's exit status and which job it comes from.
+
+    Where it is wider than `width` terminal columns, what a job was given stands above its figures, and its directory in
+    none.
+    """
+    rows = [_row(job) for job in jobs]
+    lines = _table(_HEAD, rows)
+    if width is not None and max(map(cell_len, lines)) > width:
+        lines = _narrow(jobs, rows, width)
+    return "\n".join([*lines, *_folded(_total(jobs, status), width)])
+
+
+def _narrow(jobs: Sequence[Job], rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
+    kept = [index for index, name in enumerate(_HEAD) if name not in ("overrides", "directory")]
+    head, *lines = _table([_SHORT.get(_HEAD[index], _HEAD[index]) for index in kept], [_of(row, kept) for row in rows])
+    paired = zip(rows, lines, strict=True)
+    told = [part for row, line in paired for part in (*_folded(row[1], width), *_folded(line, width))]
+    folder = next((job.directory.parent for job in jobs if job.directory is not None), None)
+    return [*_folded(head, width), *told, *(_folded(f"Directories: {shown(folder)}/JOB", width) if folder else [])]
+
+
+def _of(row: Sequence[str], kept: Sequence[int]) -> list[str]:
+    return [row[index] for index in kept]
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    whole = [head, *rows]
+    widths = [max(map(cell_len, column)) for column in zip(*whole, strict=True)]
+    return ["  ".join(map(_padded, row, widths)).rstrip() for row in whole]
+
+
+def _folded(line: str, width: int | None) -> list[str]:
+    return chop_cells(line, width) if width is not None and line else [line]
+
+
+def write_csv(jobs: Sequence[Job], directory: Path) -> None:
+    """Leave the jobs as `summary.csv`: a line for each, a column for each key that was swept over. Raises
+    ArtefactError."""
+    keys = list(dict.fromkeys(_key(text) for job in jobs for text in job.overrides))
+    text = StringIO(newline="")
+    writer = csv.DictWriter(text, ["job", *keys, *_FIGURES, "exit", "directory"], restval="")
+    writer.writeheader()
+    for job in jobs:
+        given = {_key(text): text.partition("=")[2] for text in job.overrides}
+        where = {"exit": job.status, "directory": job.directory}
+        writer.writerow({"job": job.number, **given, **_figures(job), **where})
+    replace(directory / CSV, text.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def _figures(job: Job) -> dict[str, object]:
+    result = job.result
+    if result is None:
+        return {"ended": _ended(job)}
+    scores = result.scores.model_dump() if result.scores else {}
+    total = result.usage.total
+    return {
+        "ended": result.termination_reason,
+        "converged": str(result.converged).lower(),
+        **{name: scores.get(f"{name}_score") for name in _SCORES},
+        "passes": result.passes,
+        "calls": total.requests,
+        "saved": result.parent.saved.model_calls if result.parent else 0,
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
+        "cost": total.cost,
+        "seconds": result.timings.total_seconds,
+    }
 
 
 def _total(jobs: Sequence[Job], status: int) -> str:
@@ -92,16 +164,20 @@ def _total(jobs: Sequence[Job], status: int) -> str:
     return f"{counted(len(jobs), 'job')}, {converged} converged. Exit status {status}{whence}."
 
 
-def _row(job: Job, saving: bool) -> tuple[str, ...]:
+def _row(job: Job) -> tuple[str, ...]:
     tail = (
         _NONE if job.status is None else str(job.status),
         _NONE if job.directory is None else str(shown(job.directory)),
     )
     given = " ".join(job.overrides) or _NONE
-    if job.result is None:
-        ended = "not started" if job.directory is None else "no result"
-        return (str(job.number), given, ended, *[_NONE] * (6 + saving), *tail)
-    return (str(job.number), given, *_outcome(job.result), *([_saved(job.result)] if saving else []), *tail)
+    figures = (_ended(job), *[_NONE] * 7) if job.result is None else _outcome(job.result)
+    return (str(job.number), given, *figures, *tail)
+
+
+def _ended(job: Job) -> str:
+    if job.result is not None:
+        return job.result.termination_reason
+    return "not started" if job.directory is None else "no result"
 
 
 def _outcome(result: Outcome) -> tuple[str, ...]:
@@ -113,11 +189,8 @@ def _outcome(result: Outcome) -> tuple[str, ...]:
         *([f"{figure:.2f}" for figure in figures] or [_NONE] * 3),
         str(result.passes),
         str(result.usage.total.requests),
+        str(result.parent.saved.model_calls) if result.parent else _NONE,
     )
-
-
-def _saved(result: Outcome) -> str:
-    return str(result.parent.saved.model_calls) if result.parent else _NONE
 
 
 def _padded(cell: str, width: int) -> str:

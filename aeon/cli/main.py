@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "init": "aeon.cli.init",
     "plan": "aeon.cli.plan",
     "render": "aeon.cli.render",
+    "schema": "aeon.cli.schema",
     "tools": "aeon.cli.tools",
     "verify": "aeon.cli.verify",
 }

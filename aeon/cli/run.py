@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -17,12 +19,13 @@ from aeon import config_compose
 from aeon.cli.arguments import Arguments, parse
 from aeon.cli.directory import claimed_run, claimed_sweep, identify_start
 from aeon.cli.job import prepared, run_job, sweep_job
-from aeon.cli.jobs import read_jobs, summary, swept_keys
+from aeon.cli.jobs import Job, read_jobs, summary, swept_keys, write_csv
 from aeon.cli.show import show
 from aeon.cli.status import INTERRUPTED, guarded, read_statuses, worst
-from aeon.cli.stderr import say
+from aeon.cli.stderr import report, say
 from aeon.config_literal import quoted
 from aeon.config_problems import composition_error
+from aeon.errors import ArtefactError
 from aeon.writing import unwritable
 
 _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
@@ -82,11 +85,22 @@ def _multirun(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int
             task = partial(sweep_job, keys=keys, process=os.getpid())
             config_compose.start_multirun(overrides, given.config_dir, given.config_name, task)
     except KeyboardInterrupt:
-        say(f"\n{summary(read_jobs(directory, keys, planned), INTERRUPTED)}")
+        _sum_up(read_jobs(directory, keys, planned), INTERRUPTED, directory)
         raise
     status = worst(read_statuses(directory))
-    say(f"\n{summary(read_jobs(directory, keys, planned), status)}")
+    _sum_up(read_jobs(directory, keys, planned), status, directory)
     return status
+
+
+def _sum_up(jobs: Sequence[Job], status: int, directory: Path) -> None:
+    """Show the jobs of a multirun side by side, within the terminal's width if there is one, and leave them as a
+    file."""
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    say(f"\n{summary(jobs, status, width)}")
+    try:
+        write_csv(jobs, directory)
+    except ArtefactError as error:
+        report(error)
 
 
 def _composed(

@@ -40,13 +40,14 @@ class ByKey:
 
 
 class Shared:
-    """A model's answer to the same request, if anybody may have it: from the same place where there is one, else any.
+    """A model's answer to the same request, if anybody may have it: from the same place where there is one, else any
+    unless `same_place`.
 
     A store that cannot be read has no answer: `warn` is told so, once, and the model is called.
     """
 
-    def __init__(self, source: AnswerSource, warn: Callable[[str], None]) -> None:
-        self._source, self._warn = source, warn
+    def __init__(self, source: AnswerSource, warn: Callable[[str], None], *, same_place: bool = False) -> None:
+        self._source, self._warn, self._same_place = source, warn, same_place
         self._lock = threading.Lock()
         self._failed = False
 
@@ -64,7 +65,8 @@ class Shared:
             return None
 
     def _usable(self, asked: Asked, reach: Judge) -> Entry | None:
-        for find, name in ((self._source.get, asked.key), (self._source.by_content, asked.content)):
+        ways = [(self._source.get, asked.key), (self._source.by_content, asked.content)]
+        for find, name in ways[: 1 if self._same_place else 2]:
             entry = find(name)
             if entry is not None and reach(entry.answer) == "anywhere":
                 return entry

@@ -2,7 +2,7 @@
 
     mode     looked up in, in this order                      asked anew      kept in
     off      the parents' answers                             always          nothing
-    record   the parents' answers                             on a miss       the run's own store
+    record   the parents' answers, then the multirun's        on a miss       the run's own store and the multirun's
     cache    the parents' answers, then the shared store      on a miss       the run's own store and the shared one
     replay   the parents' answers, then the recording         never           nothing
 
@@ -178,12 +178,14 @@ def open_session(
     *,
     directory: Path | None,
     parents: Sequence[AnswerSource] = (),
+    of_multirun: Path | None = None,
     warn: Callable[[str], None] = _log.warning,
 ) -> Session:
     """What the settings say, for a run whose artefacts go to `directory`, if they go anywhere.
 
-    `parents` answer first, in their order; who opened them closes them. `warn` is told, once, of a store that can no
-    longer be written or, of a shared one, read. Raises StoreFailed.
+    `parents` answer first, in their order; who opened them closes them. `of_multirun` is the store that the jobs of a
+    multirun share. `warn` is told, once, of a store that can no longer be written or, of a shared one, read. Raises
+    StoreFailed.
     """
     inherited: list[Lookup] = [ByKey(parent) for parent in parents]
     if settings.mode == "off":
@@ -197,10 +199,31 @@ def open_session(
         found = InOrder(source) if settings.match == "order" else ByKey(source, replay=True)
         return Session([*inherited, found], recording=source, opened=[source])
     if settings.mode == "record":
-        own = _own_path(settings, directory)
-        stores = [SqliteStore(own)] if own is not None else []
-        return Session(inherited, [Keeper(store, warn) for store in stores], opened=stores)
+        return _record(settings, directory, of_multirun, inherited, warn)
     return _cache(settings, directory, inherited, warn)
+
+
+def _record(
+    settings: StoreSettings,
+    directory: Path | None,
+    of_multirun: Path | None,
+    inherited: list[Lookup],
+    warn: Callable[[str], None],
+) -> Session:
+    own = _own_path(settings, directory)
+    stores = [SqliteStore(own)] if own is not None else []
+    keepers = [Keeper(store, warn) for store in stores]
+    if of_multirun is not None and settings.share_in_multirun:
+        try:
+            shared = SqliteStore(of_multirun)
+        except StoreFailed as error:
+            warn(f"{error.message}; this job's answers are not shared with the other jobs")
+        else:
+            # A job is what it would be on its own: of another job's answers it takes those of the same place.
+            inherited.append(Shared(shared, warn, same_place=True))
+            keepers.append(Keeper(shared, warn, shared=True))
+            stores.append(shared)
+    return Session(inherited, keepers, opened=stores)
 
 
 def _own_path(settings: StoreSettings, directory: Path | None) -> Path | None:

@@ -21,12 +21,14 @@ class StoreSettings(Value):
     `path` is a store, or a cassette for `replay`, or a run's directory; None is the run's own (`record`) or the shared
     one in the working directory (`cache`). For `record` it is for runs that have no directory. `match` says how a
     replay finds an answer: by the whole request (`request`), or by call and order, for prompts that have changed
-    (`order`). `sample` tells apart several answers to equal requests. `pace_seconds` is how long a replayed model
-    answer takes, so that a person can follow.
+    (`order`). `share_in_multirun` lets the jobs of a multirun that records ask for equal things once. `sample` tells
+    apart several answers to equal requests. `pace_seconds` is how long a replayed model answer takes, so that a person
+    can follow.
     """
 
     mode: StoreMode = "record"
     path: Path | None = None
     match: Literal["request", "order"] = "request"
+    share_in_multirun: bool = True
     sample: int = Field(default=0, ge=0)
     pace_seconds: float = Field(default=0.0, ge=0, le=60)

@@ -1,13 +1,17 @@
+import csv
 import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from aeon.cli.jobs import Job, read_jobs, summary, swept, swept_keys
 from aeon.cli.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE, read_statuses, worst, write_status
 from tests.cli.conftest import RunAeon
+from tests.support.openai_server import OpenAIServer
+from tests.support.simulated_server import simulated
 
 QUIET = ("provider=simulated", "progress=none")
 
@@ -132,6 +136,78 @@ def test_a_sweep_of_a_resumed_run_tells_what_was_saved(aeon: RunAeon, tmp_path: 
     assert [row["overrides"] for row in rows] == ["convergence.completeness=0.2", "convergence.completeness=0.9"]
     assert [row["saved"] for row in rows] == saved
     assert rows[1]["saved"] == rows[1]["calls"] != "0"
+
+
+def calls(root: Path) -> list[tuple[int, int]]:
+    """Of each job how many calls were answered, and how many of these by the store."""
+    return [(r["usage"]["total"]["requests"], r["parent"]["saved"]["model_calls"]) for r in results(root)]
+
+
+def test_what_the_jobs_of_a_multirun_ask_alike_is_asked_once(aeon: RunAeon, tmp_path: Path) -> None:
+    with OpenAIServer(simulated()) as server:
+        provider = ("provider=openai", f"provider.base_url={server.url}", "provider.require_key=false", "progress=none")
+        ended = aeon("-m", "task=x", "limits.max_passes=1,2", *provider)
+        bodies = [json.dumps(request.body, sort_keys=True) for request in server.requests]
+        assert len(bodies) == len(set(bodies))
+    (first, none), (second, saved) = calls(tmp_path)
+    assert none == 0
+    assert first == saved <= second
+    assert [row["saved"] for row in table(ended.err)] == ["0", str(saved)]
+    (directory,) = tmp_path.glob("multirun/*/*/1")
+    resumed = json.loads(aeon(f"resume={directory}", "output=json", "progress=none").out)
+    assert resumed["parent"]["saved"]["model_calls"] == second
+
+
+@pytest.mark.parametrize("more", ["store.share_in_multirun=false", "store.sample=0,1"])
+def test_jobs_that_are_to_ask_for_themselves_do(aeon: RunAeon, tmp_path: Path, more: str) -> None:
+    assert aeon("-m", "task=x", "limits.max_passes=1,1", more, *QUIET).status in (0, 3)
+    jobs = results(tmp_path)
+    if more.endswith("false"):
+        assert [job["parent"] for job in jobs] == [None, None]
+    else:
+        assert [job["parent"]["saved"]["model_calls"] > 0 for job in jobs] == [False, False, True, True]
+
+
+def test_a_shared_store_that_cannot_be_used_costs_no_job(aeon: RunAeon, tmp_path: Path) -> None:
+    sweep = tmp_path / "sweep"
+    (sweep / "store.sqlite").mkdir(parents=True)
+    ended = aeon("-m", "task=x", "ttl.base=9,10", "hydra.sweep.dir=sweep", *QUIET)
+    assert ended.status == 0
+    assert "this job's answers are not shared with the other jobs" in ended.err
+
+
+def test_a_multirun_leaves_its_jobs_as_a_table_that_programs_read(aeon: RunAeon, tmp_path: Path) -> None:
+    aeon("-m", "task=x", "ttl.base=1,10", "convergence=lenient,strict", "hydra.sweep.dir=sweep", *QUIET)
+    with (tmp_path / "sweep" / "summary.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    left = [json.loads((tmp_path / "sweep" / row["job"] / "result.json").read_text()) for row in rows]
+    assert [(row["ttl.base"], row["convergence"]) for row in rows] == [
+        ("1", "lenient"),
+        ("1", "strict"),
+        ("10", "lenient"),
+        ("10", "strict"),
+    ]
+    assert [row["ended"] for row in rows] == [result["termination_reason"] for result in left]
+    assert [row["directory"] for row in rows] == [str(tmp_path / "sweep" / row["job"]) for row in rows]
+    scores = left[2]["scores"]["completeness_score"]
+    assert (float(rows[2]["completeness"]), float(rows[2]["seconds"])) == (
+        scores,
+        left[2]["timings"]["total_seconds"],
+    )
+    assert (rows[0]["completeness"], rows[0]["converged"], rows[2]["cost"]) == ("", "false", "0.0")
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 120])
+def test_the_table_fits_the_terminal(aeon: RunAeon, tmp_path: Path, width: int) -> None:
+    given = f"convergence.criteria.cited={'a long text in wide 文字 ' * 5}"
+    aeon("-m", "task=x", "ttl.base=1,10", given, "hydra.sweep.dir=sweep", *QUIET)
+    jobs = read_jobs(tmp_path / "sweep", {"ttl.base", "convergence.criteria.cited"})
+    text = summary(jobs, NOT_CONVERGED, width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    joined = "".join(text.split())
+    assert all("".join(override.split()) in joined for job in jobs for override in job.overrides)
+    assert joined.count("ttl_expired") == 1
+    assert "convergence.criteria.cited" in summary(jobs, NOT_CONVERGED, 1000).splitlines()[1]
 
 
 def test_a_job_without_a_result_and_one_that_never_began_say_so(tmp_path: Path) -> None:
