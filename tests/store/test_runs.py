@@ -257,7 +257,7 @@ def test_a_pace_does_not_hold_a_replay_that_is_asked_to_stop(tmp_path: Path) -> 
     def stop(kernel: object) -> None:
         control.request_stop()
 
-    result = replayed(tmp_path / "b", tmp_path / "a", "store.pace_seconds=90", control=control, on_start=stop)
+    result = replayed(tmp_path / "b", tmp_path / "a", "store.pace_seconds=60", control=control, on_start=stop)
     assert time.monotonic() - began < SOON
     assert result.exit_status == 130
 
