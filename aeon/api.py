@@ -24,7 +24,7 @@ from aeon.memory.interface import Memory
 from aeon.memory.settings import key_problem
 from aeon.origin import Composition
 from aeon.plan.workflow import Workflow
-from aeon.refinement.refiner import Ask
+from aeon.refinement.models import Ask
 from aeon.rehearsal import Rendered
 from aeon.result import RunResult
 from aeon.running import Run

@@ -13,9 +13,10 @@ from aeon.event_stream import EventStream as EventStream
 from aeon.event_stream import Recorded as Recorded
 from aeon.event_stream import Subscriber as Subscriber
 from aeon.event_stream import ignore as ignore
-from aeon.kernel.state import Advisory, ProfileTransition, RefinementRecord
+from aeon.kernel.state import Advisory, ProfileTransition
 from aeon.llm.interface import CallSite, LLMRequest, Usage
 from aeon.plan.models import Plan, PlanStep
+from aeon.refinement.models import RefinementRecord
 from aeon.supervisor.models import RepairRecord
 from aeon.tools.models import ToolResult
 from aeon.validation.models import SemanticValidationReport

@@ -154,7 +154,7 @@ def _calls(
         lambda: parts.adaptive.update_task_profile(DEFAULT_PROFILE, True, list(report.issues), ["BLOCKED"], task),
         lambda: parts.validator.validate("cross_phase", plan, steps, outputs),
         lambda: parts.convergence.assess(report, plan, steps, outputs, criteria),
-        lambda: parts.planner.refine(plan, report.issues, triggers, ["gather"], ["other"]),
+        lambda: parts.planner.refine(plan, report.issues, triggers, ["gather"], ["other"], assessment=assessment),
         lambda: supervisor.repair_json("{", schema, errors=[FieldError("", "not JSON")], call="step"),
     ]
 

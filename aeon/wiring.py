@@ -30,7 +30,8 @@ from aeon.memory.shown import ShownMemory
 from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.workflow import Workflow, load_workflow, located
-from aeon.refinement.refiner import Ask, Refiner
+from aeon.refinement.models import Ask
+from aeon.refinement.refiner import Refiner
 from aeon.result import SIMULATED_LINE
 from aeon.store.person import stored_ask
 from aeon.store.session import Session

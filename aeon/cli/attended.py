@@ -22,7 +22,7 @@ from aeon.kernel.control import RunControl
 from aeon.llm.prices import price_book
 from aeon.observability.ledger import Ledger
 from aeon.plan.models import FollowUpQuestion
-from aeon.refinement.refiner import Ask
+from aeon.refinement.models import Ask
 from aeon.surroundings import Surroundings
 from aeon.tools.approval import ApprovalRequest, Approve
 

@@ -9,8 +9,8 @@ from textwrap import wrap
 from aeon import events as e
 from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line
 from aeon.convergence.models import ConvergenceScores, ConvergenceThresholds
-from aeon.kernel.state import RefinementRecord
 from aeon.plan.models import FollowUpQuestion, PlanStep
+from aeon.refinement.models import RefinementRecord
 from aeon.store.cassette import Provenance
 from aeon.validation.models import SEVERITIES
 
@@ -110,9 +110,16 @@ def verdict(event: e.Assessed) -> str:
 
 def refinement(record: RefinementRecord) -> str:
     """What a refinement changed."""
+    if not record.model_asked:
+        return "nothing to change: one step, and no issue with it"
     changes = [f"{action.action_type} {one_line(action.fragment)}" for action in record.accepted]
     said = listed(changes) if changes else "no change"
-    return said + (f"; {len(record.refused)} refused" if record.refused else "")
+    counts = {
+        "refused": len(record.refused),
+        "declined with a reason": len(record.declined),
+        "not answered": len(record.unanswered),
+    }
+    return "; ".join((said, *(f"{count} {what}" for what, count in counts.items() if count)))
 
 
 def scored(scores: ConvergenceScores, thresholds: ConvergenceThresholds | None) -> str:

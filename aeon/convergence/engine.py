@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from aeon.convergence.models import (
+    SCORE_CODES,
     ArtefactPair,
     ConvergenceAssessment,
     ConvergenceScores,
@@ -21,14 +22,6 @@ from aeon.plan.models import Plan, PlanStep
 from aeon.plan.views import answer_view, outputs_view, plan_view
 from aeon.structured import StructuredCaller
 from aeon.validation.models import SemanticValidationReport
-
-# score -> the reason code when it reaches its threshold, and when it does not
-CODES = {
-    "completeness": ("complete", "incomplete"),
-    "coherence": ("coherent", "incoherent"),
-    "consistency": ("consistent", "inconsistent"),
-}
-
 
 # Where memory has nothing to show, there is no such pair.
 UNREMEMBERED: tuple[ArtefactPair, ...] = ("memory_answer",)
@@ -88,7 +81,7 @@ def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[st
     thresholds = {
         name: value
         for name, value in custom.items()
-        if name in CODES and isinstance(value, int | float) and not isinstance(value, bool)
+        if name in SCORE_CODES and isinstance(value, int | float) and not isinstance(value, bool)
     }
     return thresholds, {name: str(value) for name, value in custom.items() if name not in thresholds}
 
@@ -145,15 +138,15 @@ def verdict(
     Converged: every score at its threshold or above, every criterion met, no blocking issue; the codes then name all
     that was satisfied, and otherwise all that was not.
     """
-    reached = {name: scores[f"{name}_score"] >= getattr(thresholds, name) for name in CODES}
+    reached = {name: scores[f"{name}_score"] >= getattr(thresholds, name) for name in SCORE_CODES}
     failed = [
-        *(CODES[name][1] for name, ok in reached.items() if not ok),
+        *(SCORE_CODES[name][1] for name, ok in reached.items() if not ok),
         *(result.name for result in criteria if not result.met),
         *("blocking_issue" if kind == "other" else f"{kind}_detected" for kind in dict.fromkeys(blocking_kinds)),
     ]
     if failed:
         return False, tuple(failed)
-    return True, (*(CODES[name][0] for name in CODES), *(result.name for result in criteria))
+    return True, (*(SCORE_CODES[name][0] for name in SCORE_CODES), *(result.name for result in criteria))
 
 
 def _check_criteria(judged: Sequence[str], listed: Sequence[str]) -> None:
@@ -191,7 +184,7 @@ def _check_blocking(issues: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _thresholds(base: ConvergenceThresholds, given: Mapping[str, float]) -> ConvergenceThresholds:
-    unknown = [name for name in given if name not in CODES]
+    unknown = [name for name in given if name not in SCORE_CODES]
     outside = [f"{name}={value}" for name, value in given.items() if not 0 <= value <= 1]
     if unknown or outside:
         raise ConfigError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -80,20 +82,31 @@ class ConvergenceAssessment(Value):
         return self.scores.completeness_score is not None
 
 
-_OWN_CODES = frozenset(
+SCORE_CODES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
-        *("completeness", "complete", "incomplete", "coherence", "coherent", "incoherent"),
-        *("consistency", "consistent", "inconsistent", "evaluation_unavailable", "blocking_issue"),
+        "completeness": ("complete", "incomplete"),
+        "coherence": ("coherent", "incoherent"),
+        "consistency": ("consistent", "inconsistent"),
     }
 )
+"""The reason codes of each score: when it reaches its threshold, and when it does not."""
+
+LOW_SCORE_CODES = tuple(low for _, low in SCORE_CODES.values())
+_VERDICT_CODES = (code for pair in SCORE_CODES.values() for code in pair)
+_OWN_CODES = frozenset({*SCORE_CODES, *_VERDICT_CODES, "evaluation_unavailable", "blocking_issue"})
 _OWN_ENDING = "_detected"
+
+
+def is_own_code(code: str) -> bool:
+    """Whether a reason code is one of Aeon's own; every other one is the name of a custom criterion."""
+    return code in _OWN_CODES or code.endswith(_OWN_ENDING)
 
 
 def criterion_problem(name: str, text: str) -> str | None:
     """Why a criterion cannot be used: its text is blank, or its name is a reason code of Aeon's own; None if it can."""
     if not name.strip() or not text.strip():
         return f"criterion {name!r} says nothing: describe in plain words when it is met"
-    if name in _OWN_CODES or name.endswith(_OWN_ENDING):
+    if is_own_code(name):
         return f"criterion {name!r} has the name of a reason code of Aeon's own: choose another"
     return None
 

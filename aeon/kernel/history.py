@@ -173,7 +173,11 @@ def build_history(
             converged=converged,
             result_type=reason,
             output=answer,
-            metadata={"manual_intervention": list(state.manual_intervention), "ttl_used": state.ttl_used},
+            metadata={
+                "manual_intervention": list(state.manual_intervention),
+                "conflicts": [issue.model_dump(exclude_none=True) for issue in state.conflicts],
+                "ttl_used": state.ttl_used,
+            },
         ),
         overall_statistics=stats,
     )

@@ -17,7 +17,8 @@ from aeon.llm.interface import CallName, CallSite, at_site
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.models import Plan
 from aeon.plan.transitions import cut_off
-from aeon.refinement.refiner import Refined
+from aeon.plan.triggers import WHOLE, fragment_of
+from aeon.refinement.models import Refined
 
 T = TypeVar("T")
 
@@ -87,9 +88,17 @@ class OpenRun:
         for remark in refined.remarks:
             self.advise(remark.kind, remark.message, remark.step_id)
         for step_id in refined.handed_over:
-            if step_id not in self.state.manual_intervention:
-                self.update(manual_intervention=(*self.state.manual_intervention, step_id))
-                self.advise("manual_intervention", f"Step {step_id} needs a person's attention.", step_id)
+            self._leave_to_person(step_id, f"Step {step_id} needs a person's attention.")
+        for issue in refined.conflicts:
+            self.update(conflicts=(*self.state.conflicts, issue))
+            fragment = fragment_of(issue)
+            said = f"A contradiction that refinement leaves alone needs a person's attention, at {fragment}: "
+            self._leave_to_person(fragment, said + issue.description)
+
+    def _leave_to_person(self, fragment: str, message: str) -> None:
+        if fragment not in self.state.manual_intervention:
+            self.update(manual_intervention=(*self.state.manual_intervention, fragment))
+            self.advise("manual_intervention", message, fragment if fragment != WHOLE else None)
 
     def common_error(self) -> LLMError | None:
         """The error that every step so far has failed with, the last of its kind; None if there is no such."""

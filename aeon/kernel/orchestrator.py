@@ -51,6 +51,7 @@ from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.triggers import Trigger, issue_triggers, pass_triggers
 from aeon.plan.views import current_outputs
+from aeon.refinement.models import Occasion
 from aeon.refinement.refiner import Refiner
 from aeon.refinement.verdicts import is_stuck
 from aeon.validation.models import SemanticValidationReport, ValidationIssue
@@ -249,7 +250,7 @@ class Orchestrator:
             report = self._review(phase, lambda: self.semantic_validator.validate("plan", plan=this.plan))
             this.evaluation = EvaluationResults(validation_report=report)
         issues = report.issues if report else ()
-        self._refine(this, "B", issues, issue_triggers(issues))
+        self._refine(this, "B", issues, issue_triggers(issues), is_clean=report is not None and not issues)
 
     # Phase C
 
@@ -323,15 +324,22 @@ class Orchestrator:
             with self._run.phase("C", "REFINE") as phase:
                 phase.outcome = "skipped"
         else:
-            self._refine(this, "C", issues, triggers)
+            self._refine(this, "C", issues, triggers, assessment)
         return is_stuck(before, self._run.plan)
 
     def _refine(
-        self, this: OpenPass, stage: str, issues: Sequence[ValidationIssue], triggers: Sequence[Trigger]
+        self,
+        this: OpenPass,
+        stage: str,
+        issues: Sequence[ValidationIssue],
+        triggers: Sequence[Trigger],
+        assessment: ConvergenceAssessment | None = None,
+        is_clean: bool = False,
     ) -> None:
-        with self._run.phase(stage, "REFINE") as phase:
-            closed = self._run.state.manual_intervention
-            refined = self._refiner.refine(self._run.plan, issues, triggers, self._run.attempts, closed, self._run)
+        run = self._run
+        with run.phase(stage, "REFINE") as phase:
+            occasion = Occasion(issues, triggers, run.state.manual_intervention, assessment, is_clean)
+            refined = self._refiner.refine(run.plan, occasion, run.attempts, run)
             this.refinement = refined.record
             self._look_for_tools(refined.plan)
             self._run.take(refined)

@@ -15,12 +15,12 @@ from aeon.kernel.state import (
     ExecutionPass,
     Phase,
     PhaseRecord,
-    RefinementRecord,
     StepResult,
     Timing,
 )
 from aeon.kernel.ttl import TTL
 from aeon.plan.models import Plan
+from aeon.refinement.models import RefinementRecord
 
 PhaseOutcome = Literal["done", "skipped", "unavailable", "abandoned"]
 

@@ -12,10 +12,11 @@ from aeon.convergence.models import ConvergenceAssessment
 from aeon.kernel.models import SpentReason, TTLExpirationResponse
 from aeon.llm.models import LLMOutput
 from aeon.plan.graph import answer_text
-from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction, RefusedAction, StepChange
-from aeon.supervisor.models import RepairRecord, SupervisorAssessment
+from aeon.plan.models import Plan, PlanStep, RefinementAction, RefusedAction
+from aeon.refinement.models import RefinementRecord
+from aeon.supervisor.models import RepairRecord
 from aeon.tools.models import ToolResult
-from aeon.validation.models import SemanticValidationReport
+from aeon.validation.models import SemanticValidationReport, ValidationIssue
 from aeon.values import Value
 
 Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
@@ -24,6 +25,7 @@ AdvisoryKind = Literal[
     "manual_intervention",
     "refused_action",
     "conflict",
+    "unanswered_issue",
     "profile_fallback",
     "evaluation_unavailable",
     "refinement_unavailable",
@@ -84,21 +86,6 @@ class EvaluationResults(Value):
 
     validation_report: SemanticValidationReport | None = None
     convergence: ConvergenceAssessment | None = None
-
-
-class RefinementRecord(Value):
-    """One refinement of a pass: what was proposed, refused and applied (FR-073).
-
-    `triggers` are the reasons it was called for; `fragment_report` is the validation of the changed steps.
-    """
-
-    triggers: tuple[str, ...] = ()
-    accepted: tuple[RefinementAction, ...] = ()
-    refused: tuple[RefusedAction, ...] = ()
-    changes: tuple[StepChange, ...] = ()
-    questions: tuple[FollowUpQuestion, ...] = ()
-    fragment_report: SemanticValidationReport | None = None
-    supervisor: SupervisorAssessment | None = None
 
 
 class Timing(Value):
@@ -225,6 +212,7 @@ class RunState(Value):
     refused: tuple[RefusedAction, ...] = ()
     transitions: tuple[ProfileTransition, ...] = ()
     manual_intervention: tuple[str, ...] = ()
+    conflicts: tuple[ValidationIssue, ...] = ()
     attempts: dict[str, int] = Field(default_factory=dict)
     refinements: int = 0
     unavailable_evaluations: int = 0

@@ -16,8 +16,8 @@ from aeon.events import (
     Recorded,
     Refined,
 )
-from aeon.kernel.state import RefinementRecord
 from aeon.plan.models import PlanStep, RefinementAction, StepChange
+from aeon.refinement.models import RefinementRecord
 from aeon.values import Value
 
 LEFT_OUT: dict[type[Event], frozenset[str]] = {

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from aeon.plan.models import RefinementAction, RefusedAction
 from aeon.plan.settings import RefinementSettings
+from aeon.plan.triggers import fragment_of, is_contradiction
+from aeon.validation.models import ValidationIssue
 from aeon.values import Value
 
 
@@ -15,11 +17,13 @@ class RefinementAttempts(Value):
     """Refinements so far.
 
     `by_fragment` counts, for each fragment, the refinements that named it, whatever became of their actions.
-    `total` counts the refinements that proposed at least one action, or failed.
+    `total` counts the refinements that proposed at least one action, or failed. `left_alone` counts, for each fragment
+    with a CRITICAL contradiction, the refinements running that proposed nothing about it.
     """
 
     by_fragment: Mapping[str, int] = Field(default_factory=dict)
     total: int = Field(default=0, ge=0)
+    left_alone: Mapping[str, int] = Field(default_factory=dict)
 
 
 class Admission(Value):
@@ -70,7 +74,28 @@ def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, set
 
 def _counted(named: Sequence[str], attempts: RefinementAttempts) -> RefinementAttempts:
     counts = {**attempts.by_fragment, **{f: attempts.by_fragment.get(f, 0) + 1 for f in named}}
-    return RefinementAttempts(by_fragment=counts, total=attempts.total + 1)
+    return attempts.model_copy(update={"by_fragment": counts, "total": attempts.total + 1})
+
+
+def leave_alone(
+    attempts: RefinementAttempts,
+    issues: Sequence[ValidationIssue],
+    actions: Sequence[RefinementAction],
+    settings: RefinementSettings,
+) -> tuple[RefinementAttempts, tuple[ValidationIssue, ...]]:
+    """The counts after a refinement that was given these issues and proposed these actions, and the contradictions that
+    have now been left alone too often: they need manual intervention. One that is gone, or acted upon, counts anew."""
+    answered = {issue_id for action in actions for issue_id in action.addresses_issues}
+    named = {action.fragment for action in actions}
+    alone = {
+        fragment_of(issue): issue
+        for issue in issues
+        if is_contradiction(issue) and issue.issue_id not in answered and fragment_of(issue) not in named
+    }
+    counts = {fragment: attempts.left_alone.get(fragment, 0) + 1 for fragment in alone}
+    given_up = {f: issue for f, issue in alone.items() if counts[f] >= settings.max_attempts_per_fragment}
+    going_on = {fragment: count for fragment, count in counts.items() if fragment not in given_up}
+    return attempts.model_copy(update={"left_alone": going_on}), tuple(given_up.values())
 
 
 def _refuse(actions: Sequence[RefinementAction], reason: str) -> tuple[RefusedAction, ...]:

@@ -102,9 +102,9 @@ def is_live(step: PlanStep) -> bool:
 
 
 def ready_steps(plan: Plan) -> tuple[PlanStep, ...]:
-    """The pending steps whose dependencies are all complete, in plan order (FR-087)."""
-    complete = {step.step_id for step in plan.steps if step.status == "complete"}
-    return tuple(step for step in plan.steps if step.status == "pending" and complete.issuperset(step.dependencies))
+    """The pending steps whose dependencies are all complete, or left to a person, in plan order (FR-065, FR-087)."""
+    settled = {step.step_id for step in plan.steps if step.status == "complete" or step.unfinished}
+    return tuple(step for step in plan.steps if step.status == "pending" and settled.issuperset(step.dependencies))
 
 
 def pending_steps(plan: Plan) -> tuple[PlanStep, ...]:

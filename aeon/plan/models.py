@@ -22,8 +22,9 @@ class PlanStep(Value):
     `step_index` is 1-based. `incoming_context` is what the step was given from its dependencies, `handoff_to_next` what
     it is asked to prepare for the next ones. `provides` names the artefacts it makes. `parent_step_id` is the step a
     subplan's step belongs to, `replaced_by` the step that took an executed step's place, `incomplete` marks a step
-    that was abandoned when a budget ended (FR-064): its status stays pending. `errors` holds messages for a person
-    (FR-058).
+    that was abandoned when a budget ended (FR-064): its status stays pending. `manual_intervention` marks one that is
+    left to a person: it is refined no more, and its dependents do not wait for it (FR-065). `errors` holds messages for
+    a person (FR-058).
     """
 
     step_id: str = Field(min_length=1)
@@ -45,6 +46,7 @@ class PlanStep(Value):
     parent_step_id: str | None = None
     replaced_by: str | None = None
     incomplete: bool = False
+    manual_intervention: bool = False
 
     @model_validator(mode="after")
     def _blocked_is_invalid(self) -> PlanStep:
@@ -62,6 +64,11 @@ class PlanStep(Value):
     def blocked(self) -> bool:
         """Invalid because its worker could not go on, and never complete: refinement may make it pending again."""
         return self.status == "invalid" and self.clarity_state == "BLOCKED"
+
+    @property
+    def unfinished(self) -> bool:
+        """Left to a person without being complete: its dependents work with what there is (FR-065)."""
+        return self.manual_intervention and self.status in ("failed", "invalid") and self.replaced_by is None
 
 
 class FollowUpQuestion(Value):
@@ -160,11 +167,24 @@ class RefinementAction(Value):
         return step_id
 
 
+class DeclinedIssue(Value):
+    """A validation issue that a refinement leaves without a change, and why none is needed (FR-086)."""
+
+    issue_id: str
+    reason: str = Field(min_length=1)
+
+
 class Refinement(Value):
-    """What one refinement proposes: changes, and questions with the assumption made meanwhile."""
+    """What one refinement proposes: changes, and questions with the assumption made meanwhile.
+
+    `declined` are the issues that need no change, `unanswered` the ids of those of severity HIGH or CRITICAL of which
+    it says nothing.
+    """
 
     actions: tuple[RefinementAction, ...] = ()
     questions: tuple[FollowUpQuestion, ...] = ()
+    declined: tuple[DeclinedIssue, ...] = ()
+    unanswered: tuple[str, ...] = ()
 
 
 class Subplan(Value):

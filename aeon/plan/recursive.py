@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aeon.errors import PlanError
+from aeon.convergence.models import ConvergenceAssessment
+from aeon.errors import LLMError, PlanError, ValidationError
 from aeon.llm.interface import LLMAdapter
 from aeon.memory.shown import ShownMemory
 from aeon.plan.models import EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan
-from aeon.plan.triggers import LOW_SCORE_CODES, Trigger, issue_triggers
-from aeon.plan.views import current_outputs, outputs_view, plan_view, step_view
-from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
+from aeon.plan.triggers import WHOLE, Trigger, code_triggers, issue_triggers
+from aeon.plan.views import assessment_view, current_outputs, outputs_view, plan_view, step_view
+from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan, require_answers
 from aeon.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.models import ValidationIssue
@@ -71,12 +72,14 @@ class RecursivePlanner:
         blocked_steps: list[str],
         executed_step_ids: list[str],
     ) -> list[RefinementAction]:
-        """The actions of `refine`, without its questions."""
+        """The actions of `refine`, without its questions.
+
+        `convergence_reason_codes` are those of an assessment: incomplete, contradiction_detected, a criterion's name.
+        """
         triggers = (
             *issue_triggers(validation_issues),
             *(Trigger(kind="blocked_step", about=step_id) for step_id in blocked_steps),
-            *(Trigger(kind="low_score", about=c) for c in convergence_reason_codes if c in LOW_SCORE_CODES),
-            *(Trigger(kind="blocking_issue", about=c) for c in convergence_reason_codes if c not in LOW_SCORE_CODES),
+            *code_triggers(convergence_reason_codes),
         )
         refinement = self.refine(current_plan, validation_issues, triggers, executed_step_ids)
         return list(refinement.actions)
@@ -88,27 +91,47 @@ class RecursivePlanner:
         triggers: Sequence[Trigger],
         executed_step_ids: Sequence[str] = (),
         closed_steps: Sequence[str] = (),
+        *,
+        assessment: ConvergenceAssessment | None = None,
     ) -> Refinement:
         """Propose changes and questions for a plan, in one model call (FR-010 to FR-012, FR-069).
 
-        `triggers` are the reasons, `closed_steps` those left to a person. What may be applied is decided by whoever
-        applies it. Raises LLMError when the call fails, ValidationError when its answer cannot be repaired.
+        `triggers` are the reasons, `closed_steps` those left to a person, `assessment` what was found of the work so
+        far. What may be applied is decided by whoever applies it. An answer that says nothing of an issue of severity
+        HIGH or more goes to repair once; then it counts as it is. Raises LLMError when the call fails, ValidationError
+        when its answer cannot be repaired.
         """
-        return self._structured.call(
-            "refinement",
-            {
-                **self._common(),
-                **_situation(current_plan),
-                "executed_step_ids": list(executed_step_ids),
-                "closed_steps": list(closed_steps),
-                "reasons": [trigger.model_dump(exclude_defaults=True) for trigger in triggers],
-                "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
-            },
-            lambda answer: parse_refinement(answer, validation_issues),
-            role="planner",
-            tools=self._registry.names(),
-            absent=self._absent() | (frozenset() if validation_issues else {"issues"}),
-        )
+        variables = {
+            **self._common(),
+            **_situation(current_plan),
+            "executed_step_ids": list(executed_step_ids),
+            "closed_steps": [step_id for step_id in closed_steps if step_id != WHOLE],
+            "reasons": [trigger.model_dump(exclude_defaults=True) for trigger in triggers],
+            "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
+            "assessment": assessment_view(assessment) if assessment else None,
+        }
+        first: list[Refinement] = []
+
+        def parse(answer: Mapping[str, Any]) -> Refinement:
+            refinement = parse_refinement(answer, validation_issues, closed_steps)
+            if not first:
+                first.append(refinement)
+                require_answers(refinement, validation_issues)
+            return refinement
+
+        try:
+            return self._structured.call(
+                "refinement",
+                variables,
+                parse,
+                role="planner",
+                tools=self._registry.names(),
+                absent=self._absent() | (frozenset() if validation_issues else {"issues"}),
+            )
+        except (LLMError, ValidationError):
+            if not first:
+                raise
+            return first[0]
 
     def create_subplan(self, parent_step: PlanStep, parent_plan: Plan, current_depth: int) -> Subplan:
         """Decompose a step, in one model call (FR-009).

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -44,13 +44,26 @@ def cut_off(plan: Plan) -> Plan:
     return plan
 
 
+def left_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
+    """The plan with these steps marked for a person; ids that it does not have are ignored (FR-065)."""
+    for step in plan.steps:
+        if step.step_id in step_ids and not step.manual_intervention:
+            plan = plan.with_step(step.model_copy(update={"manual_intervention": True}))
+    return plan
+
+
 @dataclass(frozen=True, slots=True)
 class ContextPart:
-    """A part of what a step is given: an output, a hand-off or the error of an earlier step."""
+    """A part of what a step is given: an output, a hand-off or the error of an earlier step.
 
-    kind: Literal["output", "handoff", "error"]
+    `unfinished` is a step left to a person: `text` is its output so far, empty when it has none, `reason` why it
+    could not be finished.
+    """
+
+    kind: Literal["output", "handoff", "error", "unfinished"]
     step_id: str
     text: str
+    reason: str = ""
 
 
 def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
@@ -68,10 +81,21 @@ def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResu
     return tuple(parts)
 
 
+def _unfinished(step: PlanStep) -> ContextPart:
+    reason = step.clarity_reason if step.blocked else "; ".join(step.errors)
+    return ContextPart("unfinished", step.step_id, step.step_output or "", reason or "")
+
+
 def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
-    """Outputs and hand-offs of a step's dependencies, in step order; empty when it has none (FR-090)."""
+    """Outputs and hand-offs of a step's dependencies, in step order; empty when it has none (FR-090).
+
+    A dependency that is left to a person is said to be unfinished.
+    """
     parts = []
     for dependency in incoming_steps(plan, step):
+        if dependency.unfinished:
+            parts.append(_unfinished(dependency))
+            continue
         result = results.get(dependency.step_id)
         if result is None or result.step_output is None:
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from aeon.convergence.models import ConvergenceAssessment
+from aeon.convergence.models import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
 from aeon.plan.graph import unresolved_steps
 from aeon.plan.models import Plan, PlanStep
 from aeon.validation.models import ValidationIssue
@@ -35,8 +35,27 @@ class Trigger(Value):
 
 def issue_triggers(issues: Sequence[ValidationIssue], closed: Collection[str] = ()) -> tuple[Trigger, ...]:
     """A trigger for each validation issue, those at steps that are closed to refinement left out."""
-    open_issues = (issue for issue in issues if issue.step_id not in closed)
-    return tuple(Trigger(kind="validation_issue", about=issue.issue_id) for issue in open_issues)
+    return tuple(Trigger(kind="validation_issue", about=issue.issue_id) for issue in open_issues(issues, closed))
+
+
+def open_issues(issues: Sequence[ValidationIssue], closed: Collection[str] = ()) -> tuple[ValidationIssue, ...]:
+    """The issues that refinement may still do something about: not those that are left to a person."""
+    left = (issue.step_id in closed or (is_contradiction(issue) and fragment_of(issue) in closed) for issue in issues)
+    return tuple(issue for issue, is_left in zip(issues, left, strict=True) if not is_left)
+
+
+WHOLE = "the whole"
+"""The fragment of an issue that is about no single step."""
+
+
+def fragment_of(issue: ValidationIssue) -> str:
+    """The step that an issue is about, or `WHOLE`."""
+    return issue.step_id or WHOLE
+
+
+def is_contradiction(issue: ValidationIssue) -> bool:
+    """Whether an issue is a CRITICAL contradiction, by the type and the severity that the model gave it."""
+    return (issue.type, issue.severity) == ("consistency", "CRITICAL")
 
 
 def step_triggers(plan: Plan, closed: Collection[str] = (), raised: Collection[str] = ()) -> tuple[Trigger, ...]:
@@ -67,20 +86,21 @@ def assessment_triggers(assessment: ConvergenceAssessment, pending: bool) -> tup
         Trigger(kind="blocking_issue", about="the answer", detail=issue) for issue in assessment.blocking_issues
     )
     low = () if pending else tuple(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
-    return (
-        *unmet,
-        *blocking,
-        *((Trigger(kind="low_score", about=", ".join(low), detail=_of_scores(assessment)),) if low else ()),
-    )
+    # The blocking issues are triggers of their own.
+    harmless = (issue for issue in assessment.detected_issues if issue not in assessment.blocking_issues)
+    scores = (Trigger(kind="low_score", about=", ".join(low), detail=" ".join(harmless)),) if low else ()
+    return (*unmet, *blocking, *scores)
 
 
-def _of_scores(assessment: ConvergenceAssessment) -> str:
-    """What the model said beside the blocking issues, which are triggers of their own."""
-    harmless = [issue for issue in assessment.detected_issues if issue not in assessment.blocking_issues]
-    return " ".join((assessment.explanation, *harmless))
+def code_triggers(codes: Sequence[str]) -> tuple[Trigger, ...]:
+    """A trigger for each reason code of an assessment that did not converge, where nothing else is known of it."""
+    return tuple(Trigger(kind=_kind_of(code), about=code) for code in codes)
 
 
-LOW_SCORE_CODES = ("incomplete", "incoherent", "inconsistent")
+def _kind_of(code: str) -> TriggerKind:
+    if code in LOW_SCORE_CODES:
+        return "low_score"
+    return "blocking_issue" if is_own_code(code) else "unmet_criterion"
 
 
 def pass_triggers(
@@ -94,6 +114,6 @@ def pass_triggers(
 
     `raised` are the triggers of earlier refinements.
     """
-    pending = any(step.status == "pending" or step.blocked for step in plan.steps)
+    pending = any(step.status == "pending" or (step.blocked and step.step_id not in closed) for step in plan.steps)
     found = (*issue_triggers(issues, closed), *step_triggers(plan, closed, raised))
     return found if assessment.converged else (*found, *assessment_triggers(assessment, pending))

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from aeon.convergence.models import ConvergenceAssessment
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 from aeon.plan.graph import answer_steps, answer_text, by_id, is_live, pending_steps
@@ -26,6 +27,7 @@ _SHOWN = (
     "errors",
     "parent_step_id",
     "replaced_by",
+    "manual_intervention",
 )
 
 
@@ -36,7 +38,7 @@ def step_view(step: PlanStep) -> dict[str, Any]:
         shown |= {"status": "BLOCKED", "clarity_state": None}
     if step.status == "pending":
         shown["clarity_reason"] = None
-    kept = {name: value for name, value in shown.items() if value not in (None, ()) or name == "dependencies"}
+    kept = {name: value for name, value in shown.items() if value not in (None, (), False) or name == "dependencies"}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
 
 
@@ -77,6 +79,11 @@ def _reason_view(action: RefinementAction) -> dict[str, Any]:
         "justification": action.justification,
         "answers": [issue.model_dump(exclude_none=True) for issue in action.semantic_validation_input],
     }
+
+
+def assessment_view(assessment: ConvergenceAssessment) -> dict[str, Any]:
+    """What an assessment says in words and codes, for those who are given no score."""
+    return {"reason_codes": list(assessment.reason_codes), "explanation": assessment.explanation}
 
 
 def outline(plan: Plan, own_id: str) -> list[dict[str, Any]]:
@@ -146,5 +153,5 @@ def answer_view(plan: Plan, outputs: Mapping[str, Any]) -> dict[str, Any]:
         "steps": steps,
         "is_shown": all(step_id in outputs for step_id in steps),
         "pending": [step.step_id for step in pending_steps(plan)],
-        "blocked": [step.step_id for step in plan.steps if step.blocked],
+        "blocked": [step.step_id for step in plan.steps if step.blocked and not step.manual_intervention],
     }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from aeon.llm.exchange import FieldError, InvalidAnswer, located
 from aeon.llm.extract import ExtractError, read_json
 from aeon.plan.graph import topological
-from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
-from aeon.validation.models import ValidationIssue
+from aeon.plan.models import DeclinedIssue, FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
+from aeon.plan.triggers import open_issues
+from aeon.validation.models import ValidationIssue, reaches
 from aeon.validation.structural import check_steps
 
 MAX_ACTIONS = 300
@@ -43,8 +44,10 @@ def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Su
     )
 
 
-def parse_refinement(answer: Mapping[str, Any], issues: Sequence[ValidationIssue]) -> Refinement:
-    """Proposed actions and questions.
+def parse_refinement(
+    answer: Mapping[str, Any], issues: Sequence[ValidationIssue], closed: Collection[str] = ()
+) -> Refinement:
+    """Proposed actions and questions, and what is said of the issues; those at `closed` steps need no answer.
 
     InvalidAnswer when an action lacks what its type needs, and for more than MAX_ACTIONS actions.
     """
@@ -62,7 +65,37 @@ def parse_refinement(answer: Mapping[str, Any], issues: Sequence[ValidationIssue
     if errors:
         raise InvalidAnswer(tuple(errors))
     questions = tuple(_question(raw, f"/questions/{index}") for index, raw in enumerate(answer["questions"]))
-    return Refinement(actions=tuple(actions), questions=questions)
+    declined = tuple(_declined(raw) for raw in answer.get("declined_issues", ()) if _is_declined(raw, by_id))
+    answered = {i for action in actions for i in action.addresses_issues} | {each.issue_id for each in declined}
+    binding = (issue.issue_id for issue in open_issues(issues, closed) if reaches(issue.severity, "HIGH"))
+    return Refinement(
+        actions=tuple(actions),
+        questions=questions,
+        declined=declined,
+        unanswered=tuple(issue_id for issue_id in binding if issue_id not in answered),
+    )
+
+
+def require_answers(refinement: Refinement, issues: Sequence[ValidationIssue]) -> None:
+    """InvalidAnswer when a refinement says nothing of an issue that binds it."""
+    unanswered = [issue for issue in issues if issue.issue_id in refinement.unanswered]
+    if unanswered:
+        raise InvalidAnswer(FieldError("/declined_issues", _unanswered(issue)) for issue in unanswered)
+
+
+def _unanswered(issue: ValidationIssue) -> str:
+    return (
+        f"issue {issue.issue_id} ({issue.severity}: {issue.description}) is neither in addresses_issues of an action"
+        " nor in declined_issues with a reason"
+    )
+
+
+def _is_declined(raw: Mapping[str, Any], issues: Mapping[str, ValidationIssue]) -> bool:
+    return raw["issue_id"] in issues and bool(raw["reason"].strip())
+
+
+def _declined(raw: Mapping[str, Any]) -> DeclinedIssue:
+    return DeclinedIssue(issue_id=raw["issue_id"], reason=raw["reason"].strip())
 
 
 def _missing(raw: Mapping[str, Any]) -> str:

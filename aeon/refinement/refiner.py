@@ -1,7 +1,7 @@
 """Refinement: ask for changes, let through what is sound, validate it, apply it (FR-004, FR-013, FR-049, FR-067,
 FR-079).
 
-    propose     the planner, with the triggers as constraints
+    propose     the planner, with the issues as constraints
     admit       attempt limits, per fragment and in all
     decompose   a subplan for each SUBPLAN_CREATE
     draft       the structurally sound actions, applied to a draft of the plan
@@ -13,13 +13,11 @@ The plan that comes out differs from the one that went in only by accepted actio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from functools import partial
 
 from aeon.errors import LLMError, PlanError, ValidationError
-from aeon.kernel.state import RefinementRecord
-from aeon.llm.interface import CallName
 from aeon.plan import attempts as counting
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.deltas import DeltaResult, apply_actions
@@ -36,38 +34,16 @@ from aeon.plan.models import (
 )
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
-from aeon.plan.triggers import Trigger
+from aeon.plan.transitions import left_to_person
+from aeon.plan.triggers import Trigger, fragment_of, open_issues
+from aeon.refinement.models import Ask, Budget, Occasion, Refined, RefinementRecord, Remark
 from aeon.refinement.review import outputs_around, rejected_by
-from aeon.refinement.verdicts import Remark, conflict_remarks, refusal_remarks, supervise
+from aeon.refinement.verdicts import remarks_on, supervise
 from aeon.signatures import accepted_arguments
-from aeon.validation.models import SemanticValidationReport, ValidationIssue
+from aeon.validation.models import SemanticValidationReport
 from aeon.validation.semantic import SemanticValidator
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
-Ask = Callable[[FollowUpQuestion], str | None]
-
-
-class Budget(Protocol):
-    """What a refinement may spend: the kernel's TTL, one cycle a call."""
-
-    def affordable(self) -> bool:
-        """Whether one more call may be made."""
-        ...
-
-    def call(self, name: CallName, ask: Callable[[], Any]) -> Any:
-        """Make one structured call, charged."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Refined:
-    """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067)."""
-
-    plan: Plan
-    attempts: RefinementAttempts
-    record: RefinementRecord | None = None
-    remarks: tuple[Remark, ...] = ()
-    handed_over: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,65 +84,58 @@ class Refiner:
         """Whether a pass with these triggers is refined."""
         return bool(triggers) or self._settings.when == "always"
 
-    def refine(
-        self,
-        plan: Plan,
-        issues: Sequence[ValidationIssue],
-        triggers: Sequence[Trigger],
-        attempts: RefinementAttempts,
-        closed: Sequence[str],
-        budget: Budget,
-    ) -> Refined:
-        """Refine a plan; `closed` are the fragments left to a person.
-
-        Raises what `budget.call` raises to end the run.
-        """
-        executed = [step.step_id for step in plan.steps if step.status in EXECUTED]
+    def refine(self, plan: Plan, occasion: Occasion, attempts: RefinementAttempts, budget: Budget) -> Refined:
+        """Refine a plan. Raises what `budget.call` raises to end the run."""
+        asks = self._asks_model(plan, occasion)
         try:
-            proposal: Refinement = budget.call(
-                "refinement", lambda: self._propose(plan, issues, triggers, executed, closed)
-            )
+            propose = partial(self._propose, plan, occasion)
+            proposal: Refinement = budget.call("refinement", propose) if asks else Refinement()
         except UNUSABLE as error:
             remark = Remark("refinement_unavailable", f"The plan stays as it is: {error.message}")
             return Refined(plan, counting.failed(attempts), remarks=(remark,))
         admission = counting.admit(proposal.actions, attempts, self._settings)
-        screened = self._decompose(plan, admission, closed, budget)
+        screened = self._decompose(plan, admission, occasion.closed, budget)
         draft = self._apply(plan, screened.sound, screened.subplans)
         report, rejected = self._validate(plan, draft, budget)
         final = self._apply(plan, _without(draft.accepted, rejected), screened.subplans)
         refused = (*screened.refused, *draft.refused, *rejected, *final.refused)
         questions = self._new_questions(plan, proposal.questions)
-        refined = (
-            final.plan.model_copy(update={"questions": (*plan.questions, *questions)}) if questions else final.plan
-        )
+        alone = open_issues(occasion.issues, occasion.closed)
+        attempts, conflicts = counting.leave_alone(admission.attempts, alone, proposal.actions, self._settings)
+        handed_over = (*admission.exhausted_fragments, *screened.too_deep)
+        refined = _completed(final.plan, questions, (*handed_over, *map(fragment_of, conflicts)))
         record = RefinementRecord(
-            triggers=tuple(str(trigger) for trigger in triggers),
+            triggers=tuple(str(trigger) for trigger in occasion.triggers),
             accepted=final.accepted,
             refused=refused,
             changes=final.changes,
             questions=questions,
+            declined=proposal.declined,
+            unanswered=proposal.unanswered,
             fragment_report=report,
             supervisor=supervise(plan, refined, final.accepted, refused),
+            model_asked=asks,
         )
-        remarks = (*refusal_remarks(refused), *conflict_remarks(final.accepted, issues))
-        handed_over = (*admission.exhausted_fragments, *screened.too_deep)
-        return Refined(refined, admission.attempts, record, remarks, handed_over)
+        return Refined(refined, attempts, record, remarks_on(record, occasion.issues), handed_over, conflicts)
 
-    def _propose(
-        self,
-        plan: Plan,
-        issues: Sequence[ValidationIssue],
-        triggers: Sequence[Trigger],
-        executed: list[str],
-        closed: Sequence[str],
-    ) -> Refinement:
+    def _asks_model(self, plan: Plan, occasion: Occasion) -> bool:
+        """Whether the planner needs a model: not for a plan of one step whose review found nothing, where nobody could
+        answer a question."""
+        nothing_to_do = occasion.is_clean and len(plan.steps) == 1 and self._ask is None
+        return not nothing_to_do or self._settings.when == "always" or not has_refine(self._planner)
+
+    def _propose(self, plan: Plan, occasion: Occasion) -> Refinement:
         """The planner's proposal; from a planner of one's own by the published `refine_plan`, which has no
         questions."""
-        if isinstance(self._planner, RecursivePlanner):
-            return self._planner.refine(plan, issues, triggers, executed, closed)
+        executed = [step.step_id for step in plan.steps if step.status in EXECUTED]
+        issues, assessment = list(occasion.issues), occasion.assessment
+        if has_refine(self._planner):
+            return self._planner.refine(
+                plan, issues, occasion.triggers, executed, occasion.closed, assessment=assessment
+            )
         blocked = [step.step_id for step in plan.steps if step.blocked]
-        codes = [trigger.about for trigger in triggers if trigger.kind not in ("validation_issue", "blocked_step")]
-        return Refinement(actions=tuple(self._planner.refine_plan(plan, list(issues), codes, blocked, executed)))
+        codes = list(assessment.reason_codes) if assessment else []
+        return Refinement(actions=tuple(self._planner.refine_plan(plan, issues, codes, blocked, executed)))
 
     def _decompose(self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget) -> _Screened:
         steps = {step.step_id: step for step in plan.steps}
@@ -237,6 +206,19 @@ class Refiner:
         if self._ask is None:
             return tuple(new)
         return tuple(question.model_copy(update={"answer": self._ask(question)}) for question in new)
+
+
+def has_refine(planner: RecursivePlanner) -> bool:
+    """Whether a planner refines by `refine`; one of one's own, or with a `refine_plan` of its own, has what is
+    published."""
+    return isinstance(planner, RecursivePlanner) and type(planner).refine_plan is RecursivePlanner.refine_plan
+
+
+def _completed(plan: Plan, questions: Sequence[FollowUpQuestion], left: Sequence[str]) -> Plan:
+    """The plan with new questions, and with what is left to a person marked."""
+    if questions:
+        plan = plan.model_copy(update={"questions": (*plan.questions, *questions)})
+    return left_to_person(plan, left)
 
 
 def may_be_decomposed(step: PlanStep) -> bool:

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from aeon.kernel.state import AdvisoryKind
 from aeon.plan.graph import ready_steps
-from aeon.plan.models import Plan, RefinementAction, RefusedAction
+from aeon.plan.models import Plan, PlanStep, RefinementAction, RefusedAction
+from aeon.refinement.models import RefinementRecord, Remark
 from aeon.supervisor.models import SupervisorAssessment
 from aeon.validation.models import ValidationIssue
-
-
-@dataclass(frozen=True, slots=True)
-class Remark:
-    """Something a person should know of a refinement; becomes an advisory."""
-
-    kind: AdvisoryKind
-    message: str
-    step_id: str | None = None
 
 
 def supervise(
@@ -35,8 +25,25 @@ def supervise(
 def is_stuck(before: Plan, after: Plan) -> bool:
     """Whether nothing changed and nothing can run; a question without an answer changes nothing."""
     raised = after.questions[len(before.questions) :]
-    changed = after.steps is not before.steps or any(question.answer is not None for question in raised)
+    changed = unmarked(after) != unmarked(before) or any(question.answer is not None for question in raised)
     return not changed and not ready_steps(after)
+
+
+def unmarked(plan: Plan) -> tuple[PlanStep, ...]:
+    """The steps of a plan as they would be if none were left to a person: that alone is no progress."""
+    return tuple(
+        step.model_copy(update={"manual_intervention": False}) if step.manual_intervention else step
+        for step in plan.steps
+    )
+
+
+def remarks_on(record: RefinementRecord, issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
+    """What a person should know of a refinement that these issues were given to."""
+    return (
+        *refusal_remarks(record.refused),
+        *unanswered_remarks(record.unanswered, issues),
+        *conflict_remarks(record.accepted, issues),
+    )
 
 
 def refusal_remarks(refused: Sequence[RefusedAction]) -> tuple[Remark, ...]:
@@ -44,6 +51,19 @@ def refusal_remarks(refused: Sequence[RefusedAction]) -> tuple[Remark, ...]:
     return tuple(
         Remark("refused_action", f"{r.action.action_type} {r.action.fragment}: {r.reason}", r.action.fragment)
         for r in refused
+    )
+
+
+def unanswered_remarks(unanswered: Sequence[str], issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
+    """A remark for each grave issue that the planner neither answered with a change nor declined with a reason."""
+    return tuple(
+        Remark(
+            "unanswered_issue",
+            f"{issue.severity} issue {issue.issue_id} got neither a change nor a reason: {issue.description}",
+            issue.step_id,
+        )
+        for issue in issues
+        if issue.issue_id in unanswered
     )
 
 

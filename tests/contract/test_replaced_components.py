@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from aeon.adaptive.models import TaskProfile
+from aeon.convergence.engine import ConvergenceEngine
 from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.plan.models import Plan, PlanStep, RefinementAction
+from aeon.plan.recursive import RecursivePlanner
 from aeon.validation.models import IssueLocation, SemanticValidationReport, ValidationIssue
-from tests.support.scripted_model import ScriptedModel, blocked, worked
+from aeon.validation.semantic import SemanticValidator
+from tests.support.scripted_model import ScriptedModel, assessment, blocked, plan, worked
 
 
 class Depth:
@@ -77,4 +80,26 @@ def test_a_run_of_components_with_the_published_interface_alone():
     assert outcome.converged
     assert outcome.answer == "output of only"
     assert outcome.state.profile.profile_version == 2
-    assert planner.asked[-1][1:] == (["only"], [])
+    assert planner.asked[0] == ([], [], [])
+    assert planner.asked[-1] == (["incomplete"], ["only"], [])
+
+
+class Derived(RecursivePlanner):
+    """A planner that comes with Aeon but for a `refine_plan` of one's own."""
+
+    def __init__(self, llm):
+        super().__init__(llm)
+        self.codes = []
+
+    def refine_plan(self, current_plan, validation_issues, convergence_reason_codes, blocked_steps, executed_step_ids):
+        self.codes.append(convergence_reason_codes)
+        return []
+
+
+def test_a_planner_with_a_refine_plan_of_its_own_is_given_the_reason_codes_of_the_assessment():
+    found = {"kind": "contradiction", "description": "tea is not coffee", "blocking": True}
+    model = ScriptedModel(plan=plan("a", "b"), convergence=assessment(0.4, 0.5, issues=[found]))
+    planner = Derived(model)
+    Orchestrator(model, ConvergenceEngine(model), SemanticValidator(model), planner, Depth()).run("do something")
+    assert planner.codes == [[], ["incomplete", "incoherent", "contradiction_detected"]]
+    assert "refinement" not in model.calls

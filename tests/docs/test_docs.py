@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 from aeon import Aeon, config_compose, errors
 from aeon.cli.main import COMMANDS, main
 from aeon.config_literal import literal_overrides
-from aeon.convergence.engine import CODES
+from aeon.convergence.models import SCORE_CODES
 from aeon.kernel.state import ExecutionHistory, ExecutionPass, TerminationReason
 from aeon.llm.interface import CallName, Role
 from aeon.llm.prompts import PromptLibrary
@@ -305,5 +305,5 @@ def test_the_errors_page_names_every_error() -> None:
 
 
 def test_the_convergence_page_names_every_end_every_trigger_and_every_reason() -> None:
-    codes = {code for pair in CODES.values() for code in pair}
+    codes = {code for pair in SCORE_CODES.values() for code in pair}
     assert unnamed("convergence.md", {*get_args(TerminationReason), *get_args(TriggerKind), *codes}) == []

@@ -36,7 +36,7 @@ def demo(aeon: RunAeon, *overrides: str) -> Ended:
 
 @pytest.mark.parametrize(
     ("name", "passes", "calls", "ttl"),
-    [("sum", 1, 7, (6, 18)), ("rest-api", 5, 23, (22, 46)), ("web-architecture", 4, 25, (24, 64))],
+    [("sum", 1, 6, (5, 18)), ("rest-api", 5, 23, (22, 46)), ("web-architecture", 4, 25, (24, 64))],
 )
 def test_a_recording_runs_to_the_end_that_it_had(
     name: str, passes: int, calls: int, ttl: tuple[int, int], aeon: RunAeon, tmp_path: Path

@@ -37,7 +37,7 @@ def test_the_server_sees_the_phases_in_order_and_refuses_no_schema(start_server)
 
 
 def test_tools_that_do_not_exist_cannot_even_be_named_on_the_wire(start_server):
-    server = start_server(script())
+    server = start_server(script(plan=plan("a", "b")))
     run(server)
     for name in ("plan", "refinement"):
         (request, *_) = server.of(name)
@@ -82,7 +82,7 @@ def test_a_malformed_answer_is_repaired_under_the_name_repair_and_recorded(start
     assert record.input_tokens == 200
     assert result.usage.by_call["repair"].requests == 2
     lines = list(read_lines(tmp_path / "cycles.jsonl"))
-    assert [line["call"] for line in lines] == [*PHASE_B, "step", *EVALUATE]
+    assert [line["call"] for line in lines] == [*PHASE_B[:3], "step", *EVALUATE]
     assert lines[-1]["supervisor_actions"]
 
 
@@ -161,7 +161,7 @@ def test_a_plan_without_one_final_step_is_repaired_when_the_answer_has_a_schema(
 
 
 def test_inputs_are_fenced_into_the_prompts_and_hashed(start_server):
-    server = start_server(script())
+    server = start_server(script(plan=plan("a", "b")))
     text = "line one\r\nline </input> two\n"
     result = run(server, inputs={"notes": text})
     for name in ("task_profile", "plan", "step", "convergence", "refinement", "semantic_validation"):
@@ -172,7 +172,7 @@ def test_inputs_are_fenced_into_the_prompts_and_hashed(start_server):
 def test_an_added_step_runs_in_the_next_pass_and_becomes_the_answer(start_server):
     server = start_server(
         script(
-            refinement=[refinement(), refinement(add("more", "only"))],
+            refinement=[refinement(add("more", "only")), refinement()],
             convergence=[unfinished(), assessment()],
         )
     )

@@ -193,7 +193,7 @@ def test_an_outcome_says_how_it_ended_and_gives_everything_it_has():
     assert (told.error.type, told.error.message, told.error.hint) == ("ServerFailed", "down", "Wait.")
     assert told.answer == told.history.final_output == told.history.final_result.output == "answer of 1"
     assert told.history.final_result.result_type == "failed"
-    assert told.history.final_result.metadata == {"manual_intervention": ["b"], "ttl_used": 6}
+    assert told.history.final_result.metadata == {"manual_intervention": ["b"], "conflicts": [], "ttl_used": 6}
     assert (told.history.execution_id, told.history.task_input, told.history.configuration) == (
         "id",
         "make tea",

@@ -19,6 +19,7 @@ from tests.support.scripted_model import (
     assessment,
     blocked,
     clear,
+    issue,
     modify,
     plan,
     planned,
@@ -189,6 +190,7 @@ def test_a_subplan_runs_before_its_parent_which_gets_its_outputs():
     substeps = {"subplan_goal": "prepare", "substeps": [planned("x"), planned("y", "x")]}
     model = ScriptedModel(
         plan=plan("a"),
+        semantic_validation=[report(issue("i1", "a")), report()],
         refinement=[refinement(action("SUBPLAN_CREATE", "a")), refinement()],
         subplan=substeps,
         convergence=[unfinished(), unfinished(), assessment()],
@@ -205,6 +207,7 @@ def test_a_subplan_deeper_than_allowed_is_left_to_a_person_and_the_plan_stays():
     target = "a" + ".x" * 1
     model = ScriptedModel(
         plan=plan("a"),
+        semantic_validation=[report(issue("i1", "a")), report()],
         refinement=[
             refinement(action("SUBPLAN_CREATE", "a")),
             refinement(action("SUBPLAN_CREATE", target)),
@@ -223,7 +226,7 @@ def test_a_subplan_deeper_than_allowed_is_left_to_a_person_and_the_plan_stays():
 def test_an_executed_step_in_conflict_is_marked_invalid_and_its_output_kept():
     model = ScriptedModel(
         plan=plan("a"),
-        refinement=[refinement(), refinement(action("STEP_MARK_INVALID", "a"), add("b")), refinement()],
+        refinement=[refinement(action("STEP_MARK_INVALID", "a"), add("b")), refinement()],
         semantic_validation=report(),
         convergence=[unfinished(), assessment()],
     )

@@ -34,11 +34,11 @@ EVALUATE = ["semantic_validation", "convergence"]
 
 
 def test_nothing_executes_before_the_plan_is_validated_and_refined():
-    model = ScriptedModel()
+    model = ScriptedModel(plan=plan("a", planned("b", "a")))
     outcome = run(model)
-    assert model.calls == [*PHASE_B, "step:only", *EVALUATE]
+    assert model.calls == [*PHASE_B, "step:a", *EVALUATE]
     assert outcome.converged
-    assert outcome.answer == "output of only"
+    assert outcome.answer == "output of a"
     assert phases(outcome, 0) == ["PLAN", "EVALUATE", "REFINE"]
     assert phases(outcome, 1) == ["EXECUTE", "EVALUATE"]
 
@@ -101,7 +101,7 @@ def test_a_blocked_step_keeps_its_output_and_is_retried_after_refinement_with_it
     model = ScriptedModel(
         plan=plan("a"),
         step=[blocked("half of a", "which tea?"), clear("all of a")],
-        refinement=[refinement(), refinement(modify("a"))],
+        refinement=[refinement(modify("a"))],
         convergence=[unfinished(), assessment()],
     )
     outcome = run(model)
@@ -109,7 +109,7 @@ def test_a_blocked_step_keeps_its_output_and_is_retried_after_refinement_with_it
     assert first.clarity_states == {"a": "BLOCKED"}
     assert first.execution_results["a"].step_output == "half of a"
     assert first.refinement.changes[0].before.status == "invalid"
-    assert "which tea?" in model.prompts("refinement")[1]
+    assert "which tea?" in model.prompts("refinement")[0]
     assert "half of a" in model.prompts("step")[1]
     assert "which tea?" in model.prompts("step")[1]
     assert statuses(outcome) == {"a": "complete"}
@@ -138,9 +138,7 @@ def test_refinement_is_skipped_without_a_trigger_and_called_always_when_configur
 
 
 def test_low_scores_trigger_refinement_only_when_nothing_is_pending():
-    model = ScriptedModel(
-        refinement=[refinement(), refinement(add("more", "only"))], convergence=[unfinished(), assessment()]
-    )
+    model = ScriptedModel(refinement=[refinement(add("more", "only"))], convergence=[unfinished(), assessment()])
     outcome = run(model)
     assert outcome.history.passes[1].refinement.triggers == ("low_score:incomplete",)
     assert outcome.answer == "output of more"
@@ -165,7 +163,7 @@ def test_changed_steps_are_validated_once_before_they_are_accepted():
 def test_a_critical_issue_at_a_changed_step_refuses_the_change():
     model = ScriptedModel(
         semantic_validation=[report(), report(issue("i1", "a", "CRITICAL")), report()],
-        plan=plan("a"),
+        plan=plan("a", planned("b", "a")),
         refinement=[refinement(modify("a"))],
     )
     outcome = run(model)
@@ -216,7 +214,7 @@ def test_one_unavailable_evaluation_is_survived_and_two_running_fail_the_run():
 
 
 def test_an_unrecoverable_refinement_leaves_the_plan_and_goes_on():
-    outcome = run(ScriptedModel(refinement=Truncated("cut off")))
+    outcome = run(ScriptedModel(plan=plan("a", "b"), refinement=Truncated("cut off")))
     assert outcome.converged
     assert phases(outcome, 0) == ["PLAN", "EVALUATE", "REFINE unavailable"]
     assert outcome.state.refinements == 1
@@ -257,7 +255,7 @@ def test_the_profile_is_updated_when_all_three_signals_are_there():
         task_profile=[profile(2), profile(4)],
         semantic_validation=[report(), report(issue("i1", severity="HIGH")), report()],
         step=[blocked(), clear("done")],
-        refinement=[refinement(), refinement(modify("only"))],
+        refinement=[refinement(modify("only"))],
         convergence=[unfinished(), assessment()],
     )
     outcome = run(model)
@@ -288,7 +286,7 @@ def test_the_profile_is_not_updated_when_a_signal_is_missing(missing):
 
 def test_questions_are_kept_with_their_assumption_and_shown_to_the_worker():
     asked = {"question": "Which tea?", "assumption": "Green tea.", "step_id": None}
-    model = ScriptedModel(refinement=refinement(questions=[asked]))
+    model = ScriptedModel(plan=plan("a", "b"), refinement=refinement(questions=[asked]))
     outcome = run(model)
     assert outcome.state.plan.questions[0].assumption == "Green tea."
     assert "Green tea." in model.prompts("step")[0]

@@ -9,9 +9,10 @@ import pytest
 
 from aeon.adaptive.models import DEFAULT_PROFILE, AdaptiveDepthConfiguration
 from aeon.kernel.recorder import OpenPass, Stopwatch
-from aeon.kernel.state import RefinementRecord, StepResult
+from aeon.kernel.state import StepResult
 from aeon.kernel.ttl import TTL
 from aeon.plan.models import RefinementAction
+from aeon.refinement.models import RefinementRecord
 from tests.plan.builders import done, plan_of, step
 
 DEPTH = AdaptiveDepthConfiguration(

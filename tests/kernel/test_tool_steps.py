@@ -108,7 +108,7 @@ def test_planning_review_refinement_and_repair_are_told_every_tool() -> None:
 
 def test_on_the_wire_a_tool_is_one_of_the_registry_or_null() -> None:
     registry = ToolRegistry([echo("first"), echo("second")])
-    model = ScriptedModel()
+    model = ScriptedModel(plan=plan("a", "b"))
     run(model, registry=registry)
     for call in ("plan", "refinement"):
         request = requests_of(model, call)[0]
@@ -142,13 +142,13 @@ def test_a_failed_tool_is_refined_away_in_adaptive_mode() -> None:
     }
     model = ScriptedModel(
         plan=plan(planned("a", tool="shop", arguments="{}")),
-        refinement=[refinement(), refinement(replaced)],
+        refinement=[refinement(replaced)],
         convergence=[unfinished(), assessment()],
     )
     outcome = run(model, registry=ToolRegistry([a_tool(fails, name="shop")]))
     assert outcome.converged
     assert statuses(outcome) == {"a": "invalid", "a2": "complete"}
-    assert "closed" in model.prompts("refinement")[1]
+    assert "closed" in model.prompts("refinement")[0]
 
 
 @pytest.mark.parametrize("mode", ["core", "adaptive"])

@@ -133,14 +133,14 @@ def test_steps_beyond_the_budget_stay_pending_and_are_marked_incomplete():
 
 
 def test_an_unaffordable_fragment_validation_refuses_the_changes():
-    # plan, validate, refine, a, validate, converge, refine: nothing is left to validate the change
+    # plan, validate, a, validate, converge, refine: nothing is left to validate the change
     model = ScriptedModel(
         plan=plan("a"),
         step=blocked(),
-        refinement=[refinement(), refinement(modify("a"))],
+        refinement=[refinement(modify("a"))],
         convergence=unfinished(0.4),
     )
-    outcome = run(model, ttl=7)
+    outcome = run(model, ttl=6)
     (refused,) = outcome.state.refused
     assert refused.reason == "the change could not be validated: the budget does not allow it"
     assert statuses(outcome) == {"a": "invalid"}
@@ -149,7 +149,7 @@ def test_an_unaffordable_fragment_validation_refuses_the_changes():
 
 def test_a_last_unit_spent_on_a_refinement_that_changes_nothing_expires_the_budget():
     model = ScriptedModel(plan=plan("a"), step=blocked(), convergence=unfinished(0.4))
-    outcome = run(model, ttl=7)
+    outcome = run(model, ttl=6)
     assert outcome.history.passes[1].refinement.accepted == ()
     assert_expired_after_pass_1(outcome)
 
@@ -166,7 +166,7 @@ def assert_expired_after_pass_1(outcome):
 
 def test_one_unit_more_and_the_same_run_is_stalled():
     model = ScriptedModel(plan=plan("a"), step=blocked(), convergence=unfinished())
-    outcome = run(model, ttl=8)
+    outcome = run(model, ttl=7)
     assert (outcome.termination_reason, outcome.ttl_expiration) == ("stalled", None)
 
 
@@ -203,7 +203,7 @@ def test_a_smaller_profile_may_shrink_the_budget_but_leaves_three_cycles():
         task_profile=[profile(5), profile(1)],
         semantic_validation=[report(), report(issue()), report()],
         step=[blocked(), clear("done")],
-        refinement=[refinement(), refinement(modify("only"))],
+        refinement=[refinement(modify("only"))],
         convergence=[unfinished(), assessment()],
     )
     orchestrator = kernel(model)
@@ -228,7 +228,7 @@ def test_the_least_of_all_limits_holds_for_every_allocation(limits):
         task_profile=[profile(1), profile(5)],
         semantic_validation=[report(), report(issue()), report()],
         step=[blocked(), clear("done")],
-        refinement=[refinement(), refinement(modify("only"))],
+        refinement=[refinement(modify("only"))],
         convergence=[unfinished(), assessment()],
     )
     (transition,) = run(model, **{"ttl": 100, **limits}).history.profile_transitions

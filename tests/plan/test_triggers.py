@@ -8,7 +8,7 @@ import pytest
 
 from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores, CriterionResult
 from aeon.plan.models import PlanStep
-from aeon.plan.triggers import issue_triggers, pass_triggers, step_triggers
+from aeon.plan.triggers import WHOLE, code_triggers, issue_triggers, pass_triggers, step_triggers
 from aeon.validation.models import IssueLocation, ValidationIssue
 from tests.plan.builders import blocked, done, failed, plan_of, step
 
@@ -112,3 +112,26 @@ def test_a_step_declared_invalid_is_a_trigger_once_and_a_failed_one_until_it_is_
     raised = [str(trigger) for trigger in step_triggers(steps)]
     assert raised == ["invalid_step:a", "failed_step:b"]
     assert [str(trigger) for trigger in step_triggers(steps, raised=raised)] == ["failed_step:b"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("incomplete", "low_score"),
+        ("inconsistent", "low_score"),
+        ("contradiction_detected", "blocking_issue"),
+        ("blocking_issue", "blocking_issue"),
+        ("cited", "unmet_criterion"),
+    ],
+)
+def test_a_reason_code_alone_says_what_kind_of_trigger_it_is(code: str, kind: str):
+    assert [(t.kind, t.about) for t in code_triggers([code])] == [(kind, code)]
+
+
+def test_a_blocked_step_that_is_left_to_a_person_does_not_keep_low_scores_from_triggering():
+    assert kinds(done("a"), blocked("b"), closed=("b",)) == ["low_score:incomplete"]
+
+
+def test_a_contradiction_of_the_whole_that_is_left_to_a_person_triggers_nothing_but_other_issues_do():
+    conflict = issue("i1", severity="CRITICAL").model_copy(update={"type": "consistency"})
+    assert kinds(step("a"), issues=[conflict, issue("i2")], closed=(WHOLE,)) == ["validation_issue:i2"]

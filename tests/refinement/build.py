@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from aeon.convergence.models import ConvergenceAssessment
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
-from aeon.refinement.refiner import Refined, Refiner
+from aeon.refinement.models import Occasion, Refined
+from aeon.refinement.refiner import Refiner
 from aeon.validation.models import ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 from tests.support.scripted_model import ScriptedModel
@@ -43,12 +45,15 @@ def refine(
     closed: Sequence[str] = (),
     budget: Calls | None = None,
     settings: RefinementSettings | None = None,
+    assessment: ConvergenceAssessment | None = None,
+    is_clean: bool = False,
     planner: Any = None,
     validator: Any = None,
     **options: Any,
 ) -> Refined:
     refiner = Refiner(planner or RecursivePlanner(model), validator or SemanticValidator(model), settings, **options)
-    return refiner.refine(plan, issues, triggers, attempts or RefinementAttempts(), closed, budget or Calls())
+    occasion = Occasion(issues, triggers, closed, assessment, is_clean)
+    return refiner.refine(plan, occasion, attempts or RefinementAttempts(), budget or Calls())
 
 
 def refusals(refined: Refined) -> dict[str, str]:

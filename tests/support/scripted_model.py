@@ -153,8 +153,12 @@ def unfinished(completeness: float = 0.3) -> dict[str, Any]:
     return assessment(completeness)
 
 
-def refinement(*actions: dict[str, Any], questions: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    return {"actions": list(actions), "questions": list(questions)}
+def refinement(
+    *actions: dict[str, Any], questions: Sequence[dict[str, Any]] = (), declined: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """`declined` maps the id of an issue to the reason why it needs no change."""
+    reasons = [{"issue_id": issue_id, "reason": reason} for issue_id, reason in (declined or {}).items()]
+    return {"actions": list(actions), "declined_issues": reasons, "questions": list(questions)}
 
 
 def action(action_type: str, target: str | None = None, new_step: Any = None, **fields: Any) -> dict[str, Any]:

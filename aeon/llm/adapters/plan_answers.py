@@ -93,7 +93,16 @@ def refinement(situation: Situation) -> dict[str, Any]:
     """Changes to the pending and BLOCKED steps of the plan, and new ids for executed ones that must be replaced."""
     changes = _later(situation) if situation.started else _before(situation)
     open_changes = [c for c in changes if c["target_step_id"] not in situation.closed]
-    return {"actions": open_changes, "questions": _questions(situation)}
+    declined = _declined(situation, open_changes)
+    return {"actions": open_changes, "declined_issues": declined, "questions": _questions(situation)}
+
+
+def _declined(situation: Situation, changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The grave issues that no change answers, each with a reason."""
+    answered = {issue_id for change in changes for issue_id in change["addresses_issues"]}
+    grave = (i for i in situation.reading.objects("issues") if i.get("severity") in ("HIGH", "CRITICAL"))
+    open_ids = [i["issue_id"] for i in grave if isinstance(i.get("issue_id"), str) and i["issue_id"] not in answered]
+    return [{"issue_id": issue_id, "reason": f"{MARK} nothing better is known"} for issue_id in open_ids]
 
 
 def _before(situation: Situation) -> list[dict[str, Any]]:
