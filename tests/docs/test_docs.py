@@ -306,4 +306,5 @@ def test_the_errors_page_names_every_error() -> None:
 
 def test_the_convergence_page_names_every_end_every_trigger_and_every_reason() -> None:
     codes = {code for pair in SCORE_CODES.values() for code in pair}
-    assert unnamed("convergence.md", {*get_args(TerminationReason), *get_args(TriggerKind), *codes}) == []
+    reasons = {reason for kind in get_args(TerminationReason) for reason in get_args(kind)}
+    assert unnamed("convergence.md", {*reasons, *get_args(TriggerKind), *codes}) == []
