@@ -172,6 +172,8 @@ def _standard_input() -> bytes:
     if sys.stdin is None:
         raise ConfigError("task=-: standard input is closed", hint='Pipe the task in, or give it as task="...".')
     try:
+        if sys.stdin.isatty():
+            say("Reading the task from this terminal: type it, then Ctrl-D on a line of its own.")
         return sys.stdin.buffer.read()
     except OSError as error:
         raise ConfigError(f"task=-: standard input cannot be read: {error.strerror}") from None

@@ -15,6 +15,7 @@ from aeon.cli.interrupt import Interruption, interruptible
 from aeon.cli.progress import Progress, progress_for
 from aeon.cli.progress_view import Conditions
 from aeon.cli.replayed import recording
+from aeon.cli.stderr import pass_over
 from aeon.config import Settings
 from aeon.errors import ConfigError
 from aeon.events import Recorded
@@ -67,6 +68,7 @@ def attended(
     something is asked.
     """
     asks = settings.interaction.kind == "ask"
+    pass_over()
     with interruptible() as interruption:
         control, replayed = interruption.control, recording(settings.store)
         conditions = _conditions(settings, control)

@@ -17,7 +17,7 @@ def ending(result: RunResult, directory: Path) -> str:
     and each command that would help."""
     failure = f"Error: {result.error.message}\n" if result.error else ""
     hint = f"{result.error.hint}\n" if result.error and result.error.hint else ""
-    line = f"{verdict(result)} {figures(result)}{_saved(result)} Artefacts: {directory}"
+    line = f"{verdict(result)} {figures(result)}{saved(result)} Artefacts: {directory}"
     points = "".join(f"\n  {name}: {text}" for name, text in open_points(result))
     commands = "".join(f"\n{purpose}: {command}" for purpose, command in next_commands(result, directory))
     return f"{failure}{hint}{line}{points}{commands}"
@@ -57,9 +57,9 @@ def _in_state(state: str, names: list[str]) -> str:
     return f"{len(names)} steps {verb} ({', '.join(names[:_MOST_NAMED])}{more})"
 
 
-def _saved(result: RunResult) -> str:
+def saved(result: RunResult) -> str:
     """What an earlier run's answers saved; of a replay, where nothing is called, nothing is said."""
-    if result.parent is None or _is_replay(result):
+    if result.parent is None or is_replay(result):
         return ""
     saved = result.parent.saved
     said = [f"{saved.total_tokens} tokens"] if saved.model_calls else []
@@ -81,7 +81,7 @@ def figures(result: RunResult) -> str:
     """What it came to: passes, TTL, calls, tokens and cost."""
     usage = result.usage.total
     head = f"Passes: {result.passes}, TTL {result.ttl.used} of {result.ttl.allocated}"
-    if _is_replay(result):
+    if is_replay(result):
         return f"{head}, {counted(usage.requests, 'answer')} from a recording.{_differing(result)}"
     return f"{head}, {_calls(result)}, {usage.total_tokens} tokens{_cost(result)}.{_endpoints(result)}"
 
@@ -104,7 +104,8 @@ def _endpoints(result: RunResult) -> str:
     return f" Answered by: {listed}." if set(answered) - {own} else ""
 
 
-def _is_replay(result: RunResult) -> bool:
+def is_replay(result: RunResult) -> bool:
+    """Whether no model and no tool was called, all being answered by a recording."""
     return bool(result.configuration.get("store", {}).get("mode") == "replay")
 
 

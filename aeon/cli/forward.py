@@ -8,7 +8,7 @@ from pathlib import Path
 
 from aeon.cli.directory import shown
 from aeon.cli.plan_text import command_of
-from aeon.cli.progress_view import SCORES, StepView, one_line
+from aeon.cli.progress_view import SCORES, StepView, one_line, rounded_down
 from aeon.cli.progress_words import open_questions
 from aeon.plan.models import PlanStep
 from aeon.result import RunResult
@@ -34,6 +34,17 @@ def next_commands(result: RunResult, directory: Path) -> list[tuple[str, str]]:
     if _is_resumable(result):
         return [(purpose, f"{resume_command(directory)} {overrides}".rstrip()) for purpose, overrides in ways]
     return [(purpose, f"run it again with {overrides}") for purpose, overrides in ways if overrides]
+
+
+def onward(result: RunResult, directory: Path) -> list[tuple[str, str]]:
+    """What can be done next where nothing needs to be."""
+    if _stored(result) == "replay":
+        return [("A recording has no more answers; for a run of your own", 'python -m aeon task="..."')]
+    if result.configuration["mode"]["kind"] == "core" or not _is_resumable(result):
+        return []
+    higher = (1 + result.configuration["convergence"]["completeness"]) / 2
+    command = f"{resume_command(directory)} convergence.completeness={math.ceil(higher * 100) / 100:g}"
+    return [("To ask for more, from these answers on", command)]
 
 
 def steps_of(result: RunResult) -> tuple[PlanStep, ...]:
@@ -66,7 +77,7 @@ def _purpose(result: RunResult) -> str:
 
 def _low_scores(result: RunResult) -> list[tuple[str, str]]:
     bars = result.configuration["convergence"]
-    return [(name, f"{_rounded_down(score):.2f}, needs {bars[name]:.2f}") for name, score in _below(result)]
+    return [(name, f"{rounded_down(score):.2f}, needs {bars[name]:.2f}") for name, score in _below(result)]
 
 
 def _below(result: RunResult) -> list[tuple[str, float]]:
@@ -137,12 +148,7 @@ def _lower_bar(result: RunResult) -> list[str]:
     """The thresholds that the last scores would reach, where nothing else stands in the way."""
     if _unmet(result) or _blocking(result) or _hindered(result) or _unreached(result):
         return []
-    return [f"convergence.{name}={_rounded_down(score):g}" for name, score in _below(result)]
-
-
-def _rounded_down(score: float) -> float:
-    """To two decimals, never up to a threshold that the score does not reach."""
-    return math.floor(score * 100 + 1e-9) / 100
+    return [f"convergence.{name}={rounded_down(score):g}" for name, score in _below(result)]
 
 
 def _is_resumable(result: RunResult) -> bool:

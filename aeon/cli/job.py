@@ -17,10 +17,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from aeon.api import Aeon
 from aeon.cli.attended import attended, check
+from aeon.cli.card import card, heading
 from aeon.cli.ending import ending
 from aeon.cli.forward import resume_command
 from aeon.cli.jobs import header, swept
-from aeon.cli.output import write_answer
+from aeon.cli.output import is_seen, write_answer
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.cli.stderr import own_stderr, report, say
@@ -136,11 +137,14 @@ def _run(job: Prepared, run: Run, directory: Path, of_multirun: Path | None) -> 
     for advisory in result.advisories if settings.progress.kind == "none" else ():
         if advisory.kind in TOOL_WARNINGS:
             say(f"Warning: {one_line(advisory.message)}")
+    live = person.progress.live
     try:
-        write_answer(result, settings.output)
+        if live and result.answer and settings.output == "answer" and is_seen():
+            say(heading("Answer"))
+        write_answer(result, settings.output, markdown=settings.answer.json_schema is None)
     except ArtefactError as error:
         unwritten.append(error)
-    say(ending(result, directory))
+    say(card(result, directory) if live else ending(result, directory))
     for problem in unwritten:
         report(problem)
     return FAILED if unwritten else result.exit_status

@@ -13,7 +13,7 @@ from importlib import import_module
 from aeon import __version__
 from aeon.cli.flags import COMPLETION, HELP
 from aeon.cli.status import DONE, guarded
-from aeon.cli.stderr import occupied, own_stderr, tolerant
+from aeon.cli.stderr import occupied, own_stderr, pass_over, say_in_passing, tolerant
 from aeon.cli.streams import own_stdout
 
 COMMANDS: Mapping[str, str] = {
@@ -34,6 +34,7 @@ COMMANDS: Mapping[str, str] = {
 """Subcommands by name: the module whose `main(arguments) -> int` runs it, imported only when it is called."""
 
 _RUN = "aeon.cli.run"
+_RUNS = ("", "ask", "plan")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -64,8 +65,20 @@ def _run(given: Sequence[str]) -> int:
         from aeon.cli.completion import install
 
         return install(rest)
-    with _silent_logging():
+    with _silent_logging(), _starting(command, rest):
         return int(import_module(COMMANDS.get(command, _RUN)).main(rest))
+
+
+@contextmanager
+def _starting(command: str, rest: Sequence[str]) -> Iterator[None]:
+    """Loading and checking takes a second or more: until something else is said, a terminal shows that it goes on."""
+    shows = [text for text in rest if text.startswith("-") and text not in ("-m", "--multirun")]
+    if command in _RUNS and not shows and "progress=none" not in rest:
+        say_in_passing("Aeon is starting ...")
+    try:
+        yield
+    finally:
+        pass_over()
 
 
 @contextmanager

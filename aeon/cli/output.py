@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from typing import TextIO
 from unicodedata import category
 
+from aeon.cli.glyphs import is_utf
 from aeon.cli.streams import discard, put, stdout
 from aeon.errors import ArtefactError
 from aeon.result import RunResult
 
 
-def write_answer(result: RunResult, form: str) -> None:
+def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> None:
     """The answer, or with `json` the whole result as one line of JSON, on standard output.
 
-    A terminal is shown control characters, other than newlines and tabs, as escapes; pipes and files get them as
+    With `markdown` a terminal that has the signs for it is shown the answer rendered; pipes and files get its exact
+    text. A terminal is shown control characters, other than newlines and tabs, as escapes; pipes and files get them as
     they are. A reader that has gone away (`| head`) is no error. Raises ArtefactError when standard output is closed or
     full.
     """
     stream = stdout()
     text = _as_json(result, stream) if form == "json" else result.answer
-    if stream is not None and stream.isatty():
+    if stream is not None and is_seen():
         text = _harmless(text, r"\u{:04x}" if form == "json" else r"\x{:02x}")
+        if markdown and form != "json" and text and _shows_signs(stream):
+            from aeon.cli.markdown import rendered  # slow to load, and not needed for a pipe
+
+            text = rendered(text, shutil.get_terminal_size().columns)
     if not text:
         return
     if stream is None:
@@ -31,6 +39,17 @@ def write_answer(result: RunResult, form: str) -> None:
         discard()
         if not isinstance(error, BrokenPipeError):
             raise ArtefactError(f"the answer cannot be printed: standard output: {error.strerror}") from error
+
+
+def is_seen() -> bool:
+    """Whether standard output is a terminal."""
+    stream = stdout()
+    return stream is not None and stream.isatty()
+
+
+def _shows_signs(stream: TextIO) -> bool:
+    dumb = os.environ.get("TERM", "").lower() in ("", "dumb", "unknown")
+    return is_utf(stream.encoding or "ascii") and not dumb
 
 
 def _as_json(result: RunResult, stream: TextIO | None) -> str:

@@ -11,7 +11,7 @@ from rich.text import Text
 from aeon.cli.fitting import fitted, flow, wrapped
 from aeon.cli.glyphs import Glyphs
 from aeon.cli.progress_steps import step_table
-from aeon.cli.progress_view import SCORES, RunView, clock, one_line
+from aeon.cli.progress_view import SCORES, RunView, clock, one_line, rounded_down
 from aeon.cli.progress_words import (
     cut_short,
     decisions,
@@ -117,8 +117,8 @@ def _score(view: RunView, name: str, width: int, signs: Glyphs) -> Text:
     value, cells = values[-1] if values else 0.0, max(6, min(24, width - 28))
     style = "green" if needed is None or value >= needed else "yellow"
     head = Text(f"{name:<13}").append_text(_bar(value, needed, cells, style, signs)).append(" ")
-    latest = Text(f"{value:.2f}", f"bold {style}")
-    before = Text("".join(f"{earlier:.2f}{signs.arrow}" for earlier in values[:-1]), "dim")
+    latest = Text(f"{rounded_down(value):.2f}", f"bold {style}")
+    before = Text("".join(f"{rounded_down(earlier):.2f}{signs.arrow}" for earlier in values[:-1]), "dim")
     bar = "" if needed is None else f" of {needed:.2f}"
     whole = Text.assemble(head, before, latest, (bar, "dim"))
     return whole if whole.cell_len <= width else fitted(Text.assemble(head, latest, (bar, "dim")), width)

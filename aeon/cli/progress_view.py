@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -255,6 +256,11 @@ def one_line(text: str, limit: int | None = None) -> str:
     """Text on one line without control characters, so that no text can steer a terminal; at most `limit` characters."""
     line = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def rounded_down(score: float) -> float:
+    """To two decimals, never up to a threshold that the score does not reach."""
+    return math.floor(score * 100 + 1e-9) / 100
 
 
 def counted(number: int, noun: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from textwrap import wrap
 
 from aeon import events as e
-from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line
+from aeon.cli.progress_view import SCORES, RunView, StepView, clock, counted, one_line, rounded_down
 from aeon.convergence.models import ConvergenceScores, ConvergenceThresholds
 from aeon.plan.models import FollowUpQuestion, PlanStep
 from aeon.refinement.models import RefinementRecord
@@ -124,10 +124,11 @@ def refinement(record: RefinementRecord) -> str:
 
 def scored(scores: ConvergenceScores, thresholds: ConvergenceThresholds | None) -> str:
     """The scores, each with the threshold that it needs, where that is known."""
-    found = {name: scores[f"{name}_score"] for name in SCORES}
-    return "  ".join(
-        f"{name} {value:.2f}{_needed(name, thresholds)}" for name, value in found.items() if value is not None
+    given = ((name, scores[f"{name}_score"]) for name in SCORES)
+    said = (
+        f"{name} {rounded_down(score):.2f}{_needed(name, thresholds)}" for name, score in given if score is not None
     )
+    return "  ".join(said)
 
 
 def _needed(name: str, thresholds: ConvergenceThresholds | None) -> str:

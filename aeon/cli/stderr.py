@@ -14,7 +14,11 @@ from typing import TextIO
 from aeon.cli.streams import duplicate, restored
 from aeon.errors import AeonError
 
+_ERASED = "\r\x1b[2K"
+_DUMB = ("", "dumb", "unknown")
+
 _own: list[TextIO] = []
+_passing: list[TextIO] = []
 
 
 def tolerant(*streams: TextIO) -> None:
@@ -49,11 +53,31 @@ def own_stderr() -> Iterator[TextIO]:
 
 def say(text: str) -> None:
     """A line for the person, on standard error; nobody there to read it is no error."""
+    pass_over()
     stream = _own[-1] if _own else sys.stderr
     with contextlib.suppress(OSError, ValueError):
         # One write, so that no other thread's lines come in between.
         stream.write(f"{text}\n")
         stream.flush()
+
+
+def say_in_passing(text: str) -> None:
+    """A line on a terminal that gives way to what is said next, or to `pass_over`; nothing elsewhere."""
+    stream = _own[-1] if _own else sys.stderr
+    with contextlib.suppress(OSError, ValueError):
+        if stream.isatty() and os.environ.get("TERM", "").lower() not in _DUMB:
+            stream.write(text)
+            stream.flush()
+            _passing.append(stream)
+
+
+def pass_over() -> None:
+    """Take the line away that `say_in_passing` left."""
+    while _passing:
+        with contextlib.suppress(OSError, ValueError):
+            stream = _passing.pop()
+            stream.write(_ERASED)
+            stream.flush()
 
 
 def report(error: AeonError) -> None:

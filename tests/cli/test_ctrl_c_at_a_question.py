@@ -71,9 +71,10 @@ def _owning() -> None:
 
 
 @contextmanager
-def at_a_terminal(directory: Path, *arguments: str) -> Iterator[Terminal]:
+def at_a_terminal(directory: Path, *arguments: str, shown: str | None = "none") -> Iterator[Terminal]:
     end, other = pty.openpty()
-    command = [sys.executable, "-m", "aeon", "progress=none", "hydra.run.dir=run", *arguments]
+    kind = [f"progress={shown}"] if shown else []
+    command = [sys.executable, "-m", "aeon", *kind, "hydra.run.dir=run", *arguments]
     environ = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
     with subprocess.Popen(
         command, cwd=directory, env=environ, stdin=other, stderr=other, stdout=subprocess.PIPE, preexec_fn=_owning

@@ -110,7 +110,7 @@ def test_ctrl_c_in_the_picture_is_shown_in_it_and_a_second_leaves_the_way_back(t
 
 def test_the_echo_of_the_terminal_is_back_when_the_program_has_ended(tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "task=x", "provider=simulated", "progress=live") as terminal:
-        terminal.wait_for("Artefacts:")
+        terminal.wait_for("run/answer.md")
         terminal.process.wait(timeout=15)
         assert terminal.echoes
 
