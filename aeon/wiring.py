@@ -274,6 +274,7 @@ def orchestrator(
         control=control,
         configuration=history_configuration(settings),
         mode=settings.mode.kind,
+        one_step=settings.mode.one_step,
         answer_mark=answer_mark(settings),
         plan=plan,
     )

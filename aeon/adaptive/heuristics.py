@@ -133,6 +133,11 @@ def depth_configuration(
     )
 
 
+def is_small(profile: TaskProfile) -> bool:
+    """Whether a task was profiled at depth 1 or 2, narrow, with one step expected."""
+    return profile.reasoning_depth <= 2 and profile.output_breadth == "narrow" and profile.expected_step_count == 1
+
+
 def units_at(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
     """What the table gives a profile at a depth of 1 to 5, in LLM cycles, uncapped (research decision 2)."""
     multiplier = _exact(table.depth[depth]) + sum(map(_exact, additions(profile, table)))

@@ -21,7 +21,7 @@ from aeon.memory.shown import ShownMemory
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.views import answer_view, outputs_view, plan_view
 from aeon.structured import StructuredCaller
-from aeon.validation.models import SemanticValidationReport
+from aeon.validation.models import UNREVIEWED, SemanticValidationReport
 
 # Where memory has nothing to show, there is no such pair.
 UNREMEMBERED: tuple[ArtefactPair, ...] = ("memory_answer",)
@@ -205,6 +205,7 @@ def _variables(
         "plan": plan_view(plan),
         "outputs": outputs_view(plan.steps, outputs),
         "answer": answer_view(plan, outputs),
+        "reviewed": report != UNREVIEWED,
         "issues": [issue.model_dump(exclude_none=True) for issue in report.issues],
         "criteria": [{"name": name, "description": words} for name, words in criteria.items()],
     }

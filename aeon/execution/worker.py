@@ -107,6 +107,11 @@ class StepWorker:
         """What a step is given by earlier ones, as text (the template `_context.j2`)."""
         return self._structured.text("_context.j2", {"parts": parts})
 
+    @property
+    def has_tools(self) -> bool:
+        """Whether there is any tool for steps to use."""
+        return bool(self._registry.names())
+
     def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
         """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid,
         else 1."""

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 class OpenRun:
     """One run, from its first call to its last record. Changed by the kernel's thread alone; `state` may be read from
-    any."""
+    any. `small` says that its task is to cost no more than it must."""
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class OpenRun:
         self.stream, self.workers = stream, Workers(execution.max_parallel)
         self.state, self.ttl = RunState(answer_mark=answer_mark), TTL(allocated=0)
         self.attempts = RefinementAttempts()
+        self.small = False
         self.watch, self.grace_seconds = Stopwatch(), execution.grace_seconds
         self._control, self._max_seconds = control, limits.max_seconds
         self.step_errors: list[LLMError | None] = []

@@ -17,10 +17,10 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from aeon import events
-from aeon.adaptive.heuristics import AdaptiveDepth
+from aeon.adaptive.heuristics import AdaptiveDepth, is_small
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.convergence.models import ConvergenceAssessment
 from aeon.errors import AeonError, LimitReached, LLMError, StopRequested, Unexpected, ValidationError
@@ -33,10 +33,11 @@ from aeon.kernel.log import RunLog
 from aeon.kernel.open_run import OpenRun
 from aeon.kernel.profiling import Profiling, least_limit
 from aeon.kernel.recorder import OpenPass, OpenPhase
-from aeon.kernel.settings import ExecutionSettings, LimitSettings
+from aeon.kernel.settings import ONE_STEP, ExecutionSettings, LimitSettings, Mode
 from aeon.kernel.state import (
     EvaluationResults,
     Outcome,
+    Phase,
     RunState,
     TerminationReason,
 )
@@ -47,14 +48,14 @@ from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
 from aeon.memory.shown import ShownMemory
 from aeon.plan.graph import final_steps, layers, pending_steps
-from aeon.plan.models import Plan
+from aeon.plan.models import Plan, PlanStep
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.triggers import Trigger, issue_triggers, pass_triggers
 from aeon.plan.views import current_outputs
 from aeon.refinement.models import Occasion
 from aeon.refinement.refiner import Refiner
 from aeon.refinement.verdicts import is_stuck
-from aeon.validation.models import SemanticValidationReport, ValidationIssue
+from aeon.validation.models import UNREVIEWED, SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 
 T = TypeVar("T")
@@ -69,7 +70,7 @@ class Orchestrator:
 
     `criteria` are the custom convergence criteria, `base_ttl` is the base of the TTL table, in core mode the whole TTL;
     no run gets more than `ttl_limit`, the limit of `adaptive_depth` or `limits.max_llm_calls`. `requires_final_step`
-    says that the answer must be one step's output.
+    says that the answer must be one step's output; `one_step` is what the step of a small task is told in mode auto.
     """
 
     def __init__(
@@ -92,7 +93,8 @@ class Orchestrator:
         stream: events.EventStream | None = None,
         control: RunControl | None = None,
         configuration: Mapping[str, Any] | None = None,
-        mode: Literal["adaptive", "core"] = "adaptive",
+        mode: Mode = "adaptive",
+        one_step: str = ONE_STEP,
         plan: Plan | None = None,
         answer_mark: str = "",
     ) -> None:
@@ -113,7 +115,7 @@ class Orchestrator:
         self._stream.subscribe(self._log)
         self._control = control or RunControl()
         self._configuration = dict(configuration or {})
-        self._core = mode == "core"
+        self._core, self._auto, self._one_step = mode == "core", mode == "auto", one_step
         self._given_plan = plan
         self._answer_mark = answer_mark
         self._begin()
@@ -163,7 +165,15 @@ class Orchestrator:
             self._run.allocate(TTL(allocated=min(self._base_ttl, self._ttl_limit)))
         else:
             self._profiling.infer(task, context)
+            self._run.small = self._auto and self._is_small()
         self._plan(task, context)
+
+    def _is_small(self) -> bool:
+        """Whether the task needs no planner: nobody gave a plan, its profile is small, and it is to use no tools."""
+        profile = self._run.state.profile
+        if profile is None or self._given_plan is not None or not is_small(profile):
+            return False
+        return profile.expected_tool_usage == "none" or not self.executor.worker.has_tools
 
     def _begin(self) -> None:
         self._log.clear()
@@ -224,9 +234,7 @@ class Orchestrator:
     def _plan(self, task: str, context: dict[str, Any] | None) -> None:
         with self._pass(0) as this:
             with self._run.phase("B", "PLAN"):
-                plan = self._given_plan or self._run.call(
-                    "plan", lambda: self.recursive_planner.generate_plan(task, context)
-                )
+                plan = self._given_plan or self._make_plan(task, context)
                 this.plan = plan.model_copy(update={"task": task})
                 self._run.update(plan=this.plan)
                 self._look_for_tools(this.plan)
@@ -236,8 +244,17 @@ class Orchestrator:
         plan = self._run.plan
         self._stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=self.forecast(plan)))
 
+    def _make_plan(self, task: str, context: dict[str, Any] | None) -> Plan:
+        if self._run.small:
+            return Plan(
+                goal=self._one_step, steps=(PlanStep(step_id="answer", description=self._one_step, agent="llm"),)
+            )
+        return self._run.call("plan", lambda: self.recursive_planner.generate_plan(task, context))
+
     def forecast(self, plan: Plan) -> int:
         """About how many cycles a plan will take; a tool step with arguments of its own takes none."""
+        if self._run.small:
+            return len(plan.steps) + 1
         return forecast(plan, lambda step: self.executor.worker.cost(step, {}), core=self._core)
 
     def _look_for_tools(self, plan: Plan) -> None:
@@ -246,6 +263,10 @@ class Orchestrator:
             self._run.advise("unknown_tool", message, step_id)
 
     def _review_plan(self, this: OpenPass) -> None:
+        if self._run.small:
+            self._skip("B", "EVALUATE")
+            self._skip("B", "REFINE")
+            return
         with self._run.phase("B", "EVALUATE") as phase:
             report = self._review(phase, lambda: self.semantic_validator.validate("plan", plan=this.plan))
             this.evaluation = EvaluationResults(validation_report=report)
@@ -263,15 +284,18 @@ class Orchestrator:
             plan, memory = self._run.plan, self._memory.search("")
             outputs, steps = current_outputs(plan.steps), list(plan.steps)
             this.answer = self._run.state.answer
-            report = self._review(
-                phase, lambda: self.semantic_validator.validate("cross_phase", plan, steps, outputs, memory)
-            )
-            assessment = None
-            if report is not None:
+            unreviewed = self._run.small and this.number == 1
+            report, assessment = None, None
+            if not unreviewed:
+                report = self._review(
+                    phase, lambda: self.semantic_validator.validate("cross_phase", plan, steps, outputs, memory)
+                )
+            if unreviewed or report is not None:
+                given = report or UNREVIEWED
                 assessment = self._available(
                     phase,
                     "convergence",
-                    lambda: self.convergence_engine.assess(report, plan, steps, outputs, self._criteria),
+                    lambda: self.convergence_engine.assess(given, plan, steps, outputs, self._criteria),
                 )
             this.evaluation = EvaluationResults(validation_report=report, convergence=assessment or UNAVAILABLE)
             this.complete = assessment is not None or self._run.affordable()
@@ -321,11 +345,14 @@ class Orchestrator:
                 "refinement_limit", "No more refinements are allowed in this run; work goes on with the plan."
             )
         if exhausted or not self._refiner.is_due(triggers):
-            with self._run.phase("C", "REFINE") as phase:
-                phase.outcome = "skipped"
+            self._skip("C", "REFINE")
         else:
             self._refine(this, "C", issues, triggers, assessment)
         return is_stuck(before, self._run.plan)
+
+    def _skip(self, stage: str, phase: Phase) -> None:
+        with self._run.phase(stage, phase) as note:
+            note.outcome = "skipped"
 
     def _refine(
         self,

@@ -9,6 +9,9 @@ from pydantic import ConfigDict, Field
 
 from aeon.values import Value
 
+Mode = Literal["adaptive", "core", "auto"]
+ONE_STEP = "Do the whole task, and give the complete answer to it."
+
 
 class ExecutionSettings(Value):
     """`execution`: how steps run. `max_parallel` steps at once; a plan has at most `max_steps`; when a limit or
@@ -33,9 +36,13 @@ class LimitSettings(Value):
 
 
 class ModeSettings(Value):
-    """`mode`: which loop runs; `adaptive` is the engine of Phases A to D, `core` one plan, step after step."""
+    """`mode`: which loop runs; `adaptive` is the engine of Phases A to D, `core` one plan, step after step.
 
-    kind: Literal["adaptive", "core"] = "adaptive"
+    `auto` is adaptive, but a task that is profiled as small is given a plan of the one step that `one_step` describes.
+    """
+
+    kind: Mode = "adaptive"
+    one_step: str = Field(default=ONE_STEP, min_length=1)
 
 
 class AnswerSettings(Value):

@@ -101,3 +101,7 @@ def summary(issues: Any) -> dict[str, int]:
 def reaches(severity: Severity, threshold: Severity) -> bool:
     """Whether a severity the model gave is at least the configured one."""
     return SEVERITIES.index(severity) >= SEVERITIES.index(threshold)
+
+
+UNREVIEWED = SemanticValidationReport(validation_id="unreviewed", artifact_type="cross_phase")
+"""Stands for the report on work that is assessed without having been reviewed."""
