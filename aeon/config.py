@@ -1,8 +1,8 @@
 """The composed configuration as frozen, validated settings.
 
-`compose` is for Python, `settings_from` for a configuration that Hydra has composed already. Both check everything at
-once and raise one `ConfigError` that lists every problem: an unknown key with the nearest known one, a bad value with
-its path and what is allowed. `environment` and `resolve_provider` alone look at the environment.
+`compose` is for Python, `settings_from` for a configuration that Hydra has composed already. Both report everything
+that is wrong in one `ConfigError`: an unknown key with the nearest known one, a bad value with its path and what is
+allowed. `environment` and `resolve_provider` alone look at the environment.
 """
 
 from __future__ import annotations
@@ -48,7 +48,6 @@ from aeon.observability.settings import ObservabilitySettings
 from aeon.origin import Composition, Origin, ProviderOrigin
 from aeon.plan.settings import RefinementSettings
 from aeon.store.settings import StoreSettings
-from aeon.store.source import check_store
 from aeon.tools.settings import ToolSettings
 from aeon.values import Value
 
@@ -60,10 +59,10 @@ _NOT_ENGINE = frozenset(
 class Settings(Value):
     """Everything a run is configured by; one field per configuration group, each owned by its room.
 
-    `task` or `task_file` is the task, `inputs` and `input_files` the material to work on, by name; `plan_file` a
-    plan that a person wrote, run in place of a generated one. `output` is what
-    goes to standard output: the answer, or the whole result as JSON. `resume` is the directory of a run whose answers
-    are used again, its task and inputs too where none are given.
+    `task` or `task_file` is the task, `inputs` and `input_files` the material to work on, by name; `plan_file` a plan
+    that a person wrote, run instead of a generated one. `output` is what goes to standard output: the answer, or the
+    whole result as JSON. `resume` is the directory of a run whose answers are used again, its task and inputs too
+    where none are given.
     """
 
     task: str | None = None
@@ -170,7 +169,7 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
         settings = settings.model_copy(update={"provider": reached(provider, environ)})
     if isinstance(provider, LocalProvider):
         _require_one_model(settings, provider.model)
-    _require_prices(settings)
+    check_prices(price_book(settings.provider), settings.limits.max_cost, _overriding(settings).values())
     return settings
 
 
@@ -191,7 +190,10 @@ def read_task(settings: Settings) -> str | None:
             return recorded.task
         if settings.plan_file is not None:
             return None
-        check_store(settings.store)  # of a recording that is not there: the task was to come from it
+        if settings.store.mode == "replay":
+            from aeon.store.source import check_store  # takes time, and only a replay needs it
+
+            check_store(settings.store)  # the task was to come from a recording, which is not there
     return config_files.task_text(settings.task, settings.task_file)
 
 
@@ -274,10 +276,6 @@ def _short_waits(retry: RetrySettings) -> RetrySettings:
     usual = RetrySettings()
     own = {name: getattr(retry, name) for name in type(retry).model_fields}
     return SIMULATED_RETRY.model_copy(update={name: v for name, v in own.items() if v != getattr(usual, name)})
-
-
-def _require_prices(settings: Settings) -> None:
-    check_prices(price_book(settings.provider), settings.limits.max_cost, _overriding(settings).values())
 
 
 def _require_one_model(settings: Settings, model: str) -> None:

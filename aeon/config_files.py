@@ -12,7 +12,6 @@ from pydantic import ValidationError as PydanticError
 
 from aeon.convergence.models import criterion_problem
 from aeon.errors import ConfigError, SchemaFileError, TaskTextError
-from aeon.llm.json_schema import check_schema
 from aeon.memory.settings import MemorySettings
 
 
@@ -109,6 +108,8 @@ def with_entries(settings: MemorySettings) -> MemorySettings:
 
 def json_schema(path: Path) -> dict[str, Any]:
     """The JSON Schema in a file. Raises SchemaFileError naming the line, or the pointer, of what is wrong with it."""
+    from aeon.llm.json_schema import check_schema  # takes time, and few runs have a schema
+
     try:
         schema = json.loads(decoded(_bytes(path, "answer.schema"), str(path)))
     except json.JSONDecodeError as error:

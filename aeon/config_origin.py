@@ -19,7 +19,7 @@ from aeon.config_literal import quoted
 from aeon.config_recorded import is_name, sorted_out
 from aeon.errors import ConfigError, StoreFailed
 from aeon.origin import Composition, Origin
-from aeon.store import cassette
+from aeon.store.settings import CASSETTE_SUFFIX
 
 _GIVEN_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
 _SEARCH_PATH = "hydra.searchpath"
@@ -49,7 +49,7 @@ def replayed(path: Path) -> Origin | None:
     None when the recording does not say. Raises ConfigError when what says it cannot be read.
     """
     path = path.expanduser()
-    if path.suffix == cassette.SUFFIX and path.is_file():
+    if path.suffix == CASSETTE_SUFFIX and path.is_file():
         found = path.stat()
         return _of_cassette(path, found.st_mtime_ns, found.st_size)
     directory = path if path.is_dir() else path.parent
@@ -58,6 +58,8 @@ def replayed(path: Path) -> Origin | None:
 
 @lru_cache(maxsize=8)
 def _of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
+    from aeon.store import cassette  # takes time, and few runs replay one
+
     try:
         values = cassette.read(path).origin
     except StoreFailed as error:
@@ -77,7 +79,7 @@ def _of_replay(today: Composition) -> Composition:
     origin = replayed(path) if path is not None else None
     if path is None or origin is None or origin.overrides is None:
         return today
-    if path.suffix == cassette.SUFFIX:
+    if path.suffix == CASSETTE_SUFFIX:
         folder = _folder(today)
         of_today = today.config_dir is not None and is_name(origin.config_name)
         name = origin.config_name if of_today else Composition().config_name
@@ -92,7 +94,7 @@ def held_back(recording: Path, today: Composition) -> tuple[str, ...]:
 
     Empty for a recording of another kind. Raises ConfigError.
     """
-    origin = replayed(recording) if recording.suffix == cassette.SUFFIX else None
+    origin = replayed(recording) if recording.suffix == CASSETTE_SUFFIX else None
     if origin is None:
         return ()
     taken, held = sorted_out(origin.overrides or (), _folder(today))

@@ -13,8 +13,9 @@ from itertools import takewhile
 from pathlib import Path
 
 from hydra._internal.utils import get_args_parser
+from omegaconf import DictConfig
 
-from aeon import config_origin, project_check
+from aeon import config_compose, config_origin, project_check
 from aeon.cli.stderr import say
 from aeon.config_compose import CONFIG_NAME
 from aeon.config_files import decoded
@@ -41,6 +42,12 @@ class Arguments:
     def shows(self) -> bool:
         """Whether something is to be shown, by Hydra, and nothing to be run."""
         return any(getattr(self.flags, name) for name in _SHOWING)
+
+    def compose(self, overrides: Sequence[str], *, with_hydra: bool = False) -> tuple[DictConfig, frozenset[str]]:
+        """Overrides composed in this folder, and the keys that had to be added (`config_compose.compose_adding`)."""
+        return config_compose.compose_adding(
+            overrides, self.config_dir, config_name=self.config_name, with_hydra=with_hydra
+        )
 
     @property
     def config_dir(self) -> Path | None:

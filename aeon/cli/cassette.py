@@ -22,11 +22,12 @@ from aeon.cli.stderr import say
 from aeon.config import composed, environment
 from aeon.errors import ConfigError, StoreFailed
 from aeon.origin import Composition
-from aeon.store.cassette import SUFFIX, Cassette, CassetteSource, Provenance, encoded, read, write
+from aeon.store.cassette import Cassette, CassetteSource, Provenance, encoded, read, write
 from aeon.store.cassette_export import recorded
 from aeon.store.cassette_scrub import Scrubber, secret_names
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
+from aeon.store.settings import CASSETTE_SUFFIX
 from aeon.store.source import open_source
 
 _LISTED = 200
@@ -67,8 +68,10 @@ def _readable() -> Iterator[None]:
 
 def _export(given: argparse.Namespace) -> int:
     out: Path = given.out
-    if out.suffix != SUFFIX:
-        raise ConfigError(f"{out}: the name of a cassette ends with {SUFFIX}", hint=f"Say {out}{SUFFIX}")
+    if out.suffix != CASSETTE_SUFFIX:
+        raise ConfigError(
+            f"{out}: the name of a cassette ends with {CASSETTE_SUFFIX}", hint=f"Say {out}{CASSETTE_SUFFIX}"
+        )
     if out.exists() and not given.force:
         raise ConfigError(f"{out} is there already", hint="Choose another name, or say --force to replace it.")
     with _readable():

@@ -6,12 +6,15 @@ import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from aeon.errors import ConfigError
-from aeon.running import Run
+
+if TYPE_CHECKING:
+    from aeon.running import Run
 
 RUN_ID = "AEON_RUN_ID"
 

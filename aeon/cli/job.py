@@ -21,12 +21,13 @@ from aeon.cli.card import card, heading
 from aeon.cli.ending import ending
 from aeon.cli.forward import resume_command
 from aeon.cli.jobs import header, swept
+from aeon.cli.material import Material, read_material
 from aeon.cli.output import is_seen, write_answer
 from aeon.cli.progress_view import one_line
 from aeon.cli.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.cli.stderr import own_stderr, report, say
 from aeon.cli.streams import answer_alone_on_stdout, own_stdout
-from aeon.config import environment, read_inputs, read_task, settings_from
+from aeon.config import environment
 from aeon.config_compose import packaged_config_dir, with_fallbacks
 from aeon.errors import ArtefactError
 from aeon.origin import Composition
@@ -46,23 +47,25 @@ class Prepared:
     inputs: dict[str, str]
 
 
-def prepared(cfg: DictConfig, hydra: DictConfig | HydraConf | None = None) -> Prepared:
-    """Check a composed configuration, its texts, provider, prompts and schemas; `hydra` is Hydra's part of it.
+def prepared(
+    cfg: DictConfig, hydra: DictConfig | HydraConf | None = None, material: Material | None = None
+) -> Prepared:
+    """Check a composed configuration, its texts, provider, prompts and schemas; `hydra` is Hydra's part of it, and
+    `material` what was read of it already.
 
     Raises ConfigError.
     """
     composition = composition_of(hydra) if hydra else None
-    if composition is not None:
+    if composition is not None and material is None:
         cfg = with_fallbacks(cfg, composition.overrides, composition.config_dir)
-    settings = settings_from(cfg)
-    task = read_task(settings)
-    inputs = read_inputs(settings)
+    material = material or read_material(cfg)
+    settings = material.settings
     check(settings)
     check_own_store(settings.store)
     with answer_alone_on_stdout():
         aeon = Aeon(settings, environment(), composition=composition)
-    aeon.check_inputs(inputs)
-    return Prepared(aeon, task, inputs)
+    aeon.check_inputs(material.inputs)
+    return Prepared(aeon, material.task, material.inputs)
 
 
 def composition_of(hydra: DictConfig | HydraConf) -> Composition:

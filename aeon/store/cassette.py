@@ -26,7 +26,6 @@ from aeon.store.shapes import first_problem, wrong
 from aeon.values import Value
 
 FORMAT: Literal["aeon.cassette/1"] = "aeon.cassette/1"
-SUFFIX = ".aeon"
 _HEAD = (
     "# What a run of Aeon asked, and what it was answered. No key and no network is needed to run it again:",
     "#   aeon store.mode=replay store.path=THIS_FILE",

@@ -9,6 +9,9 @@ from pydantic import Field
 
 from aeon.values import Value
 
+CASSETTE_SUFFIX = ".aeon"
+"""How the name of a recording in one file ends."""
+
 StoreMode = Literal["off", "record", "cache", "replay"]
 
 
