@@ -113,7 +113,7 @@ def test_scores_below_their_bar_are_named_with_it_and_with_the_threshold_that_th
 )
 def test_a_lower_bar_is_not_offered_while_work_is_left(converged: RunResult, steps: tuple[PlanStep, ...]) -> None:
     run = ended(converged, "stalled", *steps, scores=LOW)
-    assert next_commands(run, DIRECTORY) == []
+    assert "To accept what there is" not in dict(next_commands(run, DIRECTORY))
 
 
 def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_error(converged: RunResult) -> None:
@@ -125,6 +125,8 @@ def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_e
         ("not reached", "report"),
     ]
     assert "\n  blocked: rate: The bank is not known\n" in ending(run, DIRECTORY)
+    given = ("To give what a blocked step misses", f'{RESUME} inputs.NAME="..."')
+    assert next_commands(run, DIRECTORY) == [given]
 
 
 def test_open_questions_stand_with_their_text_and_can_be_answered(converged: RunResult) -> None:
