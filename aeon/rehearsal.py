@@ -114,7 +114,7 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
 def _rehearse(shared: Process, task: str, inputs: Mapping[str, str], goal: str = _GOAL) -> list[LLMRequest]:
     """The requests of every call, in the order of a run."""
     recorder = _Recorder()
-    memory = RunMemory(held={"note": "An example memory."})
+    memory = RunMemory(held=shared.settings.memory.entries or {"note": "An example memory."})
     parts = components(shared, recorder, inputs, EventStream(), memory)
     for ask in _calls(parts, shared, example_plan(task, goal), recorder, memory):
         try:

@@ -24,7 +24,7 @@ def opened() -> Iterator[Opened]:
     sessions: list[Session] = []
 
     def open_one(mode: str, directory: Path | None = None, **more: Any) -> Session:
-        given = {name: more.pop(name) for name in ("parent", "warn") if name in more}
+        given = {name: more.pop(name) for name in ("parents", "warn") if name in more}
         session = open_session(StoreSettings(mode=mode, **more), directory=directory, **given)
         sessions.append(session)
         return session
