@@ -2,7 +2,14 @@
 
 import signal
 
+import hypothesis
+
 pytest_plugins = ["tests.support.fixtures"]
+
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("any-machine", deadline=None)
+hypothesis.settings.load_profile("any-machine")
 
 
 def pytest_configure() -> None:
