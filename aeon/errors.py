@@ -186,7 +186,9 @@ class AnswerError(LLMError):
 
 
 class Truncated(AnswerError):
-    """The answer was cut off at the token limit."""
+    """The answer was cut off at the token limit, or because the context is full (`context_full`)."""
+
+    context_full = False
 
 
 class Refused(AnswerError):

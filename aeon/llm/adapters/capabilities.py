@@ -88,6 +88,7 @@ class Capabilities:
     _without: frozenset[str] = frozenset()
     _renamed: bool = False
     _schema_beside: bool = False
+    _limit_tried: bool = False
     _doubts: dict[str, Doubt] = field(default_factory=dict)
     _findings: dict[str, Finding] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
@@ -192,6 +193,19 @@ class Capabilities:
         with self._lock:
             self._renamed = True
             self._find("max_tokens", "ignores max_completion_tokens: the limit is sent as max_tokens from now on")
+
+    def may_rename_limit(self) -> bool:
+        """Whether the other name of the limit of tokens was not tried yet for an answer that was cut off; says so
+        once."""
+        with self._lock:
+            first, self._limit_tried = not self._limit_tried, True
+            return first
+
+    def limit_renamed(self, name: str) -> None:
+        """An answer that was cut off was longer with the limit by its other name than by `name`."""
+        with self._lock:
+            self._renamed = not self._renamed
+            self._find("max_tokens", f"cuts answers off below {name}: the limit is sent by its other name from now on")
 
     def changed(self, name: str, message: str) -> None:
         """A parameter of a request was changed for what the table of models says."""

@@ -19,6 +19,7 @@ Form = Literal["json_schema", "json_object", "prompt"]
 
 # Servers count marks of the end, and such, that no limit is for.
 UNCOUNTED_TOKENS = 8
+CLEARLY_BELOW = 0.9
 SCHEMA_BESIDE = "response_format.schema"
 
 
@@ -63,12 +64,27 @@ class Wire:
         named = {"temperature": given.temperature, tokens: given.max_tokens, "reasoning_effort": given.effort}
         return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
 
-    def limit_ignored(self, dialect: Dialect, usage: Usage) -> bool:
-        """Whether what one request cost shows that the server does not know `max_completion_tokens`."""
-        limit: int | None = self.parameters(dialect).get("max_completion_tokens")
-        if limit is None or dialect.renamed:
-            return False
-        return usage.output_tokens > limit + UNCOUNTED_TOKENS
+    def limit(self, dialect: Dialect) -> Limit | None:
+        """The limit of an answer's tokens as it is sent; None where there is none."""
+        name = other(self.tokens) if dialect.renamed else self.tokens
+        most = self.parameters(dialect).get(name)
+        return None if most is None else Limit(name, most)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit of an answer's tokens, by the name it is sent under."""
+
+    name: TokenParameter
+    tokens: int
+
+    def is_ignored(self, usage: Usage) -> bool:
+        """Whether an answer was longer: the server does not know the limit by that name."""
+        return usage.output_tokens > self.tokens + UNCOUNTED_TOKENS
+
+    def is_above(self, usage: Usage) -> bool:
+        """Whether an answer that was cut off was clearly shorter: something else than this limit has cut it."""
+        return 0 < usage.output_tokens < CLEARLY_BELOW * self.tokens
 
 
 def wire_of(request: LLMRequest, settings: EndpointSettings) -> Wire:

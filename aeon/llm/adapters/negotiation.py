@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
-from aeon.errors import AnswerError, ConnectionFailed, LLMError
+from aeon.errors import AnswerError, ConnectionFailed, LLMError, Truncated
 from aeon.llm.adapters.capabilities import GUESSES, Capabilities, Opening
 from aeon.llm.adapters.dialect import SCHEMA_BESIDE, Dialect, Form, Wire
 from aeon.llm.adapters.model_table import other
@@ -57,6 +57,13 @@ class Agreed:
     outcome: Outcome
     dialect: Dialect
 
+    def is_limit_ignored(self, wire: Wire) -> bool:
+        """Whether the answer, whole or cut off, is longer than max_completion_tokens would have it."""
+        limit, answer = wire.limit(self.dialect), self.outcome.response or self.outcome.failure
+        if limit is None or limit.name == "max_tokens" or not isinstance(answer, LLMResponse | Truncated):
+            return False
+        return limit.is_ignored(answer.usage)
+
 
 async def negotiate(wire: Wire, known: Capabilities, wanted: StructuredOutput, attempt: Attempt) -> Agreed:
     """Make a request in the dialects that may work, the best known one first; most often one attempt.
@@ -94,6 +101,28 @@ class _Trial:
 
     without: frozenset[str] = frozenset()
     form: Form | None = None
+
+
+async def with_other_limit(agreed: Agreed, wire: Wire, known: Capabilities, attempt: Attempt) -> Agreed:
+    """An answer that was cut off clearly below the limit that was sent, once more with that by its other name: a server
+    may not know it by the first. Tried once for a model; what helps is remembered."""
+    cut, limit = agreed.outcome.failure, wire.limit(agreed.dialect)
+    if not isinstance(cut, Truncated) or limit is None or not limit.is_above(cut.usage):
+        return agreed
+    if cut.context_full or not known.may_rename_limit():
+        return agreed
+    dialect = replace(agreed.dialect, renamed=not agreed.dialect.renamed)
+    again = await attempt(dialect)
+    answer = again.response or again.failure
+    if not isinstance(answer, LLMResponse | Truncated):
+        return agreed
+    if answer.usage.output_tokens > cut.usage.output_tokens:
+        known.limit_renamed(limit.name)
+    if again.response is not None:
+        return Agreed(replace(again, response=replace(again.response, usage=cut.usage + answer.usage)), dialect)
+    if again.failure is not None:
+        again.failure.usage = cut.usage + answer.usage
+    return Agreed(again, dialect)
 
 
 class _Negotiation:

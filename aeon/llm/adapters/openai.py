@@ -11,35 +11,31 @@ from __future__ import annotations
 import asyncio
 import atexit
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from aeon.errors import AnswerError, ConfigError, ConnectionFailed, LLMError, ProviderError
+from aeon.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.llm import event_loop
 from aeon.llm.adapters.capabilities import Capabilities, Finding, Known, capabilities, of_address
+from aeon.llm.adapters.credentials import DEFAULT_BASE_URL, check_sendable, has_authorization, secrets
 from aeon.llm.adapters.dialect import Dialect, Form, Wire, wire_body, wire_of
-from aeon.llm.adapters.endpoint import SHORTEST_SECRET, Endpoint
-from aeon.llm.adapters.negotiation import Agreed, Outcome, negotiate
+from aeon.llm.adapters.endpoint import Endpoint
+from aeon.llm.adapters.negotiation import Agreed, Outcome, negotiate, with_other_limit
 from aeon.llm.adapters.openai_answer import holds, read_answer
 from aeon.llm.adapters.openai_errors import refused_by, translate
 from aeon.llm.adapters.refusal import error_in
 from aeon.llm.attempts import may_go_out
 from aeon.llm.interface import LLMRequest, LLMResponse, Usage
-from aeon.llm.settings import OpenAIProvider, shown_address
+from aeon.llm.settings import OpenAIProvider
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CLOSING_SECONDS = 5.0
 NO_KEY = "none"
-_BETWEEN = re.compile(r"[?&=#]")
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +77,15 @@ class OpenAIAdapter:
         self._settings = settings
         self._api_key = api_key or None
         self._headers = dict(headers or {})
-        _check_sendable(settings, self._api_key, self._headers)
+        check_sendable(settings, self._api_key, self._headers)
         self._endpoint = Endpoint(
             settings.base_url or DEFAULT_BASE_URL,
             settings.api_key_env,
             settings.timeout_seconds,
-            _secrets(self._api_key, self._headers, settings.base_url or ""),
+            secrets(self._api_key, self._headers, settings.base_url or ""),
             settings.structured_output,
             settings.name,
-            key_sent=self._api_key is not None or _has_authorization(self._headers),
+            key_sent=self._api_key is not None or has_authorization(self._headers),
         )
         self._connection: _Connection | None = None
 
@@ -163,20 +159,23 @@ class OpenAIAdapter:
             return await self._attempt(wire, dialect)
 
         with self._connect().under_way():
-            return await negotiate(wire, known, self._settings.structured_output, attempt)
+            agreed = await negotiate(wire, known, self._settings.structured_output, attempt)
+            if self._settings.max_tokens_parameter is None:
+                agreed = await with_other_limit(agreed, wire, known, attempt)
+            return agreed
 
     def _answer(self, agreed: Agreed, wire: Wire, known: Capabilities) -> LLMResponse:
         """The response, after a look at whether the server holds to the schema and to the limit of tokens; or the
         failure, raised."""
         outcome, dialect = agreed.outcome, agreed.dialect
+        if self._settings.max_tokens_parameter is None and agreed.is_limit_ignored(wire):
+            known.limit_ignored()
         if outcome.response is None:
             cause, failure = outcome.cause, outcome.failure or ProviderError("there is no answer")
             # A server may echo the key; then the SDK's own error must not travel along in the traceback.
             raise failure from (None if cause is None or self._endpoint.leaks(cause) else cause)
         if not holds(outcome.response.text, wire.request):
             self._not_held(dialect, wire.request, known)
-        if self._settings.max_tokens_parameter is None and wire.limit_ignored(dialect, outcome.response.usage):
-            known.limit_ignored()
         return outcome.response
 
     def _not_held(self, dialect: Dialect, request: LLMRequest, known: Capabilities) -> None:
@@ -200,7 +199,7 @@ class OpenAIAdapter:
                 failure.usage, failure.usage_reported = Usage.of_unanswered(wire.request), False
             return Outcome(failure=failure, refusal=refused_by(error, self._endpoint), cause=error)
         try:
-            return Outcome(response=read_answer(raw, wire.request, wire.model, self._endpoint, self._settings.name))
+            return Outcome(response=read_answer(raw, wire.request, wire.model, self._endpoint, wire.limit(dialect)))
         except AnswerError as failed:
             return Outcome(failure=failed)
         except LLMError as failed:
@@ -250,54 +249,3 @@ class OpenAIAdapter:
         if connection is not None:
             atexit.unregister(self.close)
             await connection.close()
-
-
-def _has_authorization(headers: Mapping[str, str]) -> bool:
-    return any(name.lower() in ("authorization", "api-key", "x-api-key") for name in headers)
-
-
-def _secrets(key: str | None, headers: Mapping[str, str], address: str = "") -> tuple[str, ...]:
-    """What is never shown, longest first: the key, the headers' values, a token that follows a scheme in one, and what
-    stands behind an address."""
-    query = address.removeprefix(shown_address(address))
-    words = [word for value in (*headers.values(), _BETWEEN.sub(" ", query)) for word in value.split()]
-    tokens = [word for word in words if len(word) >= SHORTEST_SECRET]
-    return tuple(sorted({*filter(None, [key]), *filter(None, headers.values()), *tokens}, key=len, reverse=True))
-
-
-def _check_sendable(settings: OpenAIProvider, key: str | None, headers: Mapping[str, str]) -> None:
-    """Raise `ConfigError`, never quoting a value, for what an HTTP request cannot carry."""
-    address = settings.base_url or DEFAULT_BASE_URL
-    if "@" in address:
-        raise ConfigError(
-            "provider.base_url holds a user or a password",
-            hint="Take it out; provider.extra_headers_env.Authorization=NAME names a variable that holds the header.",
-        )
-    if not _is_address(address):
-        raise ConfigError(
-            f"provider.base_url is no http address: {shown_address(address)}",
-            hint="Write it whole, for example http://localhost:8000/v1.",
-        )
-    if key is not None and not _sendable(key):
-        raise ConfigError(
-            f"the key in {settings.api_key_env} holds characters that cannot be sent",
-            hint=f"Set {settings.api_key_env} again: a key is plain ASCII, without line breaks.",
-        )
-    for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not _sendable(value):
-            raise ConfigError(
-                f"the header {name!r} of provider.extra_headers_env cannot be sent",
-                hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
-            )
-
-
-def _is_address(text: str) -> bool:
-    try:
-        url = urlsplit(text)
-        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
-    except ValueError:
-        return False
-
-
-def _sendable(value: str) -> bool:
-    return value.isascii() and value.isprintable()

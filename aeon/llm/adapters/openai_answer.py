@@ -9,11 +9,13 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, WrapValidator
 from pydantic import ValidationError as ShapeError
 
-from aeon.errors import AnswerError, ConnectionFailed, EmptyAnswer, Filtered, LLMError, Refused, ServerFailed, Truncated
+from aeon.errors import AnswerError, ConnectionFailed, EmptyAnswer, Filtered, LLMError, Refused, ServerFailed
+from aeon.llm.adapters.dialect import Limit
 from aeon.llm.adapters.endpoint import Endpoint
 from aeon.llm.adapters.openai_errors import not_an_api, of_refusal
 from aeon.llm.adapters.refusal import error_in
 from aeon.llm.adapters.schema_check import is_valid
+from aeon.llm.adapters.truncation import REASONS, truncated
 from aeon.llm.extract import ExtractError, extract_json, is_bare, text_of
 from aeon.llm.interface import LLMRequest, LLMResponse, Usage
 
@@ -70,9 +72,11 @@ class Completion(_Part):
     error: Any = None
 
 
-def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint, name: str = "") -> LLMResponse:
-    """The answer in a response's body; `model` is who was asked, for servers that do not say who answered, `name` what
-    the endpoint goes by.
+def read_answer(
+    body: bytes, request: LLMRequest, model: str, endpoint: Endpoint, limit: Limit | None = None
+) -> LLMResponse:
+    """The answer in a response's body; `model` is who was asked, for servers that do not say who answered, `limit` the
+    limit of tokens that was sent.
 
     Raises `NotAnAPI` for anything but a chat completion, the error that the body tells of, `ConnectionFailed` for half
     a body, and `Truncated`, `Refused`, `Filtered` or `EmptyAnswer`, with the usage that was paid, for one without a
@@ -84,11 +88,11 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
     usage = usage_of(completion)
     choice, model = completion.choices[0], endpoint.clean_name(completion.model or model)
     text = _text(choice.message, request)
-    whole = choice.finish_reason == "length" and holds(text, request)
+    whole = choice.finish_reason in REASONS and holds(text, request)
     reported = _is_reported(completion.usage, text)
     if not whole:
         try:
-            _check(choice, text, usage, model, request, endpoint)
+            _check(choice, text, usage, model, request, endpoint, limit)
         except AnswerError as error:
             error.usage_reported = reported
             raise
@@ -98,7 +102,7 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
         model=model,
         response_id=None if completion.id is None else endpoint.clean_name(completion.id),
         finish_reason="stop" if whole else endpoint.clean_name(choice.finish_reason or "stop"),
-        endpoint=name,
+        endpoint=endpoint.name,
         usage_reported=reported,
     )
 
@@ -201,7 +205,15 @@ def _is_reported(usage: _Usage | None, text: str) -> bool:
     return usage.prompt_tokens > 0 and usage.completion_tokens >= (1 if text.strip() else 0)
 
 
-def _check(choice: _Choice, text: str, usage: Usage, model: str, request: LLMRequest, endpoint: Endpoint) -> None:
+def _check(
+    choice: _Choice,
+    text: str,
+    usage: Usage,
+    model: str,
+    request: LLMRequest,
+    endpoint: Endpoint,
+    limit: Limit | None,
+) -> None:
     """Raise when the provider answered and there is no answer in it."""
     call, reason = request.call, choice.finish_reason
     if choice.message.refusal:
@@ -218,14 +230,8 @@ def _check(choice: _Choice, text: str, usage: Usage, model: str, request: LLMReq
             usage=usage,
             model=model,
         )
-    if reason == "length":
-        raise Truncated(
-            f"the answer to the {call} call was cut off after {usage.output_tokens} output tokens"
-            f" ({usage.reasoning_tokens} of them reasoning)",
-            hint="Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower the effort.",
-            usage=usage,
-            model=model,
-        )
+    if reason in REASONS:
+        raise truncated(call, reason, usage, limit, model)
     if not text.strip():
         raise EmptyAnswer(
             f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})",
