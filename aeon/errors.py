@@ -87,12 +87,14 @@ class LLMError(AeonError):
 class ProviderError(LLMError):
     """The provider did not answer.
 
-    `status` is the HTTP status, None when there was none; `retry_after` the seconds to wait, None if it did not say.
+    `status` is the HTTP status, None when there was none; `retry_after` the seconds to wait, None if it did not say;
+    `seconds` how long it was waited for.
     `ends_run` says that other calls would fail the same way, so that a run need not try them.
     """
 
     ends_run = True
     falls_back = True
+    seconds = 0.0
 
     def __init__(
         self,

@@ -19,6 +19,24 @@ Count = Callable[[], float]
 _count: ContextVar[Count] = ContextVar("count", default=lambda: 0.0)
 
 
+_seconds: ContextVar[float] = ContextVar("seconds", default=0.0)
+
+
+def seconds_spent() -> float:
+    """The seconds that earlier attempts of the call that is being made have taken."""
+    return _seconds.get()
+
+
+@contextmanager
+def after_seconds(seconds: float) -> Iterator[None]:
+    """Make an attempt in this block after earlier ones that took so many seconds."""
+    token = _seconds.set(seconds)
+    try:
+        yield
+    finally:
+        _seconds.reset(token)
+
+
 @contextmanager
 def counted_by(count: Count) -> Iterator[None]:
     """Have the requests that go out in this block counted."""

@@ -13,6 +13,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception
 
 from aeon.errors import AeonError, LLMError, RateLimited, StopRequested
 from aeon.events import Emit, RetryScheduled, ignore
+from aeon.llm.attempts import after_seconds
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.llm.settings import RetrySettings
 
@@ -79,13 +80,17 @@ class Retry:
             retry_error_callback=give_up,
         )
         try:
-            response: LLMResponse = retrying(self._inner.complete, request)
+            response: LLMResponse = retrying(self._attempt, request, failed)
         except LLMError as error:
             if failed and not error.retryable:
                 error.usage, error.usage_reported = paid([*failed, error]), all_reported([*failed, error])
             raise
         reported = response.usage_reported and all_reported(failed)
         return replace(response, usage=paid(failed) + response.usage, usage_reported=reported)
+
+    def _attempt(self, request: LLMRequest, failed: Sequence[AeonError]) -> LLMResponse:
+        with after_seconds(sum(getattr(error, "seconds", 0.0) for error in failed)):
+            return self._inner.complete(request)
 
     def _announce(self, request: LLMRequest, state: RetryCallState) -> None:
         error = _failure(state)

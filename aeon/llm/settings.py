@@ -187,7 +187,9 @@ class EndpointSettings(Value):
     `name` is what the endpoint goes by in reports, and in the table of what models take. `base_url_env` names the
     variable that holds the address where `base_url` is None. `structured_output` is how an answer's schema is told:
     `auto` finds out what the server can do. The key and any header that is a secret are named by environment variable,
-    never held here. `timeout_seconds` is for one attempt. `max_tokens_parameter` None: what the table says.
+    never held here. `timeout_seconds` is for a call with
+    its retries, or for each attempt, as `timeout_per` says. `stream` is whether answers are streamed; `auto`: once one
+    was cut off. `max_tokens_parameter` None: what the table says.
     `extra_headers_env` maps a header to the variable that holds its value; `extra_body` goes into every request.
     `max_concurrency` requests are under way at once, fewer while the server answers 429; `requests_per_minute` and
     `tokens_per_minute` hold in any 60 seconds, None is no limit.
@@ -201,6 +203,8 @@ class EndpointSettings(Value):
     api_key_env: str = "OPENAI_API_KEY"
     require_key: bool = True
     timeout_seconds: float = Field(default=600.0, gt=0)
+    timeout_per: Literal["call", "attempt"] = "call"
+    stream: Literal["auto", "always", "never"] = "auto"
     temperature: float | None = Field(default=None, ge=0, le=2)
     max_tokens: int | None = Field(default=None, ge=1)
     effort: Effort | None = None

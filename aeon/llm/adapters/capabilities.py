@@ -12,48 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from pydantic import ConfigDict, Field
-
 from aeon.llm.adapters.dialect import Dialect, Form
-from aeon.values import Value
+from aeon.llm.adapters.known import Finding, Known
 
 Doubt = Literal["", "failed", "failed_twice", "answered_without", "failed_again"]
 """How far it is proved that a failure that may be an outage is of the schema: see `Capabilities`."""
 GUESSES: tuple[Doubt, ...] = ("failed_twice", "failed_again")
 """When a request goes out with its schema in the prompt alone, to see whether that helps."""
 _AFTER_A_FAILURE: dict[Doubt, Doubt] = {"": "failed", "failed": "failed_twice", "answered_without": "failed_again"}
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Finding:
-    """Something found out about an endpoint that a person should know: about which of its abilities, and in words."""
-
-    endpoint: str
-    model: str
-    about: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.endpoint}, model {self.model}: {self.message}"
-
-
-class Known(Value):
-    """What decides how a model at an address is spoken to, and what a person should know of it: to be kept.
-
-    Schemas by their digests, `findings` by what they are about.
-    """
-
-    model_config = ConfigDict(extra="ignore")
-
-    settled: bool = False
-    form: Form | None = None
-    form_of: dict[str, Form] = Field(default_factory=dict)
-    accepted: tuple[str, ...] = ()
-    unenforced: tuple[bool, ...] = ()
-    without: tuple[str, ...] = ()
-    renamed: bool = False
-    schema_beside: bool = False
-    findings: dict[str, str] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +55,7 @@ class Capabilities:
     _renamed: bool = False
     _schema_beside: bool = False
     _limit_tried: bool = False
+    _stream: bool = False
     _doubts: dict[str, Doubt] = field(default_factory=dict)
     _findings: dict[str, Finding] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
@@ -104,7 +71,7 @@ class Capabilities:
         with self._lock:
             form = self._form_of.get(digest, self._form)
             in_prompt = form != "json_schema" or strict in self._unenforced
-            return Dialect(form, in_prompt, self._without, self._renamed, self._schema_beside)
+            return Dialect(form, in_prompt, self._without, self._renamed, self._schema_beside, self._stream)
 
     def opening(self, digest: str, strict: bool) -> Opening:
         """How a new request is said first: as `dialect` says, or without its schema after a failure in doubt."""
@@ -206,6 +173,17 @@ class Capabilities:
         with self._lock:
             self._renamed = not self._renamed
             self._find("max_tokens", f"cuts answers off below {name}: the limit is sent by its other name from now on")
+
+    def stream(self) -> None:
+        """Answers are to be streamed."""
+        with self._lock:
+            self._stream = True
+
+    def cut_off(self, seconds: float) -> None:
+        """A request was cut off after so many seconds of silence."""
+        with self._lock:
+            self._stream = True
+            self._find("stream", f"was cut off after {seconds:.0f} s: answers are streamed from now on")
 
     def changed(self, name: str, message: str) -> None:
         """A parameter of a request was changed for what the table of models says."""

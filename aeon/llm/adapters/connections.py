@@ -29,8 +29,9 @@ def connection_failed(_kind: type[LLMError], error: BaseException, endpoint: End
 def _told(error: BaseException, endpoint: Endpoint) -> ConnectionFailed:
     address, text = endpoint.address, endpoint.clean(root_text(error))
     if _timed_out(error):
+        waited = endpoint.timeout_seconds if endpoint.waited_seconds is None else endpoint.waited_seconds
         return ConnectionFailed(
-            f"{address} gave no answer within {endpoint.timeout_seconds:g} s",
+            f"{address} gave no answer within {waited:.3g} s",
             hint=f"Check provider.base_url ({address}); a slow model, or one that is still "
             f"loading, may need more than provider.timeout_seconds={endpoint.timeout_seconds:g}.",
         )

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from aeon.llm.adapters import streaming
 from aeon.llm.adapters.model_table import Fitted, TokenParameter, fitted, other, token_parameter
 from aeon.llm.interface import LLMRequest, Message, Usage
 from aeon.llm.prompts import packaged_prompts, to_json
@@ -27,7 +28,8 @@ SCHEMA_BESIDE = "response_format.schema"
 class Dialect:
     """How a server is spoken to. `form` says how it is told an answer's schema, `schema_in_prompt` whether the prompt
     holds it too, `without` the parameters that it does not take, `renamed` that it has the other name for the limit of
-    tokens, `schema_beside` that json_object is to have the schema beside it, as some servers take it.
+    tokens, `schema_beside` that json_object is to have the schema beside it, as some servers take it, `stream` that
+    the answer is to be streamed.
     """
 
     form: Form = "json_schema"
@@ -35,6 +37,7 @@ class Dialect:
     without: frozenset[str] = frozenset()
     renamed: bool = False
     schema_beside: bool = False
+    stream: bool = False
 
     @property
     def beside(self) -> bool:
@@ -62,6 +65,7 @@ class Wire:
         given = self.fit.parameters
         tokens = other(self.tokens) if dialect.renamed else self.tokens
         named = {"temperature": given.temperature, tokens: given.max_tokens, "reasoning_effort": given.effort}
+        named |= streaming.REQUEST if dialect.stream and "stream" not in dialect.without else {}
         return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
 
     def limit(self, dialect: Dialect) -> Limit | None:
@@ -100,17 +104,20 @@ def wire_body(wire: Wire, dialect: Dialect, extra_body: Mapping[str, Any]) -> di
     """The arguments of `chat.completions.create`; parameters that are not set are left out."""
     request = wire.request
     messages = _with_schema(wire) if dialect.schema_in_prompt else request.messages
+    parameters = wire.parameters(dialect)
     body: dict[str, Any] = {
         "model": wire.model,
         "messages": [{"role": message.role, "content": message.content} for message in messages],
-        **wire.parameters(dialect),
+        **{name: value for name, value in parameters.items() if name not in streaming.REQUEST},
     }
     if dialect.form == "json_schema":
         named = {"name": request.call, "schema": request.schema, "strict": request.strict}
         body["response_format"] = {"type": "json_schema", "json_schema": named}
     elif dialect.form == "json_object":
         body["response_format"] = {"type": "json_object"} | ({"schema": request.schema} if dialect.beside else {})
-    return body | ({"extra_body": dict(extra_body)} if extra_body else {})
+    # The SDK would read a stream itself, and not as a whole.
+    extra = {**extra_body, **{name: value for name, value in parameters.items() if name in streaming.REQUEST}}
+    return body | ({"extra_body": extra} if extra else {})
 
 
 def _with_schema(wire: Wire) -> Sequence[Message]:

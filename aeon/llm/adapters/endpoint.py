@@ -13,7 +13,7 @@ SHORTEST_SECRET = 8
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """What a message may say of the server: its address, the variable that holds the key, seconds for one attempt, how
-    it is configured to be told a schema, what it goes by, whether a key is sent.
+    it is configured to be told a schema, what it goes by, whether a key is sent, seconds that were waited.
 
     `secrets` are never shown: `clean` takes them out of whatever a server says.
     """
@@ -25,6 +25,7 @@ class Endpoint:
     structured_output: StructuredOutput = "auto"
     name: str = ""
     key_sent: bool = True
+    waited_seconds: float | None = None
 
     @property
     def address(self) -> str:

@@ -11,23 +11,26 @@ from __future__ import annotations
 import asyncio
 import atexit
 import hashlib
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from aeon.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.llm import event_loop
-from aeon.llm.adapters.capabilities import Capabilities, Finding, Known, capabilities, of_address
+from aeon.llm.adapters import streaming
+from aeon.llm.adapters.capabilities import Capabilities, capabilities, of_address
 from aeon.llm.adapters.credentials import DEFAULT_BASE_URL, check_sendable, has_authorization, secrets
 from aeon.llm.adapters.dialect import Dialect, Form, Wire, wire_body, wire_of
 from aeon.llm.adapters.endpoint import Endpoint
+from aeon.llm.adapters.known import Finding, Known
 from aeon.llm.adapters.negotiation import Agreed, Outcome, negotiate, with_other_limit
 from aeon.llm.adapters.openai_answer import holds, read_answer
+from aeon.llm.adapters.openai_connection import Connection, Timing, is_cut_off
 from aeon.llm.adapters.openai_errors import refused_by, translate
 from aeon.llm.adapters.refusal import error_in
-from aeon.llm.attempts import may_go_out
+from aeon.llm.attempts import may_go_out, seconds_spent
 from aeon.llm.interface import LLMRequest, LLMResponse, Usage
 from aeon.llm.settings import OpenAIProvider
 
@@ -35,33 +38,8 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 CLOSING_SECONDS = 5.0
+PATIENCE_WITH_THE_SILENT = 0.1
 NO_KEY = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class _Connection:
-    """A client, the loop it lives on, a slot for each request that may be under way, and those that are."""
-
-    client: AsyncOpenAI
-    loop: asyncio.AbstractEventLoop
-    slots: asyncio.Semaphore
-    tasks: set[asyncio.Task[Any] | None] = field(default_factory=set)
-
-    @contextmanager
-    def under_way(self) -> Iterator[None]:
-        """Counts the current task among those that closing cancels."""
-        task = asyncio.current_task()
-        self.tasks.add(task)
-        try:
-            yield
-        finally:
-            self.tasks.discard(task)
-
-    async def close(self) -> None:
-        """Cancel what is under way and close the client."""
-        for task in filter(None, tuple(self.tasks)):
-            task.cancel()
-        await self.client.close()
 
 
 class OpenAIAdapter:
@@ -87,7 +65,8 @@ class OpenAIAdapter:
             settings.name,
             key_sent=self._api_key is not None or has_authorization(self._headers),
         )
-        self._connection: _Connection | None = None
+        self._connection: Connection | None = None
+        self._has_answered = self._was_silent = False
 
     def __repr__(self) -> str:
         return f"OpenAIAdapter(model={self.model!r}, base_url={self._endpoint.address!r})"
@@ -98,13 +77,15 @@ class OpenAIAdapter:
         return self._settings.model
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request; each attempt takes at most `timeout_seconds` from when it has one of the slots.
+        """Answer one request; an attempt takes at most what is left of `timeout_seconds` when it has one of the slots.
 
         Most often one attempt; more while it is found out what the server can do. Raises the `LLMError` that
         `openai_errors` maps the failure to, or an `AnswerError` with the usage paid.
         """
         wire = wire_of(request, self._settings)
         known = self._known(wire.model)
+        if self._settings.stream == "always":
+            known.stream()
         try:
             agreed = event_loop.run(self._negotiate(wire, known))
         except CancelledError as error:
@@ -189,15 +170,18 @@ class OpenAIAdapter:
 
     async def _attempt(self, wire: Wire, dialect: Dialect) -> Outcome:
         """One attempt in one dialect, its failures translated."""
+        timing = Timing(self._allowed_seconds())
         try:
-            raw = await self._send(wire_body(wire, dialect, self._settings.extra_body))
+            raw = await self._send(wire_body(wire, dialect, self._settings.extra_body), timing)
         except Exception as error:
-            failure = translate(error, self._endpoint)
+            failure = translate(error, replace(self._endpoint, waited_seconds=timing.allowed))
             if failure is None:
                 raise
-            if isinstance(failure, ConnectionFailed) and failure.sent:
-                failure.usage, failure.usage_reported = Usage.of_unanswered(wire.request), False
+            self._note_failure(failure, wire, timing)
             return Outcome(failure=failure, refusal=refused_by(error, self._endpoint), cause=error)
+        self._has_answered = True
+        if streaming.is_stream(raw) and (dialect.stream or self._settings.extra_body.get("stream")):
+            raw = streaming.assemble(raw)
         try:
             return Outcome(response=read_answer(raw, wire.request, wire.model, self._endpoint, wire.limit(dialect)))
         except AnswerError as failed:
@@ -205,11 +189,36 @@ class OpenAIAdapter:
         except LLMError as failed:
             return Outcome(failure=failed, refusal=error_in(raw, self._endpoint.name, self._endpoint.key_sent))
 
-    async def _send(self, body: dict[str, Any]) -> bytes:
-        """One attempt."""
+    def _allowed_seconds(self) -> float:
+        """What an attempt may take. A server that never answered, and was silent as long as is allowed, is not given as
+        much again, so that one that is dead does not cost every call its whole patience."""
+        seconds = self._settings.timeout_seconds
+        if self._was_silent and not self._has_answered:
+            seconds *= PATIENCE_WITH_THE_SILENT
+        return max(0.0, seconds - seconds_spent()) if self._settings.timeout_per == "call" else seconds
+
+    def _note_failure(self, failure: LLMError, wire: Wire, timing: Timing) -> None:
+        """Say of a failure what it cost and took, and learn from it."""
+        if not isinstance(failure, ProviderError):
+            return
+        failure.seconds = timing.seconds
+        self._has_answered = self._has_answered or failure.status is not None
+        if is_cut_off(failure) and self._settings.stream == "auto":
+            self._known(wire.model).cut_off(failure.seconds)
+        if not isinstance(failure, ConnectionFailed):
+            return
+        if failure.sent:
+            failure.usage, failure.usage_reported = Usage.of_unanswered(wire.request), False
+        if failure.timed_out:
+            self._was_silent = True
+            failure.retryable = self._settings.timeout_per == "attempt"
+
+    async def _send(self, body: dict[str, Any], timing: Timing) -> bytes:
+        """One attempt, timed from when it has one of the slots."""
         connection = self._connect()
         await may_go_out()
-        async with connection.slots, asyncio.timeout(self._settings.timeout_seconds):
+        async with connection.slots, asyncio.timeout(timing.allowed):
+            timing.began = time.monotonic()
             completions = connection.client.chat.completions.with_raw_response
             response = await completions.create(**body, extra_headers=self._authorization())
             return bytes(response.content)
@@ -220,11 +229,11 @@ class OpenAIAdapter:
 
         return None if self._endpoint.key_sent else {"Authorization": Omit()}
 
-    def _connect(self) -> _Connection:
+    def _connect(self) -> Connection:
         """The connection, opened by the first call. Only called on the loop, so it needs no lock."""
         loop = asyncio.get_running_loop()
         if self._connection is None or self._connection.loop is not loop:
-            self._connection = _Connection(self._new_client(), loop, asyncio.Semaphore(self._settings.max_concurrency))
+            self._connection = Connection(self._new_client(), loop, asyncio.Semaphore(self._settings.max_concurrency))
             atexit.register(self.close)
         return self._connection
 
