@@ -49,6 +49,7 @@ _KEYS = (
 _UNNEEDED = (
     *(f"provider.{name}" for name in ("base_url", "base_url_env", "api_key_env", "require_key", "extra_headers_env")),
     *(f"provider.{name}" for name in ("timeout_seconds", "max_concurrency", "requests_per_minute", "retry", "breaker")),
+    *(f"provider.{name}" for name in ("timeout_per", "stream")),
     *(f"provider.{name}" for name in ("tokens_per_minute", "fallbacks", "latency_seconds", "model_path")),
     *("provider.n_threads", "provider.n_gpu_layers", "tools.builtin.http_timeout_seconds"),
     *("hydra", "observability", "output", "progress", "store", "sweep"),

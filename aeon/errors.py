@@ -7,16 +7,16 @@ AeonError
 │   └── SchemaFileError         a schema file is missing, is not a schema, or does not fit its call
 ├── LLMError                    a model call failed
 │   ├── ProviderError           the provider did not answer
-│   │   ├── ConnectionFailed      retryable: not reachable, connection reset, timed out
-│   │   ├── ServerFailed          retryable: 408, 409, 5xx; may carry `retry_after`
+│   │   ├── ConnectionFailed      retryable: not reachable, connection reset; not for TLS, nor when it timed out
+│   │   ├── ServerFailed          retryable: 408, 409, 5xx, no choice in an answer; may carry `retry_after`
 │   │   ├── RateLimited           retryable: 429; may carry `retry_after`
 │   │   ├── QuotaExhausted        402, and 429 when the account's credit is used up: waiting does not help
-│   │   ├── AuthenticationFailed  401, 403
+│   │   ├── AuthenticationFailed  401, 403, and a refused key in any other status
 │   │   ├── CircuitOpen           not tried: this endpoint has failed too often a moment ago
 │   │   ├── RequestRefused        any other 4xx
 │   │   └── NotAnAPI              the server answered something that is no chat completion
 │   └── AnswerError             the provider answered, and there is no answer in it; never repaired
-│       ├── Truncated             finish_reason "length"
+│       ├── Truncated             cut off at the limit of tokens, or because the context is full
 │       ├── Refused               the model declined
 │       ├── Filtered              the provider's content filter
 │       ├── EmptyAnswer           no text at all
@@ -149,7 +149,7 @@ class QuotaExhausted(ProviderError):
 
 
 class AuthenticationFailed(ProviderError):
-    """The key was not accepted (401, 403)."""
+    """The key was not accepted (401, 403, or another status with words that say so)."""
 
 
 class RequestRefused(ProviderError):

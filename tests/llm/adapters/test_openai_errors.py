@@ -49,3 +49,27 @@ def test_a_date_to_wait_for_becomes_seconds_and_never_negative(shift: int) -> No
 @pytest.mark.parametrize("value", ["-1", "nan", "inf", "", "tomorrow"])
 def test_a_wait_that_makes_no_sense_is_ignored(value: str) -> None:
     assert retry_after({"retry-after": value}, now=NOW) is None
+
+
+LIMITED = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-remaining-tokens": "100"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"llm_provider-retry-after": "7"}, 7.0),
+        ({"llm_provider-retry-after": "7", "retry-after": "2"}, 2.0),
+        ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-reset-tokens": "9h", **LIMITED}, 360.0),
+        ({"llm_provider-x-ratelimit-reset-tokens": "12ms"}, 0.012),
+        ({"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "1h2m3.5s"}, 3723.5),
+        ({"x-ratelimit-reset-requests": "2026-11-21T12:00:30Z"}, 30.0),
+        ({"x-ratelimit-reset-requests": "20", "x-ratelimit-remaining-requests": "5"}, None),
+        ({"x-ratelimit-reset-requests": "soon"}, None),
+    ],
+)
+def test_a_wait_that_a_proxy_hides_is_found(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, now=NOW, limited=True) == pytest.approx(seconds)
+
+
+def test_a_server_that_fails_does_not_ask_to_wait_for_its_limits() -> None:
+    assert retry_after({"x-ratelimit-reset-requests": "6m0s"}, now=NOW) is None
