@@ -193,9 +193,11 @@ class OpenAIAdapter:
         """What an attempt may take. A server that never answered, and was silent as long as is allowed, is not given as
         much again, so that one that is dead does not cost every call its whole patience."""
         seconds = self._settings.timeout_seconds
+        if self._settings.timeout_per == "attempt":
+            return seconds
         if self._was_silent and not self._has_answered:
             seconds *= PATIENCE_WITH_THE_SILENT
-        return max(0.0, seconds - seconds_spent()) if self._settings.timeout_per == "call" else seconds
+        return max(0.0, seconds - seconds_spent())
 
     def _note_failure(self, failure: LLMError, wire: Wire, timing: Timing) -> None:
         """Say of a failure what it cost and took, and learn from it."""

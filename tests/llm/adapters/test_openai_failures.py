@@ -276,7 +276,7 @@ def test_the_wait_that_the_server_asks_for_is_kept(
 def test_a_broken_connection_can_be_retried(failure: Failure, openai_server: OpenAIServer, connect: Connect) -> None:
     openai_server.script["plan"] = failure
     with pytest.raises(ConnectionFailed) as raised:
-        connect(timeout_seconds=0.5).complete(request())
+        connect(timeout_seconds=0.5, timeout_per="attempt").complete(request())
     assert openai_server.url in raised.value.message
     assert "provider.base_url" in raised.value.hint
     assert raised.value.retryable

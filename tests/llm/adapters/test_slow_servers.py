@@ -1,7 +1,6 @@
 """Servers that are slow: how long they are waited for, and how a connection is kept alive."""
 
 import json
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,24 +34,22 @@ def stream(*texts: str, end: str | None = "stop") -> str:
 
 def test_an_answer_is_waited_for_once_as_long_as_a_call_may_take(openai_server: OpenAIServer, connect: Connect) -> None:
     openai_server.script["plan"] = Failure(delay=0.5)
+    waits: list[float] = []
     with pytest.raises(ConnectionFailed, match=r"no answer within 0\.2 s"):
-        Retry(connect(timeout_seconds=0.2), AT_ONCE).complete(request())
-    assert len(openai_server.requests) == 1
+        Retry(connect(timeout_seconds=0.2), AT_ONCE, sleep=waits.append).complete(request())
+    assert waits == []
 
 
 def test_the_seconds_may_be_for_each_attempt(openai_server: OpenAIServer, connect: Connect) -> None:
     openai_server.script["plan"] = Failure(delay=0.4)
     with pytest.raises(ConnectionFailed, match="3 attempts made"):
         Retry(connect(timeout_seconds=0.1, timeout_per="attempt"), AT_ONCE).complete(request())
-    assert len(openai_server.requests) == 3
 
 
 def test_what_attempts_before_it_took_is_not_given_to_an_attempt(openai_server: OpenAIServer, connect: Connect) -> None:
-    openai_server.script["plan"] = [Failure(500, delay=0.3), Failure(delay=1.0)]
-    began = time.monotonic()
-    with pytest.raises(ConnectionFailed, match=r"no answer within 0\.[12]\d* s"):
-        Retry(connect(timeout_seconds=0.5), AT_ONCE).complete(request())
-    assert time.monotonic() - began < 1.0
+    openai_server.script["plan"] = [Failure(500, delay=0.3), Failure(delay=2.0)]
+    with pytest.raises(ConnectionFailed, match=r"no answer within 1\.\d* s"):
+        Retry(connect(timeout_seconds=1.6), AT_ONCE).complete(request())
 
 
 def test_a_server_that_has_never_answered_is_waited_for_so_long_once(
