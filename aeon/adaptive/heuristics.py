@@ -87,16 +87,18 @@ class AdaptiveDepth:
         task_description: str,
         *,
         reason_codes: Sequence[str] = (),
+        planning: Mapping[str, Any] | None = None,
     ) -> TaskProfile | None:
         """Profile the task anew at a pass boundary, when all three signals speak of a mismatch (FR-094).
 
         The signals: convergence failed, there are validation issues, a step was BLOCKED. Without all of them None,
-        and no call. The model is given counts of issues by type and severity, reason codes and clarity states
-        (FR-031 to FR-033, FR-051). Raises as `infer_task_profile`.
+        and no call. The model is given counts of issues by type and severity, reason codes and clarity states, and of
+        the planner (`planning`) refinements, refused actions, subplans and questions (FR-031 to FR-033, FR-051).
+        Raises as `infer_task_profile`.
         """
         if not complexity_mismatch(convergence_failure, validation_issues, clarity_states):
             return None
-        signals = mismatch_signals(validation_issues, clarity_states, reason_codes)
+        signals = {**mismatch_signals(validation_issues, clarity_states, reason_codes), "planning": planning or {}}
         observed = {"profile": current_profile.model_dump(exclude={"profile_version"}), "signals": signals}
         version = current_profile.profile_version + 1
         return self._ask(task_description, context=None, observed=observed, version=version)
@@ -119,9 +121,17 @@ def revised_ttl(by_table: int, used: int, limit: int) -> int:
 
 
 def depth_configuration(
-    profile: TaskProfile, allocated_ttl: int, reason: str, table: TTLTable | None = None
+    profile: TaskProfile,
+    allocated_ttl: int,
+    reason: str,
+    table: TTLTable | None = None,
+    *,
+    heuristics: Sequence[str] = ("task_profile", "ttl_table"),
 ) -> AdaptiveDepthConfiguration:
-    """What a profile comes to: reasoning mode, budget, and why, in the words given (FR-030, FR-078)."""
+    """What a profile comes to: reasoning mode, budget, and why, in the words given (FR-030, FR-078).
+
+    `heuristics` are what it rests on.
+    """
     table = table or TTLTable()
     return AdaptiveDepthConfiguration(
         detected_complexity=table.complexity[profile.reasoning_depth],
@@ -129,7 +139,7 @@ def depth_configuration(
         allocated_ttl=allocated_ttl,
         reasoning_mode=table.reasoning_mode[profile.reasoning_depth],
         adjustment_reason=reason,
-        heuristics_used=("task_profile", "ttl_table"),
+        heuristics_used=tuple(heuristics),
     )
 
 

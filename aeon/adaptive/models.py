@@ -156,7 +156,12 @@ class TTLTable(Value):
 
 
 class AdaptiveDepthConfiguration(Value):
-    """How deep a pass reasons and what it may spend, and why (FR-078). `allocated_ttl` is in LLM cycles."""
+    """How deep a pass reasons and what it may spend, and why (FR-078). `allocated_ttl` is in LLM cycles.
+
+    `ambiguity_score` is the profile's ambiguity_level. `uncertainty_score` is None: the model judges uncertainty as a
+    part of information_sufficiency (FR-028), and the program computes no score. `heuristics_used` is what the budget
+    rests on: task_profile, default_profile where none could be inferred, or task_profile_update with its signals.
+    """
 
     detected_complexity: Complexity
     ambiguity_score: float | None = Field(default=None, ge=0, le=1)

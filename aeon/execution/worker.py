@@ -36,7 +36,7 @@ from aeon.memory.shown import ShownMemory
 from aeon.plan.graph import dependents, final_steps
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.transitions import ContextPart, everything_before, finished
-from aeon.plan.views import outline, plan_view
+from aeon.plan.views import outline, plan_view, subplan_view
 from aeon.plan.workflow_references import resolve_arguments
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
@@ -145,6 +145,7 @@ class StepWorker:
         variables = {
             "task": plan.task,
             "plan": plan_view(plan),
+            "subplan": subplan_view(plan, step),
             "outline": outline(plan, step.step_id),
             "used_by": [user.step_id for user in dependents(plan, step.step_id)],
             "step": self._shown(step, situation),
@@ -201,6 +202,7 @@ class StepWorker:
                 {
                     "task": situation.plan.task,
                     "plan": plan_view(situation.plan),
+                    "subplan": subplan_view(situation.plan, step),
                     "step": self._shown(step, situation),
                     "tool": tool.describe(),
                     "tools": self._registry.describe(),

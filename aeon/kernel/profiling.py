@@ -13,9 +13,10 @@ from aeon.errors import LLMError, ValidationError
 from aeon.kernel.open_run import OpenRun
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.settings import LimitSettings
-from aeon.kernel.state import ProfileTransition
+from aeon.kernel.state import ProfileTransition, RunState
 from aeon.kernel.ttl import TTL
 from aeon.llm.interface import CallSite
+from aeon.signatures import accepted_arguments
 from aeon.validation.models import SemanticValidationReport
 
 
@@ -24,6 +25,27 @@ def least_limit(ttl_limit: int | None, adaptive_depth: AdaptiveDepth, limits: Li
     # A component of one's own may have the published signature and no more.
     own = adaptive_depth.limit if isinstance(adaptive_depth, AdaptiveDepth) else None
     return min((cap for cap in (ttl_limit, own, limits.max_llm_calls) if cap is not None), default=sys.maxsize)
+
+
+def planning_signals(state: RunState) -> dict[str, Any]:
+    """What the planner has had to do so far: refinements, what was refused and why, subplans, questions (FR-033)."""
+    plan = state.plan
+    return {
+        "refinements": state.refinements,
+        "refinements_by_step": state.attempts,
+        "refused_actions": [
+            {"action": f"{refused.action.action_type} {refused.action.fragment}", "reason": refused.reason}
+            for refused in state.refused
+        ],
+        "subplans": [
+            {"step_id": each.parent_step_id, "level": each.depth_level} for each in (plan.subplans if plan else ())
+        ],
+        "questions": [question.question for question in (plan.questions if plan else ())],
+        "left_to_a_person": list(state.manual_intervention),
+    }
+
+
+_UPDATE = ("task_profile_update", "convergence_failure", "validation_issues", "blocked_steps", "planning")
 
 
 class Profiling:
@@ -46,7 +68,7 @@ class Profiling:
             except (LLMError, ValidationError) as error:
                 profile, fallback = DEFAULT_PROFILE, error
             ttl = TTL(allocated=min(self._ttl_limit, self._adaptive_depth.allocate_ttl(profile, self._base_ttl)))
-            depth = self._depth(profile, ttl.allocated)
+            depth = self._depth(profile, ttl.allocated, "default_profile" if fallback else "task_profile")
             run.allocate(ttl, profile=profile, depth=depth)
             if fallback:
                 run.advise("profile_fallback", f"The default profile is used: {fallback.message}")
@@ -58,8 +80,11 @@ class Profiling:
         """Phase D: profile anew when every signal speaks of a mismatch, as the pass's last act (FR-094)."""
         run, before = self._run, self._run.state.profile
         issues, states = list(report.issues) if report else [], list(this.clarity_states.values())
-        # A component of one's own may have the published signature and no more.
-        more = {"reason_codes": assessment.reason_codes} if isinstance(self._adaptive_depth, AdaptiveDepth) else {}
+        more = accepted_arguments(
+            self._adaptive_depth.update_task_profile,
+            reason_codes=assessment.reason_codes,
+            planning=planning_signals(run.state),
+        )
         mismatch = complexity_mismatch(not assessment.converged, issues, states)
         if before is None or not mismatch or not run.affordable():
             return
@@ -78,9 +103,10 @@ class Profiling:
             if after is not None:
                 self._reallocate(this.number, before, after)
 
-    def _depth(self, profile: TaskProfile, allocated: int) -> AdaptiveDepthConfiguration:
+    def _depth(self, profile: TaskProfile, allocated: int, *heuristics: str) -> AdaptiveDepthConfiguration:
         table = self._adaptive_depth.table if isinstance(self._adaptive_depth, AdaptiveDepth) else None
-        return depth_configuration(profile, allocated, profile.raw_inference, table)
+        used = (*heuristics, "ttl_table" if table else "allocate_ttl")
+        return depth_configuration(profile, allocated, profile.raw_inference, table, heuristics=used)
 
     def _reallocate(self, pass_number: int, before: TaskProfile, after: TaskProfile) -> None:
         run = self._run
@@ -99,7 +125,7 @@ class Profiling:
         run.allocate(
             run.ttl.reallocated(allocated),
             profile=after,
-            depth=self._depth(after, allocated),
+            depth=self._depth(after, allocated, *_UPDATE),
             transitions=(*run.state.transitions, transition),
         )
         run.stream.emit(events.ProfileUpdated(transition=transition))

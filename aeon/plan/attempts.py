@@ -57,13 +57,13 @@ def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, set
     if not actions:
         return Admission(attempts=attempts)
     if not may_refine(attempts, settings):
-        return Admission(refused=_refuse(actions, _run_limit(settings)), attempts=attempts)
+        return Admission(refused=_refuse(actions, _RUN_LIMIT), attempts=attempts)
     named = tuple(dict.fromkeys(action.fragment for action in actions))
     exhausted = tuple(f for f in named if attempts.by_fragment.get(f, 0) >= settings.max_attempts_per_fragment)
     return Admission(
         admitted=tuple(action for action in actions if action.fragment not in exhausted),
         refused=tuple(
-            RefusedAction(action=action, reason=_fragment_limit(action.fragment, settings))
+            RefusedAction(action=action, reason=_fragment_limit(action.fragment))
             for action in actions
             if action.fragment in exhausted
         ),
@@ -102,10 +102,9 @@ def _refuse(actions: Sequence[RefinementAction], reason: str) -> tuple[RefusedAc
     return tuple(RefusedAction(action=action, reason=reason) for action in actions)
 
 
-def _fragment_limit(fragment: str, settings: RefinementSettings) -> str:
-    limit = settings.max_attempts_per_fragment
-    return f"step '{fragment}' has been refined {limit} times, the limit for one step: it needs manual intervention"
+def _fragment_limit(fragment: str) -> str:
+    allowed = "refinement.max_attempts_per_fragment allows"
+    return f"step '{fragment}' has been refined as often as {allowed}: it needs manual intervention"
 
 
-def _run_limit(settings: RefinementSettings) -> str:
-    return f"the run has been refined {settings.max_attempts_total} times, its limit: the plan stays as it is"
+_RUN_LIMIT = "the run has been refined as often as refinement.max_attempts_total allows: the plan stays as it is"

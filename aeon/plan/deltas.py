@@ -34,6 +34,7 @@ from aeon.plan.models import (
     RefusedAction,
     StepChange,
     Subplan,
+    SubplanOrigin,
     renumbered,
 )
 from aeon.plan.objections import kind_of, objection
@@ -98,10 +99,11 @@ def apply_actions(
             break
         late |= wrong
     steps = draft.result()
-    new_plan = _rebuilt(plan, steps) if accepted else plan
+    applied = [actions[number] for number in accepted]
+    new_plan = _rebuilt(plan, steps, _subplans(plan, applied, subplans)) if accepted else plan
     return DeltaResult(
         plan=new_plan,
-        accepted=tuple(actions[number] for number in accepted),
+        accepted=tuple(applied),
         refused=tuple(RefusedAction(action=actions[number], reason=refused[number]) for number in sorted(refused)),
         changes=tuple(_changes(plan, steps, new_plan)),
     )
@@ -194,7 +196,7 @@ def _too_long(
     for number in reversed(accepted):
         growth = _growth(actions[number], draft, subplans)
         if excess > 0 and growth > 0:
-            wrong[number] = f"the plan would have more than {max_steps} steps"
+            wrong[number] = "the plan would have more steps than execution.max_steps allows"
             excess -= growth
     return wrong
 
@@ -227,10 +229,24 @@ def _is_the_answer(final: PlanStep, draft: Draft) -> bool:
     return final.status not in EXECUTED or final.step_id in {step.step_id for step in before}
 
 
-def _rebuilt(plan: Plan, steps: Sequence[PlanStep]) -> Plan:
+def _subplans(
+    plan: Plan, actions: Sequence[RefinementAction], made: Mapping[str, Subplan]
+) -> tuple[SubplanOrigin, ...]:
+    """What the plan's subplans are after the actions; a step that replaces a parent takes its subplan over."""
+    known = {each.parent_step_id: each for each in plan.subplans}
+    for action in actions:
+        step_id, new = action.fragment, action.new_step
+        if action.action_type == "SUBPLAN_CREATE":
+            known[step_id] = made[step_id].origin
+        elif action.action_type == "REPLACE" and new is not None and step_id in known:
+            known[new.step_id] = known[step_id].model_copy(update={"parent_step_id": new.step_id})
+    return tuple(known.values())
+
+
+def _rebuilt(plan: Plan, steps: Sequence[PlanStep], subplans: tuple[SubplanOrigin, ...]) -> Plan:
     new = renumbered(topological(steps))
     same = len(new) == len(plan.steps) and all(one is other for one, other in zip(new, plan.steps, strict=True))
-    return plan if same else plan.model_copy(update={"steps": new})
+    return plan if same else plan.model_copy(update={"steps": new, "subplans": subplans})
 
 
 def _changes(plan: Plan, steps: Sequence[PlanStep], new_plan: Plan) -> Iterator[StepChange]:

@@ -81,9 +81,19 @@ class FollowUpQuestion(Value):
     answer: str | None = None
 
 
+class SubplanOrigin(Value):
+    """A subplan without its steps: whose it is, what it is to achieve, who made it. `depth_level` is 1 for the first
+    level of nesting."""
+
+    parent_step_id: str
+    subplan_goal: str = Field(min_length=1)
+    depth_level: int = Field(ge=1, le=5)
+    created_by: str = "recursive_planner"
+
+
 class Plan(Value):
     """A declarative plan. `task` is the person's text, verbatim, set by the program; `goal` is the planner's reading
-    of it.
+    of it; `subplans` say what the steps of each decomposed step belong to.
 
     Steps given without indices are numbered by position; given, `step_index` must run 1..n and `total_steps` must be n.
     Raises pydantic's ValidationError when ids repeat or indices do not fit.
@@ -93,6 +103,7 @@ class Plan(Value):
     steps: tuple[PlanStep, ...]
     task: str = ""
     questions: tuple[FollowUpQuestion, ...] = ()
+    subplans: tuple[SubplanOrigin, ...] = ()
 
     @model_validator(mode="after")
     def _numbered(self) -> Plan:
@@ -116,6 +127,10 @@ class Plan(Value):
             if step.step_id == step_id:
                 return step
         raise KeyError(step_id)
+
+    def subplan_of(self, step: PlanStep) -> SubplanOrigin | None:
+        """The subplan that a step belongs to; None for a step of the plan's own."""
+        return next((each for each in self.subplans if each.parent_step_id == step.parent_step_id), None)
 
     def with_step(self, step: PlanStep) -> Plan:
         """This plan with the step of the same id exchanged; the others are shared, not copied."""
@@ -187,14 +202,15 @@ class Refinement(Value):
     unanswered: tuple[str, ...] = ()
 
 
-class Subplan(Value):
-    """The steps that a step is decomposed into (FR-009). `depth_level` is 1 for the first level of nesting."""
+class Subplan(SubplanOrigin):
+    """The steps that a step is decomposed into (FR-009)."""
 
-    parent_step_id: str
-    subplan_goal: str = Field(min_length=1)
     substeps: tuple[PlanStep, ...] = Field(min_length=1)
-    depth_level: int = Field(ge=1, le=5)
-    created_by: str = "recursive_planner"
+
+    @property
+    def origin(self) -> SubplanOrigin:
+        """All of it but its steps."""
+        return SubplanOrigin(**self.model_dump(exclude={"substeps"}))
 
 
 class RefusedAction(Value):

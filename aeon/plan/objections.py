@@ -111,8 +111,8 @@ def _about_subplan(
     level = level_among(draft.steps, target.step_id) + 1
     if level > max_nesting_depth:
         return (
-            f"step '{target.step_id}' cannot be decomposed: its subplan would be level {level}, at most "
-            f"{max_nesting_depth} are allowed; it needs manual intervention"
+            f"step '{target.step_id}' cannot be decomposed: its subplan would be level {level}, deeper than "
+            "refinement.max_nesting_depth allows; it needs manual intervention"
         )
     subplan = subplans.get(target.step_id)
     if subplan is None:

@@ -39,7 +39,7 @@ class RecursivePlanner:
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._registry = tool_registry or ToolRegistry()
-        self._max_nesting_depth = min(max_nesting_depth, MAX_NESTING_DEPTH)
+        self.max_nesting_depth = min(max_nesting_depth, MAX_NESTING_DEPTH)
         self._max_steps = max_steps
         self._answer_schema = answer_schema
         self._memory = memory or ShownMemory()
@@ -141,10 +141,9 @@ class RecursivePlanner:
         Raises PlanError when that is deeper than allowed, or the step is executed; LLMError and ValidationError as
         above.
         """
-        if current_depth > self._max_nesting_depth:
+        if current_depth > self.max_nesting_depth:
             raise PlanError(
-                f"step {parent_step.step_id!r} cannot be decomposed: level {current_depth} is deeper than the"
-                f" {self._max_nesting_depth} allowed",
+                f"step {parent_step.step_id!r} cannot be decomposed: level {current_depth} is deeper than allowed",
                 hint="a person should look at this step, or raise refinement.max_nesting_depth",
             )
         if parent_step.status in EXECUTED:
@@ -166,7 +165,7 @@ class RecursivePlanner:
     def _absent(self) -> frozenset[str]:
         """What a plan cannot use: tools where there are none, subplans where they may not nest."""
         tools = () if self._registry.names() else ("tools",)
-        subplans = () if self._max_nesting_depth else ("SUBPLAN_CREATE",)
+        subplans = () if self.max_nesting_depth else ("SUBPLAN_CREATE",)
         return frozenset((*tools, *subplans))
 
     def _common(self) -> dict[str, Any]:

@@ -55,7 +55,14 @@ def plan_view(plan: Plan) -> dict[str, Any]:
         "goal": plan.goal,
         "steps": [step_view(step) for step in plan.steps],
         "questions": [question_view(question) for question in plan.questions],
+        "subplans": [subplan.model_dump() for subplan in plan.subplans],
     }
+
+
+def subplan_view(plan: Plan, step: PlanStep) -> dict[str, Any] | None:
+    """The subplan that a step belongs to, as its prompt shows it; None for a step of the plan's own."""
+    subplan = plan.subplan_of(step)
+    return subplan.model_dump() if subplan else None
 
 
 def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:

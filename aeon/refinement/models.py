@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from aeon.convergence.models import ConvergenceAssessment
 from aeon.llm.interface import CallName
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.models import DeclinedIssue, FollowUpQuestion, Plan, RefinementAction, RefusedAction, StepChange
+from aeon.plan.models import (
+    DeclinedIssue,
+    FollowUpQuestion,
+    Plan,
+    RefinementAction,
+    RefusedAction,
+    StepChange,
+    SubplanOrigin,
+)
 from aeon.plan.triggers import Trigger
 from aeon.supervisor.models import SupervisorAssessment
 from aeon.validation.models import SemanticValidationReport, ValidationIssue
@@ -51,9 +59,10 @@ class Occasion:
 class RefinementRecord(Value):
     """One refinement of a pass: what was proposed, refused and applied (FR-073).
 
-    `triggers` are the reasons it was called for; `fragment_report` is the validation of the changed steps. `declined`
-    are the issues that need no change, by the planner's reason, `unanswered` the ids of the grave ones that it passed
-    over. `model_asked` is false for the clean plan of one step, for which no model was asked.
+    `triggers` are the reasons it was called for; `fragment_report` is the validation of the changed steps; `subplans`
+    are those that it made. `declined` are the issues that need no change, by the planner's reason, `unanswered` the ids
+    of the grave ones that it passed over. `model_asked` is false for the clean plan of one step, for which no model was
+    asked.
     """
 
     triggers: tuple[str, ...] = ()
@@ -61,6 +70,7 @@ class RefinementRecord(Value):
     refused: tuple[RefusedAction, ...] = ()
     changes: tuple[StepChange, ...] = ()
     questions: tuple[FollowUpQuestion, ...] = ()
+    subplans: tuple[SubplanOrigin, ...] = ()
     declined: tuple[DeclinedIssue, ...] = ()
     unanswered: tuple[str, ...] = ()
     fragment_report: SemanticValidationReport | None = None

@@ -42,6 +42,7 @@ from aeon.refinement.verdicts import remarks_on, supervise
 from aeon.signatures import accepted_arguments
 from aeon.validation.models import SemanticValidationReport
 from aeon.validation.semantic import SemanticValidator
+from aeon.validation.structural import MAX_NESTING_DEPTH
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
 
@@ -72,6 +73,8 @@ class Refiner:
         self._planner = planner
         self._validator = validator
         self._settings = settings or RefinementSettings()
+        own_depth = planner.max_nesting_depth if isinstance(planner, RecursivePlanner) else MAX_NESTING_DEPTH
+        self._max_nesting_depth = min(self._settings.max_nesting_depth, own_depth)
         self._max_steps = max_steps
         self._one_final_step = one_final_step
         self._ask = ask
@@ -110,6 +113,7 @@ class Refiner:
             refused=refused,
             changes=final.changes,
             questions=questions,
+            subplans=tuple(each for each in refined.subplans if each not in plan.subplans),
             declined=proposal.declined,
             unanswered=proposal.unanswered,
             fragment_report=report,
@@ -157,11 +161,14 @@ class Refiner:
 
     def _subplan(self, step: PlanStep, plan: Plan, budget: Budget) -> Subplan:
         level = nesting_level(plan, step.step_id) + 1
-        if level > self._settings.max_nesting_depth:
-            raise TooDeep(f"level {level} is deeper than subplans may nest ({self._settings.max_nesting_depth})")
+        if level > self._max_nesting_depth:
+            raise TooDeep(f"level {level} is deeper than refinement.max_nesting_depth, or the planner, allows")
         if not budget.affordable():
             raise PlanError(f"the budget does not allow a subplan of step {step.step_id}")
-        subplan: Subplan = budget.call("subplan", lambda: self._planner.create_subplan(step, plan, level))
+        try:
+            subplan: Subplan = budget.call("subplan", lambda: self._planner.create_subplan(step, plan, level))
+        except PlanError as error:  # by the published interface: deeper than the planner allows
+            raise TooDeep(error.message) from error
         return subplan
 
     def _apply(self, plan: Plan, actions: Sequence[RefinementAction], subplans: Mapping[str, Subplan]) -> DeltaResult:
@@ -170,7 +177,7 @@ class Refiner:
             actions,
             subplans=subplans,
             max_steps=self._max_steps,
-            max_nesting_depth=self._settings.max_nesting_depth,
+            max_nesting_depth=self._max_nesting_depth,
             one_final_step=self._one_final_step,
         )
 

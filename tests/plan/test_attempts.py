@@ -57,7 +57,7 @@ def test_beyond_the_run_limit_everything_is_refused_and_nothing_counted() -> Non
     attempts = RefinementAttempts(total=10)
     admission = admit([modify("a")], attempts, SETTINGS)
     assert admission.admitted == ()
-    assert "limit" in admission.refused[0].reason
+    assert "refinement.max_attempts_total" in admission.refused[0].reason
     assert admission.attempts == attempts
     assert admission.exhausted_fragments == ()
 
