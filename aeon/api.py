@@ -55,6 +55,7 @@ class Aeon:
         memory: Memory | Mapping[str, Any] | None = None,
     ) -> None:
         self._composition, self._parent = composition, lineage.parent_of(settings, composition)
+        lineage.import_tools_from(self._parent, settings)
         self._memory = _as_memory(memory)
         environ = environment() if environ is None else environ
         try:

@@ -59,8 +59,7 @@ class Parent:
 def parent_of(settings: Settings, composition: Composition | None = None) -> Parent | None:
     """The run that `resume` names, once it is sure that it can be resumed; None without one.
 
-    Its working directory is looked in for tools, as it was then. Raises ConfigError, also when `composition` was made
-    without what `resume` or a replay names.
+    Raises ConfigError, also when `composition` was made without what `resume` or a replay names.
     """
     if composition is not None:
         check_said(settings.resume, settings.store.path if settings.store.mode == "replay" else None, composition)
@@ -76,9 +75,13 @@ def parent_of(settings: Settings, composition: Composition | None = None) -> Par
     except StoreFailed as error:
         hint = _without_store(error, ancestors)
         raise ConfigError(f"{named}: its answers cannot be had: {error.message}", hint=hint) from None
-    if settings.tools.functions and origin.working_directory not in sys.path:
-        sys.path.append(origin.working_directory)
     return Parent(path, origin, ancestors)
+
+
+def import_tools_from(parent: Parent | None, settings: Settings) -> None:
+    """Let one's own tools be imported from where the run that is resumed imported them: its working directory."""
+    if parent is not None and settings.tools.functions and parent.origin.working_directory not in sys.path:
+        sys.path.append(parent.origin.working_directory)
 
 
 def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:

@@ -102,14 +102,16 @@ def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
 
 def _narrow(jobs: Sequence[Job], rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
     kept = [index for index, name in enumerate(_HEAD) if name not in ("overrides", "directory")]
-    head, *lines = _table([_SHORT.get(_HEAD[index], _HEAD[index]) for index in kept], [_of(row, kept) for row in rows])
+    head, *lines = _table(
+        [_SHORT.get(_HEAD[index], _HEAD[index]) for index in kept], [_pick(row, kept) for row in rows]
+    )
     paired = zip(rows, lines, strict=True)
-    told = [part for row, line in paired for part in (*_folded(row[1], width), *_folded(line, width))]
+    body = [part for row, line in paired for part in (*_folded(row[1], width), *_folded(line, width))]
     folder = next((job.directory.parent for job in jobs if job.directory is not None), None)
-    return [*_folded(head, width), *told, *(_folded(f"Directories: {shown(folder)}/JOB", width) if folder else [])]
+    return [*_folded(head, width), *body, *(_folded(f"Directories: {shown(folder)}/JOB", width) if folder else [])]
 
 
-def _of(row: Sequence[str], kept: Sequence[int]) -> list[str]:
+def _pick(row: Sequence[str], kept: Sequence[int]) -> list[str]:
     return [row[index] for index in kept]
 
 
