@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 from uuid import uuid4
@@ -252,7 +252,7 @@ class Run:
             refused_actions=state.refused,
             timings=Timings(
                 start_time=started.isoformat(),
-                end_time=datetime.now(UTC).isoformat(),
+                end_time=(started + timedelta(seconds=seconds)).isoformat(),
                 total_seconds=seconds,
                 seconds_by_call=self._ledger.seconds_by_call(),
                 seconds_by_phase=self._ledger.seconds_by_phase(),

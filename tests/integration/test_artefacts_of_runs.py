@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,10 @@ def assert_consistent(result: RunResult, directory: Path) -> None:
     assert [p.pass_number for p in history.passes] == list(range(len(history.passes)))
     assert history.overall_statistics.total_passes == result.passes == sum(p.pass_number > 0 for p in history.passes)
     assert history.overall_statistics.convergence_achieved == history.final_result.converged == result.converged
+    timings = result.timings
+    assert datetime.fromisoformat(timings.end_time) - datetime.fromisoformat(timings.start_time) == timedelta(
+        seconds=timings.total_seconds
+    )
     assert history.final_result.result_type == result.termination_reason
     assert sorted(line["step_number"] for line in cycles) == list(range(len(cycles)))
     paid = sorted(line["cycle"] for line in cycles if line["cycle"] is not None)
