@@ -46,14 +46,14 @@ def test_five_tasks_run_in_both_modes_each_with_its_phases_answers_and_tokens(ve
     ended = verify(server)
     assert ended.status == 0
     assert [row[0] for row in rows(ended.out)] == ["adaptive", "core"] * len(TASKS)
-    assert {tuple(row[1:6]) for row in rows(ended.out) if row[0] == "adaptive"} == {(A_RUN, "7/7", "0", "7", "840")}
+    assert {tuple(row[1:6]) for row in rows(ended.out) if row[0] == "adaptive"} == {(A_RUN, "6/6", "0", "6", "720")}
     assert {tuple(row[1:4]) for row in rows(ended.out) if row[0] == "core"} == {("|L|X", "2/2", "0")}
     assert "10 of 10 runs kept the order and came to an end (converged or not)" in ended.out
-    assert len(server.requests) == len(TASKS) * 9
+    assert len(server.requests) == len(TASKS) * 8
 
 
 def test_the_money_is_for_all_runs_together(verify, start_server):
-    ended = verify(start_server(script()), PRICED, "limits.max_cost=1.7")
+    ended = verify(start_server(script()), PRICED, "limits.max_cost=1.3")
     assert ended.status == 3
     assert [row[0] for row in rows(ended.out)] == ["adaptive", "core", "adaptive"]
     assert "max_cost" in ended.out
@@ -62,7 +62,7 @@ def test_the_money_is_for_all_runs_together(verify, start_server):
 
 def test_repairs_are_counted_and_told_from_answers_that_were_valid_at_once(verify, start_server):
     ended = verify(start_server(script(step={"clarity_state": "CLEAR"}, repair=clear("repaired"))))
-    assert {tuple(row[2:4]) for row in rows(ended.out)} == {("6/7", "1"), ("1/2", "1")}
+    assert {tuple(row[2:4]) for row in rows(ended.out)} == {("5/6", "1"), ("1/2", "1")}
 
 
 def test_a_run_that_fails_is_told_with_its_error_and_the_others_are_made(verify, start_server):
