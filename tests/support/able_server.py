@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from aeon.llm.adapters.schema_check import is_valid
 from tests.support.openai_server import (
     Answer,
     Completion,
@@ -77,12 +78,30 @@ class AbleServer(OpenAIServer):
         scripted = self.script[request.name]
         answer = scripted(request) if callable(scripted) else scripted
         answer = answer[min(turn, len(answer)) - 1] if isinstance(answer, list) else answer
+        if isinstance(answer, Mapping) and form_of(body) == "json_schema":
+            answer = fitting(answer, request.schema, request.schema)
         return self.shape(answer, request) if isinstance(answer, Mapping) else answer
 
     @property
     def forms_asked(self) -> list[str]:
         """The form of every request, in the order of arrival; with `+` where the prompt holds the schema too."""
         return [form_of(body) + "+" * shows_schema(body) for body in self.bodies]
+
+
+def fitting(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+    """A scripted value without what the request does not ask for, as constrained decoding gives it: fields that the
+    schema does not have, and items of a list that it does not allow."""
+    if "$ref" in schema:
+        schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    if isinstance(value, list):
+        inner = {**schema.get("items", {}), "$defs": root.get("$defs", {})}
+        items = [fitting(item, inner, root) for item in value]
+        return [item for item in items if is_valid(inner, item)]
+    branches = [schema, *schema.get("anyOf", ())]
+    properties = next((branch["properties"] for branch in branches if "properties" in branch), None)
+    if properties is None or not isinstance(value, Mapping):
+        return value
+    return {name: fitting(part, properties[name], root) for name, part in value.items() if name in properties}
 
 
 def _has(body: Mapping[str, Any], name: str) -> bool:
