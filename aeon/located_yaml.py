@@ -283,6 +283,8 @@ def _no_constant(name: str) -> Any:
 
 def _hint(error: yaml.MarkedYAMLError) -> str:
     said = f"{error.problem} {error.context}"
+    if TOO_DEEP in said:
+        return ""
     if "alias" in said:
         return 'Quote a star in YAML: "*".'
     if "\\t" in said:

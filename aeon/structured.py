@@ -157,6 +157,7 @@ class StructuredCaller:
                 strict=request.strict,
                 tools=tools,
                 site=request.site,
+                role=request.role,
             )
         except AeonError as error:
             error.usage = answered.response.usage + error.usage

@@ -20,8 +20,6 @@ def cycles(
 
     `arguments` gives them with their references resolved; where it raises PlanError no model is asked about them.
     """
-    if step.tool is not None and registry.unavailable(step.tool) is not None:
-        return 0
     if step.tool is None or step.arguments is None or registry.get(step.tool) is None:
         return 1
     try:

@@ -35,7 +35,7 @@ from aeon.llm.interface import LLMAdapter, current_site
 from aeon.memory.shown import ShownMemory
 from aeon.plan.graph import dependents, final_steps
 from aeon.plan.models import Plan, PlanStep
-from aeon.plan.transitions import ContextPart, everything_before, finished
+from aeon.plan.transitions import ContextPart, everything_before, finished, with_error
 from aeon.plan.views import outline, plan_view, subplan_view
 from aeon.plan.workflow_references import resolve_arguments
 from aeon.structured import StructuredCaller
@@ -118,11 +118,10 @@ class StepWorker:
         return cycles(step, self._registry, self._invoker, lambda: self._resolved(step, results))
 
     def missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Pending steps whose tool is not there, as (step id, words for a person), in plan order (FR-058, FR-071)."""
+        """Pending steps whose tool is not there, as (step id, what is said of the tool), in plan order (FR-058)."""
         for step in plan.steps:
             if step.status == "pending" and step.tool is not None and self._registry.get(step.tool) is None:
-                why = self._registry.unavailable(step.tool)
-                yield step.step_id, f"Step {step.step_id}: {not_there(step.tool, why) if why else not_found(step.tool)}"
+                yield step.step_id, self._missing(step.tool)
 
     def work(self, step: PlanStep, situation: Situation) -> Worked:
         """Carry out a step; whatever fails, fails the step.
@@ -130,8 +129,6 @@ class StepWorker:
         Raises what must end the run (LimitReached, StopRequested, StoreMiss, StoreFailed), and CycleNeeded for a step
         that is to be dispatched again, paid for.
         """
-        if step.tool is not None and (reason := self._registry.unavailable(step.tool)) is not None:
-            return unsuccessful(step, not_there(step.tool, reason))
         if step.tool is not None and self._registry.get(step.tool) is not None:
             return self._with_tool(step, situation)
         if step.tool is None and step.agent == "llm":
@@ -234,11 +231,11 @@ class StepWorker:
         FR-062)."""
         if situation.free:
             raise CycleNeeded
-        missing = not_found(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
-        step = step.model_copy(update={"errors": (*step.errors, missing)})
+        missing = self._missing(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
+        step = with_error(step, missing)
         remarks = [_told("unknown_tool", step, f": {missing}")]
         try:
-            repaired = self._repaired(step, situation.plan)
+            repaired = self._repaired(step, situation.plan, situation.results)
         except LLMError as error:
             worked = unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
             return replace(worked, remarks=tuple(remarks))
@@ -252,16 +249,17 @@ class StepWorker:
 
     def _gone_again(self, step: PlanStep, situation: Situation) -> Worked:
         """By the model, as the tool that a repair had put in place is not there any more either (FR-073)."""
-        missing = not_found(step.tool or "")
-        step = step.model_copy(update={"errors": (*step.errors, missing)})
+        missing = self._missing(step.tool or "")
+        step = with_error(step, missing)
         worked = self._by_model(step, situation)
         return replace(
             worked, remarks=(_told("unknown_tool", step, f": {missing}"), _told("fallback_step", step, _BY_MODEL))
         )
 
-    def _repaired(self, step: PlanStep, plan: Plan) -> PlanStep | None:
-        """The step with a registered tool, its own arguments kept; None when no tool fits, or none could be found.
+    def _repaired(self, step: PlanStep, plan: Plan, results: Mapping[str, StepResult]) -> PlanStep | None:
+        """The step with a registered tool; None when no tool fits, or none could be found.
 
+        Its own arguments are kept where that tool takes them, else those that the repair gave.
         Raises LLMError for a provider that is down.
         """
         names = [name for name in self._registry.names() if name != step.tool]
@@ -273,7 +271,20 @@ class StepWorker:
             if provider_down(error):
                 raise
             return None
-        return repaired if step.arguments is None else repaired.model_copy(update={"arguments": step.arguments})
+        if step.arguments is None or (repaired.arguments is not None and not self._takes(repaired.tool, step, results)):
+            return repaired
+        return repaired.model_copy(update={"arguments": step.arguments})
+
+    def _takes(self, tool: str | None, step: PlanStep, results: Mapping[str, StepResult]) -> bool:
+        """Whether a tool's input schema accepts the step's own arguments."""
+        try:
+            return not self._invoker.check_arguments(tool or "", self._resolved(step, results))
+        except PlanError:  # a reference that leads nowhere is said when the step is carried out
+            return True
+
+    def _missing(self, tool: str) -> str:
+        reason = self._registry.unavailable(tool)
+        return not_there(tool, reason) if reason else not_found(tool)
 
     def _shown(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
         """A step as its prompt shows it; in core mode every result and error before it is its context (FR-002)."""

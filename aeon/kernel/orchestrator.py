@@ -17,6 +17,7 @@ import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from aeon import events
@@ -50,6 +51,7 @@ from aeon.memory.shown import ShownMemory
 from aeon.plan.graph import final_steps, layers, pending_steps
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.recursive import RecursivePlanner
+from aeon.plan.transitions import with_errors
 from aeon.plan.triggers import Trigger, issue_triggers, pass_triggers
 from aeon.plan.views import current_outputs
 from aeon.refinement.models import Occasion
@@ -236,8 +238,8 @@ class Orchestrator:
             with self._run.phase("B", "PLAN"):
                 plan = self._given_plan or self._make_plan(task, context)
                 this.plan = plan.model_copy(update={"task": task})
+                this.plan = self._look_for_tools(this.plan)
                 self._run.update(plan=this.plan)
-                self._look_for_tools(this.plan)
             if not self._core:
                 self._review_plan(this)
             this.complete = True
@@ -257,10 +259,13 @@ class Orchestrator:
             return len(plan.steps) + 1
         return forecast(plan, lambda step: self.executor.worker.cost(step, {}), core=self._core)
 
-    def _look_for_tools(self, plan: Plan) -> None:
-        """Tell of missing tools as soon as a plan names them (Sprint 1, FR-071)."""
-        for step_id, message in self.executor.worker.missing_tools(plan):
-            self._run.advise("unknown_tool", message, step_id)
+    def _look_for_tools(self, plan: Plan) -> Plan:
+        """Note missing tools as soon as a plan names them: an advisory each, and an error of its step (Sprint 1,
+        FR-064, FR-071)."""
+        missing = dict(self.executor.worker.missing_tools(plan))
+        for step_id, message in missing.items():
+            self._run.advise("unknown_tool", f"Step {step_id}: {message}", step_id)
+        return with_errors(plan, missing)
 
     def _review_plan(self, this: OpenPass) -> None:
         if self._run.small:
@@ -368,7 +373,7 @@ class Orchestrator:
             occasion = Occasion(issues, triggers, run.state.manual_intervention, assessment, is_clean)
             refined = self._refiner.refine(run.plan, occasion, run.attempts, run)
             this.refinement = refined.record
-            self._look_for_tools(refined.plan)
+            refined = replace(refined, plan=self._look_for_tools(refined.plan))
             self._run.take(refined)
             if refined.record is None:
                 phase.outcome = "unavailable"

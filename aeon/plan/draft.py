@@ -75,8 +75,9 @@ class Draft:
 
     def modify(self, number: int, target: PlanStep, new: PlanStep) -> None:
         """New content under the same id; a BLOCKED step becomes pending, its output kept for the retry to see."""
-        retried = _RETRIED if target.blocked else {}
-        self.steps[target.step_id] = target.model_copy(update={**planned(new), **retried})
+        # What was wrong with the old content is not wrong with the new.
+        renewed = _RETRIED if target.blocked else {"errors": ()}
+        self.steps[target.step_id] = target.model_copy(update={**planned(new), **renewed})
         self._depend(number, target.step_id, new.dependencies)
 
     def remove(self, number: int, target: PlanStep) -> None:

@@ -27,6 +27,19 @@ def finished(step: PlanStep, result: StepResult) -> PlanStep:
     return step.model_copy(update=update)
 
 
+def with_error(step: PlanStep, message: str) -> PlanStep:
+    """The step with a message among its errors, once."""
+    return step if message in step.errors else step.model_copy(update={"errors": (*step.errors, message)})
+
+
+def with_errors(plan: Plan, messages: Mapping[str, str]) -> Plan:
+    """The plan with a message, by step id, among the errors of each of these steps."""
+    if not messages:
+        return plan
+    noted = (with_error(s, messages[s.step_id]) if s.step_id in messages else s for s in plan.steps)
+    return plan.model_copy(update={"steps": tuple(noted)})
+
+
 def failed(step: PlanStep, message: str) -> PlanStep:
     """running -> failed, the reason among its errors."""
     return step.model_copy(update={"status": "failed", "errors": (*step.errors, message)})

@@ -227,6 +227,7 @@ def _unread(document: LocatedYaml, place: Place, within: Mapping[str, Any]) -> I
             yield problem_at(document.position(place), message, "warning")
 
 
+_INSTEAD = "another is looked for, or the model does the step"
 _WHERE = "references are read in `description` and `arguments`"
 
 
@@ -274,7 +275,7 @@ def _tool(
     name, arguments = _name(one), one.raw.get("arguments")
     if tool not in tools:
         why = unavailable(tool)
-        message = f"{name} uses the tool '{tool}': {why}; the step will fail" if why else _no_tool(name, tool, tools)
+        message = f"{name} uses the tool '{tool}': {why}; {_INSTEAD}" if why else _no_tool(name, tool, tools)
         yield problem_at(document.position((*place, "tool")), message, "warning")
     elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
         for inner, said in argument_problems(arguments, tools[tool]):
@@ -287,7 +288,4 @@ def _tool(
 
 def _no_tool(name: str, tool: str, tool_names: Collection[str]) -> str:
     known = f"there are: {', '.join(sorted(tool_names))}" if tool_names else "there is none: see `tools=`"
-    return (
-        f"{name} uses the tool '{tool}', which is not registered{_near(tool, tool_names)} ({known}): "
-        "another is looked for, or the model does the step"
-    )
+    return f"{name} uses the tool '{tool}', which is not registered{_near(tool, tool_names)} ({known}): {_INSTEAD}"

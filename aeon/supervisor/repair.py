@@ -60,6 +60,7 @@ class _Case(Generic[T]):
     tools: Sequence[Any]
     context: Mapping[str, Any] | None
     site: CallSite
+    role: Role
 
 
 class Supervisor:
@@ -99,12 +100,14 @@ class Supervisor:
         tools: Sequence[Any] = (),
         context: Mapping[str, Any] | None = None,
         site: CallSite | None = None,
+        role: Role = "worker",
     ) -> Repaired[T]:
         """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`, where given).
 
         Without `errors` they are found here; where there are none, nothing is asked of the model. Without `parse` the
         value is the JSON itself. `call` is the call being repaired, `tools` what may be named in it; `site`
-        is the current one unless given. Emits RepairFinished.
+        is the current one unless given. `role` is who gave the answer: the repair is asked of the same model, unless
+        the role `repairer` has one of its own. Emits RepairFinished.
 
         Raises:
             ValidationError: not valid after `max_attempts`; `errors` are those of the last attempt.
@@ -123,6 +126,7 @@ class Supervisor:
             tools=tools,
             context=context,
             site=current_site() if site is None else site,
+            role=role,
         )
         if not errors:
             try:
@@ -222,6 +226,7 @@ class Supervisor:
             strict=wire.strict,
             tools=tools,
             site=site,
+            role="planner",
         )
         return repaired.value
 
@@ -247,6 +252,15 @@ class Supervisor:
             if attempt:
                 self._emit(_finished(case, original_errors, attempt, usage, repaired), case.site)
 
+    def _generation(self, case: _Case[Any]) -> Parameters:
+        """How the repairer generates; the model is that of the role whose answer it is, unless it has its own."""
+        if self._parameters is None:
+            return Parameters()
+        mode = case.site.mode
+        own = self._parameters("repairer", mode)
+        named = self._parameters("repairer", None).model is not None
+        return own if named else replace(own, model=self._parameters(case.role, mode).model)
+
     def _attempt(self, case: _Case[T], attempt: int, last: str | None, errors: Sequence[FieldError]) -> Answered[T]:
         variables = {
             "call": case.call,
@@ -265,7 +279,7 @@ class Supervisor:
             schema_prompt=self._prompts.schema_prompt("repair", case.schema, messages),
             role="repairer",
             strict=case.strict,
-            parameters=self._parameters("repairer", case.site.mode) if self._parameters else Parameters(),
+            parameters=self._generation(case),
             site=replace(case.site, attempt=attempt),
         )
         return exchange(self._llm, request, case.validator, case.parse, emit=self._emit)

@@ -6,12 +6,13 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from jsonschema.protocols import Validator
 
 from aeon.errors import ConfigError
+from aeon.tools.examples import example_arguments
 from aeon.tools.schemas import compiled, violations
 from aeon.tools.settings import LONGEST_CALL, Approval
 
@@ -84,7 +85,7 @@ class ToolRegistry:
             self.register(tool)
 
     def register(self, tool: Tool) -> None:
-        """Add a tool.
+        """Add a tool; one without examples gets one made from its input schema.
 
         Raises ConfigError when its name is taken or is not 1 to 64 letters, digits, `_`, `.` and `-`, when a schema of
         it is malformed, with the path, when a limit of its own cannot be kept, or when an example is not as its input
@@ -125,7 +126,7 @@ class ToolRegistry:
     def unavailable(self, name: str) -> str | None:
         """Why a tool that is configured is not there, as a clause; None for one that is, or that nobody configured.
 
-        A step with such a tool fails (FR-054); nobody else can do what the tool would have done.
+        A step with such a tool goes the way of one whose tool nobody knows (FR-058).
         """
         if self.get(name) is not None:
             return None
@@ -177,4 +178,10 @@ def _checked(tool: Tool) -> RegisteredTool:
     for index, example in enumerate(tool.examples):
         if found := violations(inputs, dict(example)):
             raise ConfigError(f"tool {tool.name!r}: examples[{index}]: {found[0]}")
-    return RegisteredTool(tool, inputs, outputs)
+    return RegisteredTool(_with_example(tool, inputs), inputs, outputs)
+
+
+def _with_example(tool: Tool, inputs: Validator) -> Tool:
+    """The tool with at least one example, if one can be made: plans and repairs are shown how it is called (FR-065)."""
+    made = None if tool.examples else example_arguments(tool.input_schema, inputs)
+    return tool if made is None else replace(tool, examples=(made,))

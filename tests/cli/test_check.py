@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -189,7 +190,7 @@ def test_a_file_that_is_nested_too_deeply_is_told_so(aeon: RunAeon, tmp_path: Pa
     (tmp_path / name).write_text(text)
     ended = aeon("check", name)
     assert ended.status == 2
-    assert f"{name}:1:1: error: nested too deeply" in ended.out
+    assert re.match(rf"{re.escape(name)}:1:\d+: error: nested (too deeply|more than 200 levels deep)", ended.out)
     assert "recursion" not in ended.out + ended.err
 
 
@@ -218,7 +219,7 @@ def test_a_tool_of_a_server_that_does_not_start_is_told_with_the_reason(aeon: Ru
     given = ("tools=mcp", "+tools.mcp.servers.dead.command=[no-such-command-anywhere]")
     ended = aeon("check", "p.yaml", *given)
     assert "step 'a' uses the tool 'dead_x': the MCP server 'dead' did not start: " in ended.out
-    assert "; the step will fail" in ended.out
+    assert "; another is looked for, or the model does the step" in ended.out
     run = aeon("plan_file=p.yaml", "provider=simulated", "mode=core", "progress=none", *given)
     assert "step 'a' uses the tool 'dead_x': the MCP server 'dead' did not start: " in run.err
-    assert "the model does the step" not in run.err
+    assert "the step will fail" not in run.err

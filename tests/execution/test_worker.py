@@ -258,17 +258,39 @@ def test_arguments_that_were_repaired_are_told_before_and_after() -> None:
     assert '{"txt": "mended"} -> {"text": "mended"}' in said
 
 
-def test_a_tool_of_a_server_that_did_not_start_fails_its_step_for_free() -> None:
+DEAD = "the MCP server 'dead' did not start"
+
+
+@pytest.mark.parametrize(
+    ("answer", "output", "kinds"),
+    [(fixed(), "hi", ["unknown_tool", "repaired_step"]), (NONE_FITS, "by hand", ["unknown_tool", "fallback_step"])],
+)
+def test_a_tool_of_a_server_that_did_not_start_goes_the_way_of_a_missing_one(
+    answer: dict[str, Any], output: str, kinds: list[str]
+) -> None:
     registry = ToolRegistry([echo()])
-    registry.ask_when_missing(lambda name: "the MCP server 'dead' did not start" if name == "dead.x" else None)
-    model = ScriptedModel()
-    worker = StepWorker(model, registry=registry)
-    gone = step(tool="dead.x", arguments={})
-    assert worker.cost(gone, {}) == 0
-    worked = worker.work(gone, Situation(Plan(goal="g", steps=(gone,))))
-    assert worked.step.status == "failed"
-    assert "did not start" in worked.step.errors[0]
-    assert model.calls == []
+    registry.ask_when_missing(lambda name: DEAD if name == "dead.x" else None)
+    worker = StepWorker(ScriptedModel(repair=answer, step=clear("by hand")), registry=registry)
+    gone = step(tool="dead.x")
+    assert worker.cost(gone, {}) == 1
+    worked = work(worker, gone)
+    assert (worked.step.status, worked.step.step_output) == ("complete", output)
+    assert worked.step.errors == (f"Tool 'dead.x': {DEAD}",)
+    assert [kind for kind, _ in worked.remarks] == kinds
+
+
+def test_arguments_that_the_new_tool_refuses_give_way_to_those_of_the_repair() -> None:
+    model = ScriptedModel(repair=fixed(arguments='{"text": "of the repair"}'))
+    worked = work(made(model, echo()), step(tool="ecko", arguments={"wrong": 1}))
+    assert (worked.step.arguments, worked.step.step_output) == ({"text": "of the repair"}, "of the repair")
+    assert model.calls == ["repair"]
+
+
+def test_arguments_that_the_new_tool_refuses_stay_to_be_repaired_where_the_repair_gave_none() -> None:
+    model = ScriptedModel(repair=[fixed(arguments=None), {"text": "mended"}])
+    worked = work(made(model, echo()), step(tool="ecko", arguments={"wrong": 1}))
+    assert worked.step.step_output == "mended"
+    assert model.calls == ["repair", "repair"]
 
 
 def test_whoever_approves_a_tool_is_told_which_step_asks() -> None:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from aeon import events
+from aeon.kernel.state import Outcome
 from aeon.llm.interface import LLMRequest
 from aeon.memory.in_memory import InMemory
+from aeon.plan.models import PlanStep
 from aeon.tools.build import build_run_registry
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, run, statuses
@@ -41,6 +43,11 @@ def echo(name: str = "echo") -> Tool:
 
 def by(tool: str, step_id: str, *dependencies: str, text: str = "hi") -> dict[str, Any]:
     return planned(step_id, *dependencies, tool=tool, arguments=json.dumps({"text": text}))
+
+
+def steps_of(outcome: Outcome) -> dict[str, PlanStep]:
+    assert outcome.state.plan is not None
+    return {step.step_id: step for step in outcome.state.plan.steps}
 
 
 def ttl_at_starts(seen: list[events.Recorded]) -> list[tuple[str, int | None]]:
@@ -293,7 +300,28 @@ def test_a_missing_tool_is_told_once_and_as_soon_as_the_plan_names_it() -> None:
     kinds = [type(recorded.event) for recorded in seen]
     raised = [i for i, kind in enumerate(kinds) if kind is events.AdvisoryRaised]
     assert raised[1] < kinds.index(events.PlanMade)
-    assert statuses(outcome) == {"ask": "complete", "say": "complete", "look": "failed"}
+    made = next(recorded.event for recorded in seen if isinstance(recorded.event, events.PlanMade))
+    assert {s.step_id: (s.status, s.errors) for s in made.plan.steps} == {
+        "ask": ("pending", ("Tool 'oracle' not found in registry",)),
+        "say": ("pending", ()),
+        "look": ("pending", ("Tool 'dead.x': its server did not start",)),
+    }
+    assert statuses(outcome) == {"ask": "complete", "say": "complete", "look": "complete"}
+    assert {step_id: step.errors for step_id, step in steps_of(outcome).items()} == {
+        step.step_id: step.errors for step in made.plan.steps
+    }
+    assert len(advisories(outcome, "fallback_step")) == 2
+
+
+def test_a_tool_that_a_refinement_puts_right_is_no_error_any_more() -> None:
+    model = ScriptedModel(
+        plan=plan(by("oracle", "a", text="hi")),
+        refinement=[refinement(action("MODIFY", "a", by("echo", "a", text="hi"))), refinement()],
+        semantic_validation=[report(issue("i1", "a")), report(), report()],
+    )
+    outcome = run(model, registry=ToolRegistry([echo()]))
+    assert advisories(outcome, "unknown_tool") == ["Step a: Tool 'oracle' not found in registry"]
+    assert steps_of(outcome)["a"].errors == ()
 
 
 def test_a_tool_that_a_refinement_names_and_that_is_missing_is_told_before_its_step_runs() -> None:

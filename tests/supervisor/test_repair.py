@@ -78,7 +78,7 @@ def test_the_request_is_named_repair_and_asks_for_the_calls_schema() -> None:
     (request,) = llm.requests
     assert (request.call, request.role, request.schema, request.strict) == ("repair", "repairer", SCHEMA, True)
     assert request.parameters == Parameters(model="fixer")
-    assert asked == [("repairer", "deep")]
+    assert asked == [("repairer", "deep"), ("repairer", None)]
     assert request.site == CallSite(3, "", 9, 4, "s1", "deep", attempt=1)
 
 
@@ -194,3 +194,16 @@ def test_a_repair_that_cannot_be_asked_for_is_not_repaired_itself(
 def test_what_is_no_schema_is_refused() -> None:
     with pytest.raises(SchemaFileError, match="#/type"):
         Supervisor(Scripted()).repair_json(GOOD, {"type": "nothing"})
+
+
+@pytest.mark.parametrize(("own", "model"), [(None, "planners"), ("fixer", "fixer")])
+def test_a_repair_is_asked_of_the_model_that_answered_unless_the_repairer_has_its_own(
+    own: str | None, model: str
+) -> None:
+    def parameters(role: Any, mode: Any) -> Parameters:
+        by_role = {"repairer": own, "planner": "planners"}[role]
+        return Parameters(model=by_role or ("modes" if mode else None), temperature=0.1 if role == "repairer" else 1.0)
+
+    llm = Scripted(GOOD)
+    Supervisor(llm, parameters=parameters).repair_json(BROKEN, SCHEMA, call="plan", site=SITE, role="planner")
+    assert llm.requests[0].parameters == Parameters(model=model, temperature=0.1)
