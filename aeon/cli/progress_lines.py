@@ -137,6 +137,8 @@ def _tool(event: e.ToolStarted | e.ToolCalled, view: RunView) -> str:
     failed = "failed" if was_called(result) else "not called"
     came = f"{failed} ({result.error_kind})" if result.error_kind else "gave a result"
     cut = f", {result.cut:,} characters cut" if result.cut else ""
+    if result.replayed:
+        return f"{head}  {came}{cut}, replayed: it was not called again"
     return f"{head}  {came}{cut}" + ("" if view.recording else f"  {result.seconds:.1f}s")
 
 

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar, cast
 from jsonschema.protocols import Validator
 
 from aeon import events
-from aeon.errors import AeonError, ValidationError
+from aeon.errors import AeonError
 from aeon.llm.exchange import Answered, FieldError, InvalidAnswer, check_answer, exchange
 from aeon.llm.interface import (
     CallSite,
@@ -29,8 +29,8 @@ from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
 from aeon.plan.models import PlanStep
 from aeon.plan.views import step_view
+from aeon.supervisor.ends import repair_record, unrecoverable
 from aeon.supervisor.faithful import PlannedCall, foreign_tools
-from aeon.supervisor.models import RepairRecord
 from aeon.supervisor.steps import tool_of
 from aeon.tools.registry import Tool, ToolRegistry
 
@@ -206,14 +206,10 @@ class Supervisor:
         """
 
         def held(answer: Any) -> T:
-            found = foreign_tools(call, malformed, answer)
-            try:
-                value = parse(answer)
-            except InvalidAnswer as invalid:
-                raise InvalidAnswer((*invalid.errors, *found)) from invalid
-            if found:
+            # First, so that an answer which may not be used is not even read.
+            if found := foreign_tools(call, malformed, answer):
                 raise InvalidAnswer(found)
-            return value
+            return parse(answer)
 
         wire = self._schemas.wire(call, tools=names, absent=absent)
         repaired = self.repair_json(
@@ -243,14 +239,15 @@ class Supervisor:
                     repaired = True
                     return Repaired(cast(T, answered.value), attempt, usage)
                 errors, last = answered.errors, answered.response.text
-            raise _unrecoverable(case.call, errors, attempt)
+            raise unrecoverable(case.call, errors, attempt)
         except AeonError as error:
             usage += error.usage
             error.usage = usage
             raise
         finally:
             if attempt:
-                self._emit(_finished(case, original_errors, attempt, usage, repaired), case.site)
+                record = repair_record(case.call, case.site, original_errors, attempt, usage, repaired)
+                self._emit(events.RepairFinished(site=case.site, record=record), case.site)
 
     def _generation(self, case: _Case[Any]) -> Parameters:
         """How the repairer generates; the model is that of the role whose answer it is, unless it has its own."""
@@ -287,29 +284,3 @@ class Supervisor:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _unrecoverable(call: str, errors: tuple[FieldError, ...], attempts: int) -> ValidationError:
-    shown = "; ".join(map(str, errors[:3])) + (f"; and {len(errors) - 3} more" if len(errors) > 3 else "")
-    return ValidationError(
-        f"{call or 'the answer'}: not valid by its schema after {attempts} repair attempts: {shown}",
-        errors=tuple(map(str, errors)),
-        hint="Try a more capable model, or one whose server supports strict JSON schemas.",
-    )
-
-
-def _finished(
-    case: _Case[Any], errors: tuple[FieldError, ...], attempts: int, usage: Usage, repaired: bool
-) -> events.RepairFinished:
-    record = RepairRecord(
-        call=case.call,
-        cycle=case.site.cycle,
-        pass_number=case.site.pass_number,
-        step_id=case.site.step_id,
-        errors=tuple(map(str, errors)),
-        attempts=attempts,
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        outcome="repaired" if repaired else "unrecoverable",
-    )
-    return events.RepairFinished(site=case.site, record=record)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
+from pydantic import Field
+
 from aeon.values import Value
 
 ToolErrorKind = Literal["unknown", "invalid_arguments", "refused", "timeout", "raised", "not_json", "invalid_output"]
@@ -46,7 +48,8 @@ class ToolResult(Value):
     when `own_limit`, else `tools.max_output_characters`. `kept` is 0 when nothing was cut. `error` says what went
     wrong, None when nothing did, and then `error_kind` is None too. After an `invalid_output`, `output` and `text` are
     still what the tool returned. `arguments` are those that were given, `seconds` how long the call took, approval
-    included.
+    included. `replayed`: the tool was not called now, its result is that of an earlier call that a store kept; it is in
+    no artefact, since a replayed run has the artefacts of the first one.
     """
 
     tool: str
@@ -59,3 +62,4 @@ class ToolResult(Value):
     cut: int = 0
     kept: int = 0
     own_limit: bool = False
+    replayed: bool = Field(default=False, exclude=True)

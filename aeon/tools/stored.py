@@ -63,7 +63,7 @@ class StoredInvoker(ToolInvoker):
             raise StoreFailed(f"a tool's result in the store cannot be read: {error}") from error
         if tool is not None and tool.again and not made and result.error is None:
             tool.again(result.arguments)
-        return result
+        return result if made else result.model_copy(update={"replayed": True})
 
     def _kept(self, result: ToolResult) -> dict[str, Any]:
         if result.error_kind == "refused" and self._stop():

@@ -78,6 +78,14 @@ def test_lines_tell_each_call_of_a_tool_and_nothing_steers_the_terminal() -> Non
     assert "\x1b" not in text
 
 
+def test_a_tool_that_was_not_called_again_is_said_to_be_replayed() -> None:
+    story = told()
+    result = ToolResult(tool="calculator", arguments={}, output=1, text="1", seconds=3, replayed=True)
+    story.tell(e.ToolCalled(site=CallSite(pass_number=1), step_id="sum", result=result))
+    text = shown_by("plain", story.told)
+    assert "tool  calculator sum  gave a result, replayed: it was not called again\n" in text
+
+
 @pytest.mark.parametrize("kind", ["refused", "unknown", "invalid_arguments"])
 def test_a_tool_that_was_not_called_is_neither_shown_as_called_nor_counted(kind: ToolErrorKind) -> None:
     story = Story()
