@@ -100,7 +100,8 @@ class Connection:
             finally:
                 self._end.set()
                 for process in started:
-                    await end_group(process)
+                    await end_group(process.pid)
+                    process.release()
                 if not self._started.done():
                     self._started.set_exception(ServerUnavailable(await self.with_last_words(failure)))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -16,10 +17,40 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 
-class _Noted(NamedTuple):
-    """The ids of the processes that a task has started, and what is to be called when one of them has ended."""
+class Guarded:
+    """A started process, with a guard that ends its group when this program dies, however it dies.
 
-    started: list[int]
+    The guard waits for the end of a pipe that only this program holds open: nothing else sees a SIGKILL.
+    """
+
+    # Not TERM alone: a server may not heed it.
+    _SCRIPT = 'read -r _; kill -s TERM -- "-$1"; sleep 1; kill -s KILL -- "-$1"'
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._guard: subprocess.Popen[bytes] | None = None
+        if sys.platform != "win32":  # there the SDK's job object sees to that
+            with suppress(OSError):
+                self._guard = subprocess.Popen(
+                    ["/bin/sh", "-c", self._SCRIPT, "aeon-mcp-guard", str(pid)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
+
+    def release(self) -> None:
+        """End the guard, once nothing is left to be guarded."""
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.communicate()
+            self._guard = None
+
+
+class _Noted(NamedTuple):
+    """The processes that a task has started, and what is to be called when one of them has ended."""
+
+    started: list[Guarded]
     on_exit: Callable[[], None]
 
 
@@ -37,7 +68,7 @@ class ProcessLoop(asyncio.SelectorEventLoop if sys.platform != "win32" else asyn
         transport, protocol = await super().subprocess_exec(*args, **kwargs)
         noted = _spawned.get()
         if noted is not None:
-            noted.started.append(transport.get_pid())
+            noted.started.append(Guarded(transport.get_pid()))
             _tell_of_exit(transport, protocol, noted.on_exit)
         return transport, protocol
 
@@ -56,8 +87,8 @@ def _tell_of_exit(transport: Any, protocol: Any, on_exit: Callable[[], None]) ->
 
 
 @contextmanager
-def noted_processes(on_exit: Callable[[], None]) -> Iterator[list[int]]:
-    """The ids of the processes that this task starts meanwhile, on a ProcessLoop.
+def noted_processes(on_exit: Callable[[], None]) -> Iterator[list[Guarded]]:
+    """The processes that this task starts meanwhile, on a ProcessLoop; each is to be released.
 
     `on_exit` is called there whenever one of them has ended, whatever of theirs is still open.
     """
