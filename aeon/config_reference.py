@@ -69,7 +69,7 @@ def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
     if holds(folder):
         return
     meant = find_meant(folder, "conf", holds)
-    if meant is not None or not any(folder.glob("*/**/*.yaml")):
+    if meant is not None or not any(folder.rglob("*.yaml")):
         raise ConfigError(
             f"--config-dir {config_dir}: it holds no configuration (config.yaml, or GROUP/OPTION.yaml)",
             hint=f"Did you mean --config-dir {meant}?"

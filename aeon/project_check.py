@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 
 from aeon.config_literal import literal, literal_override
 from aeon.errors import ConfigError
+from aeon.llm.addresses import is_loopback
 from aeon.project_file import Project
 from aeon.resources import resource_root
 
@@ -78,7 +77,7 @@ def _check_leaf(project: Project, file: Path, leaf: _Leaf) -> None:
         raise _refused(file, key, "names a secret, or where one is found")
     if isinstance(value, str) and "${" in value:
         raise _refused(file, key, "an interpolation could name a secret")
-    if path[-1] == "base_url" and value is not None and not _is_loopback(str(value)):
+    if path[-1] == "base_url" and value is not None and not is_loopback(str(value)):
         raise _refused(file, key, f"{value} would be sent your key")
     if PATHS.intersection(path) and isinstance(value, str) and not _is_inside(project, value):
         raise _refused(file, key, f"{value} is not within the project's folder, or holds secrets")
@@ -89,14 +88,6 @@ def _refused(file: Path, key: str, why: str) -> ConfigError:
         f"{file}: {key}: {why}; a project file may not do that",
         hint=f"Say it on the command line ({key}=..., or --config-dir DIR for a whole folder), or use --no-project.",
     )
-
-
-def _is_loopback(address: str) -> bool:
-    host = urlsplit(address).hostname or ""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _is_inside(project: Project, value: str) -> bool:

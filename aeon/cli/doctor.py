@@ -15,7 +15,8 @@ from aeon.config import Settings, environment, settings_from
 from aeon.doctor import RoleCheck
 from aeon.errors import ConfigError
 from aeon.llm import findings
-from aeon.llm.settings import EndpointSettings, SimulatedProvider, shown_address
+from aeon.llm.addresses import shown_address
+from aeon.llm.settings import EndpointSettings, SimulatedProvider
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -3,42 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import Field, PlainSerializer, model_validator
 
+from aeon.llm.addresses import is_loopback, shown_address
 from aeon.llm.interface import Parameters, ReasoningMode, Role
 from aeon.values import Value
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
-
-
-def shown_address(address: str) -> str:
-    """An address as it may be shown and written down: without a user, and without its query, where some servers take a
-    key. What is no address is cut off where one would begin."""
-    try:
-        url = urlsplit(address)
-        return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
-    except ValueError:
-        return address.partition("?")[0].rpartition("@")[2]
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an address is of this machine alone."""
-    try:
-        host = urlsplit(address).hostname or ""
-    except ValueError:
-        return False
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 Address = Annotated[str, PlainSerializer(shown_address, when_used="json")]

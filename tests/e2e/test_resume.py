@@ -201,11 +201,12 @@ def test_a_run_that_failed_goes_on_where_it_failed(runs: Runs, server: OpenAISer
     server.script["convergence"] = Failure(401)
     ended, directory = runs("task=x")
     assert ended.status == 1
-    answered = len(server.requests) - len(server.of("convergence"))
+    before = [request.name for request in server.requests].index("convergence")
     server.script = answers
     ended, second = runs(f"resume={directory}")
     assert ended.status == 0
-    assert result(second)["parent"]["saved"]["model_calls"] == answered
+    # What follows the assessment that failed is given the one that did not, and may be asked anew.
+    assert result(second)["parent"]["saved"]["model_calls"] >= before > 0
 
 
 def test_a_run_that_was_interrupted_goes_on(runs: Runs, server: OpenAIServer, tmp_path: Path) -> None:
@@ -228,8 +229,9 @@ def test_core_mode_and_a_plan_of_ones_own_go_on(runs: Runs, server: OpenAIServer
     server.script["step"] = clear("said")
     steps = [{"id": name, "description": f"do {name}", "agent": "llm"} for name in "abc"]
     (tmp_path / "plan.json").write_text(json.dumps({"goal": "tea", "task": "make tea", "steps": steps}))
-    directory = limited(runs, "mode=core", "plan_file=plan.json", "limits.max_llm_calls=2")
-    ended, second = runs(f"resume={directory}", "limits.max_llm_calls=null")
+    first, directory = runs("mode=core", "plan_file=plan.json", "limits.max_passes=2")
+    assert first.status == 3
+    ended, second = runs(f"resume={directory}", "limits.max_passes=null")
     assert (ended.status, result(second)["task"], len(server.requests)) == (0, "make tea", 3)
     assert result(second)["parent"]["saved"]["model_calls"] == 2
 
@@ -523,6 +525,7 @@ def test_without_the_key_of_its_provider_a_run_is_not_resumed(
 ) -> None:
     _, directory = runs("task=x", "provider=openai", "limits.max_llm_calls=3")
     monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.setattr("aeon.llm.settings.is_loopback", lambda _address: False)
     ended, _ = runs(f"resume={directory}")
     assert ended.status == 2
     assert "OPENAI_API_KEY" in ended.err

@@ -8,7 +8,7 @@ from urllib.request import getproxies, proxy_bypass
 
 from aeon.errors import ConnectionFailed, LLMError
 from aeon.llm.adapters.endpoint import Endpoint, causes
-from aeon.llm.settings import shown_address
+from aeon.llm.addresses import shown_address
 
 _BY_PROXY = ("ClientProxyConnectionError", "ClientHttpProxyError", "ProxyError")
 _NEVER_CONNECTED = ("ClientConnectorError", "ConnectError", *_BY_PROXY)

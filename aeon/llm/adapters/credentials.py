@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from aeon.errors import ConfigError
 from aeon.llm.adapters.endpoint import SHORTEST_SECRET
-from aeon.llm.settings import OpenAIProvider, shown_address
+from aeon.llm.addresses import shown_address
+from aeon.llm.settings import OpenAIProvider
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _BETWEEN = re.compile(r"[?&=#]")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from aeon.llm.settings import StructuredOutput, shown_address
+from aeon.llm.addresses import shown_address
+from aeon.llm.settings import StructuredOutput
 
 SHOWN = 300
 SHORTEST_SECRET = 8

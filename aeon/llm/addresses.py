@@ -1,0 +1,30 @@
+"""Addresses of servers: what may be shown of one, and which are of this machine."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+
+def shown_address(address: str) -> str:
+    """An address as it may be shown and written down: without a user, and without its query, where some servers take a
+    key. What is no address is cut off where one would begin."""
+    try:
+        url = urlsplit(address)
+        return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    except ValueError:
+        return address.partition("?")[0].rpartition("@")[2]
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is of this machine alone."""
+    try:
+        host = urlsplit(address).hostname or ""
+    except ValueError:
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
