@@ -18,6 +18,11 @@ PlannedCall = Literal["plan", "subplan", "refinement"]
 
 # Quoted either way, and escaped where JSON stands within a text.
 _TOOL_FIELD = re.compile(r"""(?<!\w)tool\\*["']?\s*:\s*\\*(?P<quote>["'])(?P<name>[^"'\\\n]*)\\*(?P=quote)""")
+# What these fields hold is no tool's name, whatever it says.
+_OTHER_FIELDS = frozenset(
+    {"goal", "subplan_goal", "step_id", "description", "dependencies", "provides", "handoff_to_next", "arguments"}
+    | {"justification", "target_step_id", "addresses_issues", "overrides_issues", "declined_issues", "questions"}
+)
 _LIST = {"plan": "steps", "subplan": "substeps", "refinement": "actions"}
 
 
@@ -43,7 +48,7 @@ def foreign_tools(call: PlannedCall, original: str, repaired: Mapping[str, Any])
     """The steps of a repaired answer whose tool the original does not name; empty where there are none.
 
     A step that the original has may have the tool that the original names in that step; another one, a tool named
-    anywhere in it. Where the original is no JSON, a tool counts as named if it is the quoted value of a `tool` field.
+    anywhere in it, in each case by a field that could hold a tool. Where the original is no JSON, a tool counts as named if it is the quoted value of a `tool` field.
     """
     before = _original(call, original)
     known = _known(_entries(call, before))
@@ -93,8 +98,9 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value.strip()
     elif isinstance(value, Mapping):
-        for inner in value.values():
-            yield from _texts(inner)
+        for name, inner in value.items():
+            if name not in _OTHER_FIELDS:
+                yield from _texts(inner)
     elif isinstance(value, list):
         for inner in value:
             yield from _texts(inner)

@@ -59,6 +59,21 @@ def test_a_step_gets_no_tool_of_another_step() -> None:
     assert places(two, repaired(planned("a", tool="echo"), planned("b", tool="echo"))) == ["/steps/0/tool"]
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [{"step_id": "danger"}, {"description": "danger"}, {"provides": ["danger"]}, {"arguments": {"text": "danger"}}],
+)
+def test_a_tools_name_in_another_field_of_the_original_names_no_tool(fields: Any) -> None:
+    original = {"goal": "danger", "steps": [{**planned("a"), **fields}]}
+    step_id = original["steps"][0]["step_id"]
+    assert places(original, repaired(planned(step_id, tool="danger"))) == ["/steps/0/tool"]
+
+
+def test_a_tool_under_a_field_of_a_wrong_name_is_named_all_the_same() -> None:
+    original = {"goal": "add", "steps": [{"step_id": "a", "tool_name": "echo"}]}
+    assert places(original, repaired(planned("a", tool="echo"))) == []
+
+
 CUT = '{"goal": "add", "steps": [{"step_id": "a", "description": "danger", "tool": %s, "arguments": "{'
 
 
