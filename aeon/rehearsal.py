@@ -153,7 +153,7 @@ def _calls(
         *(partial(_tool_step, with_tool, plan, left) for left in budgets),
         lambda: parts.adaptive.update_task_profile(DEFAULT_PROFILE, True, list(report.issues), ["BLOCKED"], task),
         lambda: parts.validator.validate("cross_phase", plan, steps, outputs),
-        lambda: parts.convergence.assess(report, plan, steps, outputs, criteria),
+        lambda: parts.convergence.assess(report, plan, steps, outputs, criteria, left_to_person=report.issues),
         lambda: parts.planner.refine(plan, report.issues, triggers, ["gather"], ["other"], assessment=assessment),
         lambda: supervisor.repair_json("{", schema, errors=[FieldError("", "not JSON")], call="step"),
     ]

@@ -21,7 +21,7 @@ from aeon.memory.shown import ShownMemory
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.views import answer_view, outputs_view, plan_view
 from aeon.structured import StructuredCaller
-from aeon.validation.models import UNREVIEWED, SemanticValidationReport
+from aeon.validation.models import UNREVIEWED, SemanticValidationReport, ValidationIssue
 
 # Where memory has nothing to show, there is no such pair.
 UNREMEMBERED: tuple[ArtefactPair, ...] = ("memory_answer",)
@@ -53,11 +53,14 @@ class ConvergenceEngine:
         steps: list[PlanStep],
         outputs: dict[str, Any],
         custom_criteria: dict[str, Any] | None = None,
+        *,
+        left_to_person: Sequence[ValidationIssue] = (),
     ) -> ConvergenceAssessment:
         """Assess a plan's results, in one model call, with the validation report before it (FR-050).
 
         `custom_criteria` maps a name to plain words; the names completeness, coherence and consistency with a number
-        set that threshold for this call. The model is never told a threshold. Raises LLMError when the call fails,
+        set that threshold for this call. `left_to_person` are contradictions that a person knows of: the model is told
+        that they block nothing. It is never told a threshold. Raises LLMError when the call fails,
         ValidationError when its answer cannot be repaired, ConfigError for a threshold outside [0, 1].
         """
         own_thresholds, criteria = split_criteria(custom_criteria or {})
@@ -67,7 +70,11 @@ class ConvergenceEngine:
         unasked = () if memory["memory"] else UNREMEMBERED
         return self._structured.call(
             "convergence",
-            {**_variables(validation_report, current, outputs, criteria), **memory},
+            {
+                **_variables(validation_report, current, outputs, criteria),
+                **memory,
+                "left_to_person": [issue.description for issue in left_to_person],
+            },
             lambda answer: parse_assessment(answer, thresholds, tuple(criteria), unasked),
             role="grader",
             criteria=tuple(criteria),

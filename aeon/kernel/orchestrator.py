@@ -57,6 +57,7 @@ from aeon.plan.views import current_outputs
 from aeon.refinement.models import Occasion
 from aeon.refinement.refiner import Refiner
 from aeon.refinement.verdicts import is_stuck
+from aeon.signatures import accepted_arguments
 from aeon.validation.models import UNREVIEWED, SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 
@@ -296,11 +297,10 @@ class Orchestrator:
                     phase, lambda: self.semantic_validator.validate("cross_phase", plan, steps, outputs, memory)
                 )
             if unreviewed or report is not None:
-                given = report or UNREVIEWED
+                given, assess = report or UNREVIEWED, self.convergence_engine.assess
+                more = accepted_arguments(assess, left_to_person=self._run.state.conflicts)
                 assessment = self._available(
-                    phase,
-                    "convergence",
-                    lambda: self.convergence_engine.assess(given, plan, steps, outputs, self._criteria),
+                    phase, "convergence", lambda: assess(given, plan, steps, outputs, self._criteria, **more)
                 )
             this.evaluation = EvaluationResults(validation_report=report, convergence=assessment or UNAVAILABLE)
             this.complete = assessment is not None or self._run.affordable()
@@ -353,7 +353,8 @@ class Orchestrator:
             self._skip("C", "REFINE")
         else:
             self._refine(this, "C", issues, triggers, assessment)
-        return is_stuck(before, self._run.plan)
+        verdict = this.refinement.supervisor if this.refinement else None
+        return verdict.blocking if verdict else is_stuck(before, self._run.plan)
 
     def _skip(self, stage: str, phase: Phase) -> None:
         with self._run.phase(stage, phase) as note:

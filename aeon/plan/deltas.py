@@ -12,9 +12,9 @@ action may do depends on its target's status alone:
     SUBPLAN_CREATE     pending or BLOCKED
     STEP_MARK_INVALID  complete or failed
 
-`inconsistency_detected` widens and narrows nothing. It says that a change conflicts with executed steps; those are
-never changed whether it is set or not, and the two ways to resolve such a conflict, STEP_MARK_INVALID and REPLACE
-under a new id, only retire them (FR-069).
+`inconsistency_detected` widens and narrows nothing here; the review of the changes is shown it. It says that a change
+conflicts with executed steps; those are never changed whether it is set or not, and the two ways to resolve such a
+conflict, STEP_MARK_INVALID and REPLACE under a new id, only retire them (FR-069).
 """
 
 from __future__ import annotations

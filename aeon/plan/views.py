@@ -80,10 +80,13 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
 
 
 def _reason_view(action: RefinementAction) -> dict[str, Any]:
-    """What an action is and why, with the issues that it answers; the step itself is shown beside it."""
+    """What an action is and why, with the issues that it answers, and whether an executed step contradicts the rest by
+    it; the step itself is shown beside it."""
+    detected = {"inconsistency_detected": True} if action.inconsistency_detected else {}
     return {
         "action_type": action.action_type,
         "justification": action.justification,
+        **detected,
         "answers": [issue.model_dump(exclude_none=True) for issue in action.semantic_validation_input],
     }
 

@@ -132,7 +132,7 @@ class Refiner:
         """The planner's proposal; from a planner of one's own by the published `refine_plan`, which has no
         questions."""
         executed = [step.step_id for step in plan.steps if step.status in EXECUTED]
-        issues, assessment = list(occasion.issues), occasion.assessment
+        issues, assessment = list(open_issues(occasion.issues, occasion.closed)), occasion.assessment
         if has_refine(self._planner):
             return self._planner.refine(
                 plan, issues, occasion.triggers, executed, occasion.closed, assessment=assessment

@@ -48,7 +48,8 @@ def foreign_tools(call: PlannedCall, original: str, repaired: Mapping[str, Any])
     """The steps of a repaired answer whose tool the original does not name; empty where there are none.
 
     A step that the original has may have the tool that the original names in that step; another one, a tool named
-    anywhere in it, in each case by a field that could hold a tool. Where the original is no JSON, a tool counts as named if it is the quoted value of a `tool` field.
+    anywhere in it, in each case by a field that could hold a tool. Where the original is no JSON, a tool counts as
+    named if it is the quoted value of a `tool` field.
     """
     before = _original(call, original)
     known = _known(_entries(call, before))

@@ -27,11 +27,11 @@ class RepairRecord(Value):
 
 
 class SupervisorAssessment(Value):
-    """What the supervisor lets a refinement change (FR-004): a record, which decides nothing more.
+    """What the supervisor lets a refinement change, and whether the run may go on with it (FR-004).
 
     `repairs` are the actions that are structurally sound and passed fragment validation, so safe to apply; `issues` say
-    why others are not; `blocking` is true when nothing can run and no repair is safe to apply, so execution must stop:
-    by the same rule the kernel ends a run as stalled.
+    why others are not; `blocking` is true when nothing can run and no repair is safe to apply: the kernel then ends the
+    run as stalled.
     """
 
     blocking: bool

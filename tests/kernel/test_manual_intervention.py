@@ -122,6 +122,22 @@ def test_a_contradiction_left_alone_is_marked_for_a_person_and_holds_the_run_no_
     assert ["i1 is wrong" in message for message in advisories(outcome, "manual_intervention")] == [True]
 
 
+def test_judge_and_planner_are_told_of_a_contradiction_at_no_single_step_that_is_left_to_a_person():
+    conflict = issue("i1", None, "CRITICAL", type="consistency", description="the plan is not the task's")
+    model = ScriptedModel(
+        plan=CHAIN,
+        semantic_validation=[report(), report(conflict, issue("i2", "s0"))],
+        refinement=[refinement(), refinement(declined={"i1": "it is"})],
+        convergence=[*[unfinished()] * 4, assessment()],
+    )
+    assert run(model, ttl=100).state.manual_intervention == ("the whole",)
+    for call, later in (("convergence", 3), ("refinement", 4)):
+        shown = ["the plan is not the task's" in prompt for prompt in model.prompts(call)]
+        assert shown == [call == "convergence" or 0 < number < later for number in range(len(shown))]
+    known = ["These contradictions are known to the person" in prompt for prompt in model.prompts("convergence")]
+    assert known == [False, False, False, True, True]
+
+
 def test_marking_for_a_person_alone_is_no_progress():
     model = ScriptedModel(plan=plan("a"), step=blocked(), refinement=refinement(modify("a")), convergence=unfinished())
     outcome = run(model, ttl=100)

@@ -10,6 +10,7 @@ from aeon.errors import ServerFailed, Truncated
 from aeon.memory.in_memory import InMemory
 from aeon.plan.models import PlanStep
 from aeon.plan.settings import RefinementSettings
+from aeon.tools.registry import ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, phases, run, statuses
 from tests.support.scripted_model import (
     ScriptedModel,
@@ -28,6 +29,7 @@ from tests.support.scripted_model import (
     unfinished,
     worked,
 )
+from tests.tools.builders import a_tool
 
 PHASE_B = ["task_profile", "plan", "semantic_validation", "refinement"]
 EVALUATE = ["semantic_validation", "convergence"]
@@ -248,6 +250,21 @@ def test_the_run_stalls_when_nothing_is_ready_and_nothing_changed():
     assert outcome.termination_reason == "stalled"
     assert outcome.history.passes[1].refinement.supervisor.blocking
     assert outcome.best_pass.pass_number == 1
+
+
+def test_a_tool_that_goes_meanwhile_is_no_progress():
+    registry = ToolRegistry([a_tool(lambda given: "hi", name="echo")])
+
+    def refine(request):
+        if "echo" in registry.names() and len(model.prompts("refinement")) > 1:
+            registry.unregister("echo")
+        return refinement()
+
+    steps = plan("a", planned("b", "a", tool="echo", arguments="{}"))
+    model = ScriptedModel(plan=steps, step=blocked(), refinement=refine, convergence=unfinished())
+    outcome = run(model, registry=registry)
+    assert outcome.termination_reason == "stalled"
+    assert outcome.history.passes[-1].pass_number == 1
 
 
 def test_the_profile_is_updated_when_all_three_signals_are_there():

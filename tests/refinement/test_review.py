@@ -89,6 +89,14 @@ def test_old_and_new_version_stand_side_by_side_with_justification_and_issues():
     assert shown["d"]["actions"] == []
 
 
+@pytest.mark.parametrize("detected", [True, False])
+def test_the_review_is_told_that_an_executed_step_contradicts_the_rest(detected):
+    model = ScriptedModel(refinement=refinement(modify("b", "a", inconsistency_detected=detected)))
+    refine(model, plan_of(done("a"), step("b", "a")))
+    (because,) = changed(model)["b"]["actions"]
+    assert because.get("inconsistency_detected", False) is detected
+
+
 REMOVE_C = action("REMOVE", "c")
 
 
