@@ -15,6 +15,7 @@ import pytest
 
 from aeon.errors import AeonError
 from aeon.llm.adapters.refusal import error_in
+from aeon.llm.adapters.streaming import assemble
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.prompts import fence
@@ -219,9 +220,24 @@ def test_an_error_of_a_server_is_read_in_linear_time(make: Make) -> None:
     def read(body: bytes) -> object:
         refusal = error_in(body)
         assert refusal is not None
-        return refusal.of_the_format, refusal.too_long, refusal.of_the_request, refusal.not_taken(("temperature",))
+        return refusal.of_the_format, refusal.meaning, refusal.of_the_request, refusal.not_taken(("temperature",))
 
     assert growing(lambda n: json.dumps({"error": make(n)}).encode(), read) <= MOST
+
+
+STREAMS: dict[str, Make] = {
+    "texts": lambda n: [{"content": "x"}] * n,
+    "arguments": lambda n: [{"tool_calls": [{"function": {"arguments": "x"}}]}] * n,
+    "tool calls": lambda n: [{"tool_calls": [{"function": {"name": "x", "arguments": ""}}]}] * n,
+}
+
+
+@pytest.mark.parametrize("make", STREAMS.values(), ids=STREAMS)
+def test_a_streamed_answer_is_read_in_linear_time(make: Make) -> None:
+    def body(size: int) -> bytes:
+        return "".join(f"data: {json.dumps({'choices': [{'delta': delta}]})}\n\n" for delta in make(size)).encode()
+
+    assert growing(body, assemble) <= MOST
 
 
 def test_data_is_fenced_in_linear_time() -> None:

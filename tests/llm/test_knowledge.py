@@ -59,17 +59,27 @@ def test_another_process_speaks_to_an_endpoint_as_this_one_does() -> None:
     adapter = OpenAIAdapter(OpenAIProvider(name="own", model="m", base_url=ADDRESS))
     capabilities("own", ADDRESS, "m").not_enforced(strict=True)
     capabilities("own", ADDRESS, "m").object_not_enforced()
+    capabilities("own", ADDRESS, "m").cut_off(60.0)
     found, said = adapter.known(), adapter.findings()
     dialect = capabilities("own", ADDRESS, "m").dialect("a schema", True)
     forget()
     adapter.learn(found)
     assert capabilities("own", ADDRESS, "m").dialect("a schema", True) == dialect
     assert dialect.schema_in_prompt
+    assert dialect.stream
     assert (adapter.findings(), adapter.known()) == (said, found)
     assert "127.0.0.1" not in str(found)
     forget()
     OpenAIAdapter(OpenAIProvider(name="own", model="m", base_url="http://127.0.0.1:10/v1")).learn(found)
     assert not capabilities("own", "http://127.0.0.1:10/v1", "m").dialect("a schema", True).schema_in_prompt
+
+
+def test_what_was_found_out_does_not_make_an_endpoint_stream_that_never_may() -> None:
+    forget()
+    adapter = OpenAIAdapter(OpenAIProvider(name="own", model="m", base_url=ADDRESS, stream="never"))
+    [digest] = adapter.known()
+    adapter.learn({digest: {"m": {"settled": True, "stream": True}}})
+    assert not capabilities("own", ADDRESS, "m").dialect("a schema", True).stream
 
 
 @pytest.mark.parametrize("found", [3, {"DIGEST": {"m": {"form": "verse"}}}, {"DIGEST": [1]}])

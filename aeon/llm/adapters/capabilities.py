@@ -205,6 +205,7 @@ class Capabilities:
                 without=tuple(sorted(self._without)),
                 renamed=self._renamed,
                 schema_beside=self._schema_beside,
+                stream=self._stream,
                 findings={about: finding.message for about, finding in self._findings.items()},
             )
 
@@ -220,6 +221,7 @@ class Capabilities:
             self._without |= set(known.without)
             self._renamed = self._renamed or known.renamed
             self._schema_beside = self._schema_beside or known.schema_beside
+            self._stream = self._stream or known.stream
             for about, message in known.findings.items():
                 self._find(about, message)
 

@@ -39,4 +39,5 @@ class Known(Value):
     without: tuple[str, ...] = ()
     renamed: bool = False
     schema_beside: bool = False
+    stream: bool = False
     findings: dict[str, str] = Field(default_factory=dict)

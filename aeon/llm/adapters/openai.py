@@ -120,7 +120,9 @@ class OpenAIAdapter:
     def learn(self, found: Mapping[str, Any]) -> None:
         """Know what was found out of this endpoint. Raises ValueError for what no endpoint can be like."""
         for model, values in dict(found.get(self._endpoint_digest) or {}).items():
-            self._known(model).learn(Known.model_validate(values))
+            known = Known.model_validate(values)
+            may_stream = self._settings.stream != "never"
+            self._known(model).learn(known.model_copy(update={"stream": known.stream and may_stream}))
 
     @property
     def _endpoint_digest(self) -> str:

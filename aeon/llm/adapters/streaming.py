@@ -19,11 +19,15 @@ def is_stream(body: bytes) -> bool:
 
 def assemble(body: bytes) -> bytes:
     """The completion that the chunks of a stream make; an error that one of them holds, as it is. A stream that ends
-    before its answer does is half a document, as half a response is without streaming."""
+    before its answer does, or has a chunk that cannot be read, is half a document, as half a response is without
+    streaming."""
     whole: dict[str, Any] = {}
     message: dict[str, Any] = {"role": "assistant", "content": None}
     reason: str | None = None
     for chunk in _chunks(body):
+        if chunk is None:
+            reason = None
+            break
         if chunk.get("error"):
             return json.dumps(chunk).encode()
         whole |= {name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name)}
@@ -34,17 +38,17 @@ def assemble(body: bytes) -> bytes:
     return document if reason else document[:-2]
 
 
-def _chunks(body: bytes) -> Iterator[Mapping[str, Any]]:
-    for line in body.decode("utf-8", "replace").splitlines():
-        name, _, data = line.partition(":")
+def _chunks(body: bytes) -> Iterator[Mapping[str, Any] | None]:
+    """Each chunk; None for one that is no JSON object. Only `\\n` and `\\r` end a line, other breaks stand in texts."""
+    for line in body.splitlines():
+        name, _, data = line.decode("utf-8", "replace").partition(":")
         if name.strip() != "data" or data.strip() in ("", "[DONE]"):
             continue
         try:
             chunk = json.loads(data)
         except (ValueError, RecursionError):
-            continue
-        if isinstance(chunk, Mapping):
-            yield chunk
+            chunk = None
+        yield chunk if isinstance(chunk, Mapping) else None
 
 
 def _first_choices(chunk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

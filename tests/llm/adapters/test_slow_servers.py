@@ -145,7 +145,26 @@ def test_a_stream_is_the_document_that_it_would_have_been() -> None:
     assert whole('data: {"error": {"message": "busy", "code": 503}}\n\n')["error"]["code"] == 503
 
 
-@pytest.mark.parametrize("text", [stream("a", end=None), "data: {}\n\n", "data: 7\n\ndata: [", "data: \n\n: x\n"])
+def test_only_the_ends_of_lines_end_a_line_of_a_stream() -> None:
+    text = "one\u2028two\u2029three\x85four\x1cfive"
+    raw = stream(text).replace(json.dumps(text), json.dumps(text, ensure_ascii=False))
+    assert "\u2028" in raw
+    assert whole(raw)["choices"][0]["message"]["content"] == text
+
+
+BROKEN_IN_THE_MIDDLE = stream("a").replace("data: {", 'data: {"broken\n\ndata: {', 1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        stream("a", end=None),
+        BROKEN_IN_THE_MIDDLE,
+        "data: {}\n\n",
+        "data: 7\n\ndata: [",
+        "data: \n\n: x\n",
+    ],
+)
 def test_a_stream_that_ends_early_is_half_a_response(text: str, openai_server: OpenAIServer, connect: Connect) -> None:
     openai_server.script["plan"] = Failure(200, body=text)
     with pytest.raises(LLMError, match="half a response") as raised:
