@@ -207,15 +207,15 @@ class OpenAIAdapter:
             return
         failure.seconds = timing.seconds
         self._has_answered = self._has_answered or failure.status is not None
-        if is_cut_off(failure) and self._settings.stream == "auto":
+        cut_off = is_cut_off(failure)
+        if cut_off and self._settings.stream == "auto":
             self._known(wire.model).cut_off(failure.seconds)
-        if not isinstance(failure, ConnectionFailed):
-            return
-        if failure.sent:
+        if isinstance(failure, ConnectionFailed):
+            cut_off = failure.sent
+            self._was_silent |= failure.timed_out
+            failure.retryable &= not failure.timed_out or self._settings.timeout_per == "attempt"
+        if cut_off:
             failure.usage, failure.usage_reported = Usage.of_unanswered(wire.request), False
-        if failure.timed_out:
-            self._was_silent = True
-            failure.retryable = self._settings.timeout_per == "attempt"
 
     async def _send(self, body: dict[str, Any], timing: Timing) -> bytes:
         """One attempt, timed from when it has one of the slots."""
