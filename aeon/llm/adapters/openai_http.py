@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from httpx2 import AsyncClient, Request, Response, Timeout
+from httpx2 import AsyncClient, Request, Response, Timeout, TransportError
 from openai import AsyncOpenAI, DefaultAioHttpClient
+
+from aeon.llm.adapters.endpoint import causes
 
 MAX_BYTES = 32 * 1024 * 1024
 _ENCODINGS = ("", "identity", "gzip", "x-gzip", "deflate")
@@ -24,12 +26,20 @@ class UnreadableResponse(Exception):
 class BoundedClient(DefaultAioHttpClient):  # type: ignore[misc, unused-ignore]
     """Reads a response at once, at most `MAX_BYTES` of it unpacked, and follows no redirect.
 
+    What could not be sent on a kept connection, as the server had just closed it, is sent once more on another.
+
     A redirect would take the request's secret headers, and the prompt, to another address than the configured one.
     """
 
     async def send(self, request: Request, **options: Any) -> Response:
         """Send a request. Raises UnreadableResponse for what is too large or packed twice."""
-        response = await super().send(request, **{**options, "stream": True})
+        options |= {"stream": True}
+        try:
+            response = await super().send(request, **options)
+        except TransportError as error:
+            if not _was_closed_before(error):
+                raise
+            response = await super().send(request, **options)
         try:
             body = await _read(response)
         finally:
@@ -42,6 +52,11 @@ class BoundedClient(DefaultAioHttpClient):  # type: ignore[misc, unused-ignore]
             request=response.request,
             extensions=response.extensions,
         )
+
+
+def _was_closed_before(error: TransportError) -> bool:
+    """Whether a request was not sent whole, because its connection was closed already."""
+    return any(type(cause).__name__ == "ClientConnectionResetError" for cause in causes(error))
 
 
 async def _read(response: Response) -> bytes:

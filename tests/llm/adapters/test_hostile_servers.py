@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import ConnectionFailed, LLMError, NotAnAPI, ServerFailed
+from aeon.errors import ConnectionFailed, LLMError, NotAnAPI, RequestRefused, ServerFailed
 from aeon.llm.adapters.openai import OpenAIAdapter
 from aeon.llm.adapters.openai_http import MAX_BYTES
 from aeon.llm.retry import Retry
@@ -147,6 +147,12 @@ def test_a_server_that_closes_kept_connections_costs_no_answer(ask: Any) -> None
     patient = Retry(adapter, RetrySettings(initial_seconds=0, jitter_seconds=0))
     for _ in range(10):
         assert patient.complete(request()).text == '{"answer": "x"}'
+
+
+def test_a_refusal_counts_where_its_connection_is_closed_unsaid(ask: Any) -> None:
+    _, adapter = ask(sends(response(b'{"error": {"message": "Bad request"}}', "400 Bad Request")))
+    with pytest.raises(RequestRefused, match="Bad request"):
+        Retry(adapter, RetrySettings(initial_seconds=0, jitter_seconds=0)).complete(request())
 
 
 def test_half_responses_now_and_then_are_made_good_by_trying_again(ask: Any) -> None:
