@@ -82,9 +82,15 @@ def leave_alone(
     issues: Sequence[ValidationIssue],
     actions: Sequence[RefinementAction],
     settings: RefinementSettings,
+    *,
+    is_last: bool = False,
 ) -> tuple[RefinementAttempts, tuple[ValidationIssue, ...]]:
     """The counts after a refinement that was given these issues and proposed these actions, and the contradictions that
-    have now been left alone too often: they need manual intervention. One that is gone, or acted upon, counts anew."""
+    have now been left alone too often: they need manual intervention.
+
+    One that is gone, or acted upon, counts anew. `is_last`: the run is stuck with this refinement, so that once is too
+    often.
+    """
     answered = {issue_id for action in actions for issue_id in action.addresses_issues}
     named = {action.fragment for action in actions}
     alone = {
@@ -93,7 +99,8 @@ def leave_alone(
         if is_contradiction(issue) and issue.issue_id not in answered and fragment_of(issue) not in named
     }
     counts = {fragment: attempts.left_alone.get(fragment, 0) + 1 for fragment in alone}
-    given_up = {f: issue for f, issue in alone.items() if counts[f] >= settings.max_attempts_per_fragment}
+    enough = 1 if is_last else settings.max_attempts_per_fragment
+    given_up = {fragment: issue for fragment, issue in alone.items() if counts[fragment] >= enough}
     going_on = {fragment: count for fragment, count in counts.items() if fragment not in given_up}
     return attempts.model_copy(update={"left_alone": going_on}), tuple(given_up.values())
 

@@ -38,7 +38,7 @@ from aeon.plan.transitions import left_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues
 from aeon.refinement.models import Ask, Budget, Occasion, Refined, RefinementRecord, Remark
 from aeon.refinement.review import outputs_around, rejected_by
-from aeon.refinement.verdicts import remarks_on, supervise
+from aeon.refinement.verdicts import is_stuck, remarks_on, supervise
 from aeon.signatures import accepted_arguments
 from aeon.validation.models import SemanticValidationReport
 from aeon.validation.semantic import SemanticValidator
@@ -104,9 +104,12 @@ class Refiner:
         refused = (*screened.refused, *draft.refused, *rejected, *final.refused)
         questions = self._new_questions(plan, proposal.questions)
         alone = open_issues(occasion.issues, occasion.closed)
-        attempts, conflicts = counting.leave_alone(admission.attempts, alone, proposal.actions, self._settings)
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
-        refined = _completed(final.plan, questions, (*handed_over, *map(fragment_of, conflicts)))
+        refined = _completed(final.plan, questions, handed_over)
+        attempts, conflicts = counting.leave_alone(
+            admission.attempts, alone, proposal.actions, self._settings, is_last=is_stuck(plan, refined)
+        )
+        refined = left_to_person(refined, [fragment_of(issue) for issue in conflicts])
         record = RefinementRecord(
             triggers=tuple(str(trigger) for trigger in occasion.triggers),
             accepted=final.accepted,

@@ -138,6 +138,22 @@ def test_judge_and_planner_are_told_of_a_contradiction_at_no_single_step_that_is
     assert known == [False, False, False, True, True]
 
 
+def test_a_contradiction_left_alone_in_the_refinement_that_a_run_ends_with_is_marked_for_a_person():
+    declined = refinement(declined={"i1": "neither is wrong"})
+    model = ScriptedModel(
+        plan=plan("a", "b"),
+        semantic_validation=[report(), CONFLICT],
+        refinement=[refinement(), declined],
+        convergence=unfinished(),
+    )
+    outcome = run(model, ttl=100)
+    assert outcome.termination_reason == "stalled"
+    assert model.calls.count("refinement") == 2
+    metadata = outcome.history.final_result.metadata
+    assert metadata["manual_intervention"] == ["a"]
+    assert [conflict["issue_id"] for conflict in metadata["conflicts"]] == ["i1"]
+
+
 def test_marking_for_a_person_alone_is_no_progress():
     model = ScriptedModel(plan=plan("a"), step=blocked(), refinement=refinement(modify("a")), convergence=unfinished())
     outcome = run(model, ttl=100)
