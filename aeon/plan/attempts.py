@@ -91,7 +91,7 @@ def leave_alone(
     One that is gone, or acted upon, counts anew. `is_last`: the run is stuck with this refinement, so that once is too
     often.
     """
-    answered = {issue_id for action in actions for issue_id in action.addresses_issues}
+    answered = {issue_id for action in actions for issue_id in action.answers}
     named = {action.fragment for action in actions}
     alone = {
         fragment_of(issue): issue

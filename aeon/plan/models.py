@@ -181,6 +181,11 @@ class RefinementAction(Value):
             step_id = self.new_step.step_id
         return step_id
 
+    @property
+    def answers(self) -> frozenset[str]:
+        """The ids of the issues it answers, named in either of its two fields for them."""
+        return frozenset({*self.addresses_issues, *(issue.issue_id for issue in self.semantic_validation_input)})
+
 
 class DeclinedIssue(Value):
     """A validation issue that a refinement leaves without a change, and why none is needed (FR-086)."""

@@ -7,8 +7,8 @@ from typing import Literal
 
 from aeon.convergence.models import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
 from aeon.plan.graph import unresolved_steps
-from aeon.plan.models import Plan, PlanStep
-from aeon.validation.models import ValidationIssue
+from aeon.plan.models import DeclinedIssue, Plan, PlanStep, RefinementAction
+from aeon.validation.models import ValidationIssue, reaches
 from aeon.values import Value
 
 TriggerKind = Literal[
@@ -42,6 +42,15 @@ def open_issues(issues: Sequence[ValidationIssue], closed: Collection[str] = ())
     """The issues that refinement may still do something about: not those that are left to a person."""
     left = (issue.step_id in closed or (is_contradiction(issue) and fragment_of(issue) in closed) for issue in issues)
     return tuple(issue for issue, is_left in zip(issues, left, strict=True) if not is_left)
+
+
+def unanswered(
+    issues: Sequence[ValidationIssue], actions: Sequence[RefinementAction], declined: Sequence[DeclinedIssue] = ()
+) -> tuple[str, ...]:
+    """The ids of the issues of severity HIGH or more that no action answers, and that are not declined (FR-086)."""
+    answered = {issue_id for action in actions for issue_id in action.answers} | {each.issue_id for each in declined}
+    binding = (issue.issue_id for issue in issues if reaches(issue.severity, "HIGH"))
+    return tuple(issue_id for issue_id in binding if issue_id not in answered)
 
 
 WHOLE = "the whole"

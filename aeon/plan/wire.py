@@ -9,8 +9,8 @@ from aeon.llm.exchange import FieldError, InvalidAnswer, located
 from aeon.llm.extract import ExtractError, read_json
 from aeon.plan.graph import topological
 from aeon.plan.models import DeclinedIssue, FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
-from aeon.plan.triggers import open_issues
-from aeon.validation.models import ValidationIssue, reaches
+from aeon.plan.triggers import open_issues, unanswered
+from aeon.validation.models import ValidationIssue
 from aeon.validation.structural import check_steps
 
 MAX_ACTIONS = 300
@@ -66,13 +66,11 @@ def parse_refinement(
         raise InvalidAnswer(tuple(errors))
     questions = tuple(_question(raw, f"/questions/{index}") for index, raw in enumerate(answer["questions"]))
     declined = tuple(_declined(raw) for raw in answer.get("declined_issues", ()) if _is_declined(raw, by_id))
-    answered = {i for action in actions for i in action.addresses_issues} | {each.issue_id for each in declined}
-    binding = (issue.issue_id for issue in open_issues(issues, closed) if reaches(issue.severity, "HIGH"))
     return Refinement(
         actions=tuple(actions),
         questions=questions,
         declined=declined,
-        unanswered=tuple(issue_id for issue_id in binding if issue_id not in answered),
+        unanswered=unanswered(open_issues(issues, closed), actions, declined),
     )
 
 

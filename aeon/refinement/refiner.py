@@ -35,7 +35,7 @@ from aeon.plan.models import (
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.transitions import left_to_person
-from aeon.plan.triggers import Trigger, fragment_of, open_issues
+from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
 from aeon.refinement.models import Ask, Budget, Occasion, Refined, RefinementRecord, Remark
 from aeon.refinement.review import outputs_around, rejected_by
 from aeon.refinement.verdicts import is_stuck, remarks_on, supervise
@@ -142,7 +142,8 @@ class Refiner:
             )
         blocked = [step.step_id for step in plan.steps if step.blocked]
         codes = list(assessment.reason_codes) if assessment else []
-        return Refinement(actions=tuple(self._planner.refine_plan(plan, issues, codes, blocked, executed)))
+        actions = tuple(self._planner.refine_plan(plan, issues, codes, blocked, executed))
+        return Refinement(actions=actions, unanswered=unanswered(issues, actions))
 
     def _decompose(self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget) -> _Screened:
         steps = {step.step_id: step for step in plan.steps}

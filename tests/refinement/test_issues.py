@@ -10,7 +10,7 @@ import pytest
 from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores
 from aeon.errors import Truncated
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.models import Plan
+from aeon.plan.models import Plan, RefinementAction
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import WHOLE
 from aeon.validation.models import IssueLocation, ValidationIssue
@@ -164,3 +164,27 @@ def test_a_model_is_asked_where_it_could_do_something(before, options):
     refined = refine(ScriptedModel(), before, budget=budget, **options)
     assert budget.made == ["refinement"]
     assert refined.record.model_asked is True
+
+
+class OwnPlanner:
+    """A planner of one's own with the published signature."""
+
+    def __init__(self, *actions):
+        self._actions = list(actions)
+
+    def refine_plan(self, plan, issues, convergence_reason_codes, blocked_steps, executed_step_ids):
+        return self._actions
+
+
+def test_grave_issues_that_a_planner_of_ones_own_passes_over_are_recorded():
+    first, second = (
+        ValidationIssue(issue_id=issue_id, type="relevance", severity="HIGH", description=issue_id)
+        for issue_id in ("i1", "i2")
+    )
+    action = RefinementAction(
+        action_type="REMOVE", target_step_id="b", justification="it serves nothing", semantic_validation_input=(first,)
+    )
+    given = plan_of(step("a"), step("b"))
+    refined = refine(ScriptedModel(), given, issues=[first, second], planner=OwnPlanner(action))
+    assert refined.record.unanswered == ("i2",)
+    assert [remark.kind for remark in refined.remarks] == ["unanswered_issue"]
