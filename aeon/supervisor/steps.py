@@ -17,8 +17,9 @@ def tool_of(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> 
         raise NoToolFits(f"no registered tool does what step {step.step_id} describes")
     if answer["tool"] not in names:
         raise InvalidAnswer([FieldError("/tool", f"there is no tool {answer['tool']!r}; there are {', '.join(names)}")])
+    text = answer["arguments"] or ""
     try:
-        arguments = read_json(answer["arguments"]) if answer["arguments"] else None
+        arguments = read_json(text) if text.strip() else None
     except ExtractError as error:
         raise InvalidAnswer([FieldError("/arguments", f"must be JSON text of an object, or null: {error}")]) from error
     if arguments is not None and not isinstance(arguments, dict):

@@ -114,6 +114,10 @@ def test_the_second_attempt_may_succeed() -> None:
     assert Supervisor(model).repair_step(lost(), "g", registry()).tool == "clock"
 
 
+def test_blank_arguments_are_none() -> None:
+    assert tool_of(lost(), answer(arguments=" "), ["price"]).arguments is None
+
+
 def test_names_are_held_locally_too() -> None:
     with pytest.raises(InvalidAnswer, match="there is no tool 'x'"):
         tool_of(lost(), answer("x"), ["price"])
