@@ -87,7 +87,9 @@ def _sorter(steps: Sequence[PlanStep]) -> TopologicalSorter[int]:
 
 
 def cycle_text(cycle: Sequence[str]) -> str:
-    """A cycle in words: `a depends on b, b depends on a`."""
+    """A cycle in words: `a depends on b, b depends on a`; of one step, `a depends on itself`."""
+    if len(cycle) == 1:
+        return f"{cycle[0]} depends on itself"
     return ", ".join(f"{one} depends on {other}" for one, other in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True))
 
 

@@ -60,6 +60,8 @@ def test_find_cycle_names_the_ids_along_it_each_depending_on_the_next() -> None:
 
 def test_a_step_that_depends_on_itself_is_a_cycle() -> None:
     assert graph.find_cycle((step("a", "a"),)) == ("a",)
+    with pytest.raises(PlanError, match="form a cycle: a depends on itself"):
+        graph.topological((step("a", "a"),))
 
 
 def test_there_is_no_cycle_in_a_diamond_or_with_unknown_dependencies() -> None:
