@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from aeon.errors import AeonError, ProviderError
 from aeon.kernel.settings import LimitSettings
 from aeon.llm import stack
-from aeon.llm.exchange import Answered, exchange
+from aeon.llm.exchange import Answered, ErrorKind, exchange, kind_of
 from aeon.llm.interface import CallName, LLMAdapter, LLMRequest, Message, Parameters, Role, Usage
 from aeon.llm.settings import parameters_for
 from aeon.llm.stack import Endpoint, Endpoints
@@ -36,7 +36,10 @@ ROLE_CALLS = (
 )
 FALLBACK_CALL = ROLE_CALLS[1]
 
-_BAD_ANSWER = "The server does not hold its answers to the schema: every such answer costs a repair. Try another model"
+_NOT_HELD = "The server does not hold its answers to the schema"
+_NOT_FOLLOWED = "The model does not follow the schema"
+_OUT_OF_RANGE = "Its form is right and a value is out of its range, which servers and grammars seldom enforce"
+_COSTS = ": every such answer costs a repair. Try another model"
 _OTHER_FORM = ", or provider.structured_output=prompt."
 
 
@@ -110,15 +113,19 @@ def _examined(
         seconds=perf_counter() - started,
         usage=response.usage if response.usage_reported else None,
         problem=f"the answer is not valid by its schema: {answered.errors[0]}" if answered.errors else "",
-        hint=_bad_answer_hint(endpoint, asked) if answered.errors else "",
+        hint=_bad_answer_hint(endpoint, asked, kind_of(answered.errors)) if answered.errors else "",
     ), None
 
 
-def _bad_answer_hint(endpoint: Endpoint, model: str) -> str:
-    """What to change; another form only where the endpoint has one that is not in use already."""
+def _bad_answer_hint(endpoint: Endpoint, model: str, kind: ErrorKind) -> str:
+    """What to change; another form only where the endpoint has one that is not in use already, and where it may help:
+    no form tells ranges better than the schema itself."""
+    if kind == "range":
+        return f"{_OUT_OF_RANGE}{_COSTS}."
     form_in_use = getattr(endpoint.adapter, "form_in_use", None)
-    has_other = form_in_use is not None and form_in_use(model) != "prompt"
-    return _BAD_ANSWER + (_OTHER_FORM if has_other else ".")
+    if form_in_use is None:  # no server
+        return f"{_NOT_FOLLOWED}{_COSTS}."
+    return _NOT_HELD + _COSTS + (_OTHER_FORM if form_in_use(model) != "prompt" else ".")
 
 
 def _once(endpoint: Endpoint) -> LLMAdapter:

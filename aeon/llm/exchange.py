@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from time import perf_counter
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import pydantic
 from jsonschema.exceptions import ValidationError as SchemaViolation
@@ -21,16 +21,30 @@ from aeon.llm.json_schema import pointer
 
 T = TypeVar("T")
 
+ErrorKind = Literal["form", "range", "content"]
+
 MAX_ERRORS = 20
 _MAX_MESSAGE = 400
+# Keywords that constrained decoding often leaves aside, where it holds to types, names and enums.
+_RANGES = frozenset(
+    [
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        *("minLength", "maxLength", "minItems", "maxItems", "pattern", "format"),
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """What is wrong with one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for the whole answer."""
+    """What is wrong with one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for the whole answer.
+
+    `kind` is "form" where it is not JSON of the schema's types and names, "range" where a value is outside the bounds
+    that the schema sets, "content" where the schema has no objection.
+    """
 
     pointer: str
     message: str
+    kind: ErrorKind = field(default="content", compare=False)
 
     def __str__(self) -> str:
         return f"{self.pointer or '(whole answer)'}: {self.message}"
@@ -70,16 +84,16 @@ def check_answer(text: str, validator: Validator, parse: Callable[[Any], T]) -> 
     """
     try:
         value = extract_json(text, validator.is_valid)
-        violations = _capped(_violations(validator, value))
+        violations = _capped(violations_of(validator, value))
         if violations:
             raise InvalidAnswer(violations)
         return parse(value)
     except ExtractError as error:
-        raise InvalidAnswer([FieldError("", error.message)]) from error
+        raise InvalidAnswer([FieldError("", error.message, "form")]) from error
     except pydantic.ValidationError as error:
         raise InvalidAnswer(_capped(_of_pydantic(error))) from error
     except RecursionError as error:
-        raise InvalidAnswer([FieldError("", "nested too deeply")]) from error
+        raise InvalidAnswer([FieldError("", "nested too deeply", "form")]) from error
     except ValueError as error:
         raise InvalidAnswer([FieldError("", _short(str(error)))]) from error
 
@@ -156,10 +170,23 @@ def _with_text(response: LLMResponse) -> LLMResponse:
     return response
 
 
-def _violations(validator: Validator, value: Any) -> list[FieldError]:
+def kind_of(errors: Iterable[FieldError]) -> ErrorKind:
+    """The kind that errors have as a whole: "form" where one is of the form, "range" where all are of ranges."""
+    kinds = {error.kind for error in errors}
+    if "form" in kinds:
+        return "form"
+    return "range" if kinds == {"range"} else "content"
+
+
+def violations_of(validator: Validator, value: Any) -> list[FieldError]:
+    """What a schema objects to in a value, by place."""
     found = [leaf for error in validator.iter_errors(value) for leaf in _leaves(error)]
     found.sort(key=lambda error: ([_order(part) for part in error.absolute_path], error.message))
-    return list(dict.fromkeys(FieldError(pointer(e.absolute_path), _short(e.message)) for e in found))
+    return list(dict.fromkeys(FieldError(pointer(e.absolute_path), _short(e.message), _kind(e)) for e in found))
+
+
+def _kind(error: SchemaViolation) -> ErrorKind:
+    return "range" if error.validator in _RANGES else "form"
 
 
 def _leaves(error: SchemaViolation) -> Iterator[SchemaViolation]:
@@ -187,7 +214,7 @@ def _of_pydantic(error: pydantic.ValidationError) -> list[FieldError]:
 
 def _capped(errors: list[FieldError]) -> list[FieldError]:
     more = len(errors) - MAX_ERRORS
-    return errors if more <= 0 else [*errors[:MAX_ERRORS], FieldError("", f"and {more} more errors")]
+    return errors if more <= 0 else [*errors[:MAX_ERRORS], FieldError("", f"and {more} more errors", kind_of(errors))]
 
 
 def _short(message: str) -> str:

@@ -118,7 +118,7 @@ def check(limits: LimitSettings, spent: Spent) -> None:
                 name,
                 f"limits.{name}={cap:.12g}: how much is used cannot be known, as an answer came without its "
                 f"{'usage' if spent.unmetered else 'price'}",
-                hint=f"Use a server that reports usage, and models with a price; or set limits.{name} to null.",
+                hint=f"Use a provider that reports usage, and models with a price; or set limits.{name} to null.",
             )
         if cap is not None and used is not None and used >= cap:
             raise LimitReached(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aeon.errors import ValidationError
-from aeon.llm.exchange import FieldError
+from aeon.llm.exchange import ErrorKind, FieldError, kind_of
 from aeon.llm.interface import CallSite, Usage
 from aeon.supervisor.models import RepairRecord
+
+_HINTS: Mapping[ErrorKind, str] = {
+    "form": "Try a more capable model, or a server that enforces strict JSON schemas.",
+    "range": "Its form is right and a value is out of its range, which servers and grammars seldom enforce: try a more "
+    "capable model; in a schema of your own, let the description say the range too.",
+    "content": "Its form is right and its content is not: try a more capable model.",
+}
 
 
 def unrecoverable(call: str, errors: Sequence[FieldError], attempts: int) -> ValidationError:
@@ -16,7 +23,7 @@ def unrecoverable(call: str, errors: Sequence[FieldError], attempts: int) -> Val
     return ValidationError(
         f"{call or 'the answer'}: not valid by its schema after {attempts} repair attempts: {shown}",
         errors=tuple(map(str, errors)),
-        hint="Try a more capable model, or one whose server supports strict JSON schemas.",
+        hint=_HINTS[kind_of(errors)],
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from tests.cli.conftest import RunAeon
 from tests.support.able_server import AbleServer
 from tests.support.openai_server import Failure, OpenAIServer
-from tests.support.scripted_model import defaults
+from tests.support.scripted_model import assessment, defaults
 
 KEY = "sk-very-secret-0123456789"
 STEP = {"step_output": "done", "clarity_state": "CLEAR", "clarity_reason": "", "handoff_to_next": ""}
@@ -55,6 +56,23 @@ def test_an_answer_that_breaks_its_schema_is_told_with_its_place_and_what_to_cha
     assert "/clarity_state" in ended.out
     assert "provider.structured_output" in ended.out
     assert "1 role of 4 cannot be used." in ended.out
+
+
+def test_a_number_out_of_its_range_is_no_reason_for_another_form(doctor, start_server):
+    ended = doctor(start_server(answers(convergence={**assessment(), "coherence_score": 1.2})))
+    assert "/coherence_score: 1.2 is greater than the maximum of 1" in ended.out
+    assert "out of its range" in ended.out
+    assert "does not hold" not in ended.out
+    assert "holds to its form, not to its ranges" in ended.out
+    assert "provider.structured_output" not in ended.out
+
+
+def test_of_a_model_without_a_server_no_server_is_spoken_of(aeon: RunAeon, tmp_path: Path):
+    (tmp_path / "bad.yaml").write_text("calls: {step: {text: '{}'}}", encoding="utf-8")
+    ended = aeon("doctor", "provider=simulated", f"provider.scenario={tmp_path / 'bad.yaml'}")
+    assert "is a required property" in ended.out
+    assert "The model does not follow the schema: every such answer costs a repair. Try another model." in ended.out
+    assert "server" not in ended.out
 
 
 @pytest.mark.parametrize("found_out", [False, True])

@@ -58,6 +58,28 @@ def test_after_two_attempts_an_answer_is_unrecoverable() -> None:
     assert any("'goal' is a required property" in error for error in caught.value.errors)
 
 
+RANGED = {**SCHEMA, "properties": {"goal": {"type": "number", "maximum": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "said", "unsaid"),
+    [
+        ('{"goal": "x"}', "a server that enforces strict JSON schemas", "range"),
+        ('{"goal": 2, "gaol": 2}', "a server that enforces strict JSON schemas", "range"),
+        ('{"goal": 2}', "a value is out of its range", "strict"),
+        ('{"goal": 0}', "its content is not", "strict"),
+    ],
+)
+def test_the_advice_is_about_what_stayed_wrong(answer: str, said: str, unsaid: str) -> None:
+    def refuse(_: Any) -> None:
+        raise ValueError("no such goal")
+
+    with pytest.raises(ValidationError) as caught:
+        Supervisor(Scripted(answer, answer)).repair_json(answer, RANGED, parse=refuse)
+    assert said in caught.value.hint
+    assert unsaid not in caught.value.hint
+
+
 @pytest.mark.parametrize("attempts", [0, 1, 3])
 def test_the_number_of_attempts_can_be_set(attempts: int) -> None:
     llm = Scripted(*[BAD] * 5)

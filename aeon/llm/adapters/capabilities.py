@@ -144,11 +144,15 @@ class Capabilities:
         spared = f"provider.structured_output={form} spares the try"
         self._find("structured_output", f"does not take {refused}: {_WAYS[form]} from now on; {spared}")
 
-    def not_enforced(self, strict: bool) -> None:
-        """An answer to a request with json_schema was not of its schema; one that need not be strict proves less."""
+    def not_enforced(self, strict: bool, *, ranges_alone: bool = False) -> None:
+        """An answer to a request with json_schema was not of its schema; one that need not be strict proves less.
+
+        `ranges_alone`: its form was right, and values were out of their ranges.
+        """
+        held = "holds to its form, not to its ranges" if ranges_alone else "does not hold to it"
         with self._lock:
             self._unenforced |= {True, False} if strict else {False}
-            self._find("json_schema", "takes json_schema and does not hold to it: the schema goes into the prompt too")
+            self._find("json_schema", f"takes json_schema and {held}: the schema goes into the prompt too")
 
     def object_not_enforced(self) -> None:
         """An answer to json_object was not of the schema in the prompt: some servers hold to one beside json_object."""

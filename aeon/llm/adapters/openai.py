@@ -26,7 +26,7 @@ from aeon.llm.adapters.dialect import Dialect, Form, Wire, wire_body, wire_of
 from aeon.llm.adapters.endpoint import Endpoint
 from aeon.llm.adapters.known import Finding, Known
 from aeon.llm.adapters.negotiation import Agreed, Outcome, negotiate, with_other_limit
-from aeon.llm.adapters.openai_answer import holds, read_answer
+from aeon.llm.adapters.openai_answer import holds, holds_but_for_ranges, read_answer
 from aeon.llm.adapters.openai_connection import Connection, Timing, is_cut_off
 from aeon.llm.adapters.openai_errors import refused_by, translate
 from aeon.llm.adapters.refusal import error_in
@@ -158,17 +158,17 @@ class OpenAIAdapter:
             # A server may echo the key; then the SDK's own error must not travel along in the traceback.
             raise failure from (None if cause is None or self._endpoint.leaks(cause) else cause)
         if not holds(outcome.response.text, wire.request):
-            self._not_held(dialect, wire.request, known)
+            self._not_held(dialect, wire.request, outcome.response.text, known)
         return outcome.response
 
-    def _not_held(self, dialect: Dialect, request: LLMRequest, known: Capabilities) -> None:
+    def _not_held(self, dialect: Dialect, request: LLMRequest, text: str, known: Capabilities) -> None:
         """Remember that an answer was not of the schema, where there is another way of telling the server."""
         if dialect.form == "json_object":
             known.object_not_enforced()
             return
         by_parameter_alone = dialect.form == "json_schema" and not dialect.schema_in_prompt
         if by_parameter_alone and self._settings.structured_output == "auto":
-            known.not_enforced(request.strict)
+            known.not_enforced(request.strict, ranges_alone=holds_but_for_ranges(text, request))
 
     async def _attempt(self, wire: Wire, dialect: Dialect) -> Outcome:
         """One attempt in one dialect, its failures translated."""

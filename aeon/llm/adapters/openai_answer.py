@@ -14,8 +14,9 @@ from aeon.llm.adapters.dialect import Limit
 from aeon.llm.adapters.endpoint import Endpoint
 from aeon.llm.adapters.openai_errors import not_an_api, of_refusal
 from aeon.llm.adapters.refusal import error_in
-from aeon.llm.adapters.schema_check import is_valid
+from aeon.llm.adapters.schema_check import is_valid, violations
 from aeon.llm.adapters.truncation import REASONS, truncated
+from aeon.llm.exchange import kind_of
 from aeon.llm.extract import ExtractError, extract_json, is_bare, text_of
 from aeon.llm.interface import LLMRequest, LLMResponse, Usage
 
@@ -113,6 +114,15 @@ def holds(text: str, request: LLMRequest) -> bool:
         return is_bare(text) and is_valid(request.schema, extract_json(text))
     except ExtractError:
         return False
+
+
+def holds_but_for_ranges(text: str, request: LLMRequest) -> bool:
+    """Whether a text that does not hold to the request's schema has its form: only values are out of their ranges."""
+    try:
+        found = violations(request.schema, extract_json(text)) if is_bare(text) else []
+    except ExtractError:
+        return False
+    return kind_of(found) == "range"
 
 
 def _text(message: _Message, request: LLMRequest) -> str:

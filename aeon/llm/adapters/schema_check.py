@@ -14,6 +14,7 @@ from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 
 from aeon.llm.adapters.schema_shapes import resolved
+from aeon.llm.exchange import FieldError, violations_of
 
 _DATA = ("const", "enum", "default", "examples")
 
@@ -24,6 +25,14 @@ def is_valid(schema: Mapping[str, Any], value: Any) -> bool:
         return bool(validator(json.dumps(schema, sort_keys=True, default=str)).is_valid(value))
     except (UnknownType, RecursionError, TypeError, ValueError, re.error):
         return False
+
+
+def violations(schema: Mapping[str, Any], value: Any) -> list[FieldError]:
+    """What `schema` objects to in `value`; nothing, too, for a schema that cannot be applied."""
+    try:
+        return violations_of(validator(json.dumps(schema, sort_keys=True, default=str)), value)
+    except (UnknownType, RecursionError, TypeError, ValueError, re.error):
+        return []
 
 
 @lru_cache(maxsize=128)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -355,6 +356,16 @@ def test_a_server_that_does_not_hold_to_the_schema_is_shown_it_from_then_on(answ
     adapter.complete(request())
     assert server.forms_asked == ["json_schema", "json_schema+"]
     assert "does not hold to it" in str(adapter.findings()[0])
+
+
+def test_a_server_that_holds_to_all_but_the_ranges_is_said_to_and_is_shown_the_schema_too(start: Start) -> None:
+    ranged = {**SCHEMA, "properties": {"answer": {"type": "number", "minimum": 0, "maximum": 1}}}
+    server, adapter = start()
+    server.script["plan"] = ['{"answer": 1.2}', '{"answer": 1}']
+    for _ in range(2):
+        adapter.complete(replace(request(), schema=ranged))
+    assert server.forms_asked == ["json_schema", "json_schema+"]
+    assert "holds to its form, not to its ranges" in str(adapter.findings()[0])
 
 
 @pytest.mark.parametrize("settings", [{}, {"structured_output": "json_object"}])
