@@ -32,7 +32,7 @@ from tests.support.scripted_model import action, plan, planned, refinement
 Make = Callable[[int], Any]
 Work = Callable[[Any], object]
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def growing(make: Make, work: Work) -> float:
