@@ -85,7 +85,7 @@ CASES: dict[str, Case] = {
 # What a description says of a demand. An identifier that is changed is missed by the steps that name it.
 STATED = {
     "blank": ("never blank", "exactly as", "needed for every action but", "outputs this step needs"),
-    "unknown": ("exactly as", "outputs this step needs", "JSON text of an object", "dentifier"),
+    "unknown": ("exactly as", "outputs this step needs", "JSON text of an object", "identifier"),
     "repeated": ("nique", "xactly one"),
     "range": (),
     "empty": ("xactly one", "stands here or in"),
