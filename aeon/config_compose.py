@@ -59,7 +59,10 @@ def search_path(config_dir: str | Path | None) -> ConfigSearchPath:
         return create_config_search_path(str(packaged))
     folder = Path(config_dir).expanduser().resolve()
     if not folder.is_dir():
-        raise ConfigError(f"{folder}: there is no such configuration folder")
+        raise ConfigError(
+            f"{folder}: there is no such configuration folder",
+            hint="`aeon init DIR` copies the packaged one to DIR/conf.",
+        )
     path = create_config_search_path(str(folder))
     path.prepend("aeon", f"file://{packaged}", anchor=SearchPathQuery(provider="schema"))
     return path

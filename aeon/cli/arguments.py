@@ -122,14 +122,14 @@ def _meant(word: str, arguments: Sequence[str]) -> str:
     after = arguments[at + 1] if at + 1 < len(arguments) else ""
     if after.startswith("=") or (is_override(before) and before.endswith("=")) or before == "=":
         return _without_blanks(arguments, at)
+    words = " ".join(takewhile(lambda text: not is_override(text), arguments[at:]))
     if before.startswith("task="):
-        rest = takewhile(lambda text: not is_override(text), arguments[at:])
-        return f"If it belongs to the task, quote it: {_as_typed(' '.join((before, *rest)))}"
+        return f"If it belongs to the task, quote it: {_as_typed(f'{before} {words}')}"
     near = get_close_matches(word, COMMANDS, n=1)
     if any(argument.startswith(_TASKS) for argument in arguments):
         said = "A task is given already; to set a key, write key=value."
     else:
-        said = f"If it is the task: {_as_typed(f'task={word}')}"
+        said = f"If it is the task: {_as_typed(f'task={words}')}"
     return f"Did you mean `aeon {near[0]}`? {said}" if near else said
 
 

@@ -67,7 +67,7 @@ def _ways(result: RunResult) -> list[tuple[str, Sequence[str]]]:
     if _unanswered(result) and result.configuration["interaction"]["kind"] == "none":
         ways.append(("To answer the questions", (*more, "interaction=ask")))
     if result.exit_status and any(StepView(step).state == "blocked" for step in steps_of(result)):
-        ways.append(("To give what a blocked step misses", (*more, 'inputs.NAME="..."')))
+        ways.append(("To give what a blocked step misses (all is asked again)", (*more, 'inputs.NAME="..."')))
     return ways
 
 

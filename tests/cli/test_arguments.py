@@ -12,6 +12,7 @@ from tests.cli.conftest import RunAeon
     [
         (["hello"], 'If it is the task: task="hello"'),
         (["costs $5"], "If it is the task: task='costs $5'"),
+        (["name", "three", "rivers", "mode=core"], 'If it is the task: task="name three rivers"'),
         (["task=name", "three", "rivers"], 'quote it: task="name three rivers"'),
         (["task=name", "three", "rivers", "mode=core"], 'quote it: task="name three rivers"'),
         (["task=x", "limits.max_passes", "=", "3"], "No blanks around =: limits.max_passes=3"),

@@ -125,7 +125,7 @@ def test_a_blocked_step_is_named_with_what_it_misses_and_a_failed_one_with_its_e
         ("not reached", "report"),
     ]
     assert "\n  blocked: rate: The bank is not known\n" in ending(run, DIRECTORY)
-    given = ("To give what a blocked step misses", f'{RESUME} inputs.NAME="..."')
+    given = ("To give what a blocked step misses (all is asked again)", f'{RESUME} inputs.NAME="..."')
     assert next_commands(run, DIRECTORY) == [given]
 
 

@@ -47,6 +47,12 @@ def test_a_wrong_folder_is_refused_with_the_one_that_was_meant(
     assert not (copies / "outputs").exists()
 
 
+def test_a_configuration_folder_that_is_not_there_is_refused_with_what_to_do(aeon: RunAeon) -> None:
+    ended = aeon(*RUN, "--config-dir", "nowhere")
+    assert ended.status == 2
+    assert "there is no such configuration folder\n`aeon init DIR` copies" in ended.err
+
+
 def test_a_wrong_folder_is_refused_where_only_something_is_shown(aeon: RunAeon, copies: Path) -> None:
     ended = aeon("--cfg", "job", "--config-dir", "mine")
     assert ended.status == 2
