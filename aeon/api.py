@@ -11,12 +11,15 @@ from aeon import config as configuration
 from aeon import lineage, rehearsal, wiring
 from aeon.config import Settings, environment, read_inputs, read_task
 from aeon.config_files import checked_text
+from aeon.config_origin import with_own_adapter
 from aeon.errors import ConfigError, TaskTextError
 from aeon.events import Subscriber
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.lineage import Work
-from aeon.llm.settings import SimulatedProvider
+from aeon.llm.adapters.custom import SHARED
+from aeon.llm.interface import LLMAdapter
+from aeon.llm.settings import CustomProvider
 from aeon.llm.spend import Bill
 from aeon.llm.stack import Endpoints
 from aeon.memory.in_memory import InMemory
@@ -38,28 +41,36 @@ _log = logging.getLogger("aeon")
 class Aeon:
     """Runs tasks with one configuration; many runs may share it, also at the same time.
 
-    `environ` is where keys are found by name; the process environment and `.env` unless given. `tools` are offered
-    beside those of the configuration: `aeon.tool` makes one of a function. `memory` is used instead of the one that
-    is configured, by all runs, and stays the caller's; a mapping is the beginning of one. `composition` is what the
-    settings were composed of; a run without one can be resumed with settings, not with overrides. Raises ConfigError
-    when the provider, the prompts, the schemas or the tools cannot be used, or the run that `resume` names.
+    `settings` are those of the packaged configuration unless given. `environ` is where keys are found by name; the
+    process environment and `.env` unless given. `tools` are offered beside those of the configuration: `aeon.tool`
+    makes one of a function. `memory` is used instead of the one that is configured, by all runs, and stays the
+    caller's; a mapping is the beginning of one. `adapter` answers instead of the configured provider, and stays the
+    caller's too. `composition` is what the settings were composed of; a run without one can be resumed with settings,
+    not with overrides. Raises ConfigError when the provider, the adapter, the prompts, the schemas or the tools cannot
+    be used, or the run that `resume` names.
     """
 
     def __init__(
         self,
-        settings: Settings,
+        settings: Settings | None = None,
         environ: Mapping[str, str] | None = None,
         *,
         tools: Sequence[Tool] = (),
         composition: Composition | None = None,
         memory: Memory | Mapping[str, Any] | None = None,
+        adapter: LLMAdapter | None = None,
     ) -> None:
+        if settings is None:
+            composition = configuration.composition()
+            settings = configuration.composed(composition)
+        if adapter is not None and composition is not None and not isinstance(settings.provider, CustomProvider):
+            composition = with_own_adapter(composition, SHARED)
         self._composition, self._parent = composition, lineage.parent_of(settings, composition)
-        lineage.import_tools_from(self._parent, settings)
+        lineage.import_own_modules_from(self._parent, settings)
         self._memory = _as_memory(memory)
         environ = environment() if environ is None else environ
         try:
-            self._process = wiring.process(settings, environ, tools)
+            self._process = wiring.process(settings, environ, tools, adapter)
         except ConfigError as error:
             raise lineage.advised(error, self._parent, settings, environ) from error
         try:
@@ -77,10 +88,12 @@ class Aeon:
         environ: Mapping[str, str] | None = None,
         tools: Sequence[Tool] = (),
         memory: Memory | Mapping[str, Any] | None = None,
+        adapter: LLMAdapter | None = None,
     ) -> Aeon:
         """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
         composition = configuration.composition(overrides, config_dir)
-        return cls(configuration.composed(composition), environ, tools=tools, composition=composition, memory=memory)
+        settings = configuration.composed(composition)
+        return cls(settings, environ, tools=tools, composition=composition, memory=memory, adapter=adapter)
 
     @property
     def settings(self) -> Settings:
@@ -90,7 +103,7 @@ class Aeon:
     @property
     def synthetic(self) -> bool:
         """Whether no model is called."""
-        return isinstance(self.settings.provider, SimulatedProvider)
+        return self._process.synthetic
 
     @property
     def spent(self) -> Bill:

@@ -24,7 +24,7 @@ from pydantic import ValidationError as PydanticError
 from aeon import config_compose, config_files, config_origin, config_problems, origin
 from aeon.adaptive.models import TTLTable
 from aeon.cli.settings import InteractionSettings, ProgressSettings
-from aeon.config_endpoints import check_chain, reached
+from aeon.config_endpoints import check_chain, own_adapter, reached
 from aeon.config_literal import literal_overrides
 from aeon.convergence.models import ConvergenceSettings
 from aeon.errors import ConfigError
@@ -33,6 +33,7 @@ from aeon.llm.prices import check_prices, price_book
 from aeon.llm.settings import (
     SIMULATED_RETRY,
     AutoProvider,
+    CustomProvider,
     LocalProvider,
     OpenAIProvider,
     PromptSettings,
@@ -159,7 +160,7 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
             f"provider={provider.kind}: env=prod calls a real model and never falls back to the simulated provider",
             hint="Use provider=openai or another that calls a model, or env=dev for trying things out.",
         )
-    if isinstance(provider, AutoProvider):
+    if isinstance(provider, AutoProvider | CustomProvider):
         before = recorded_origin(settings)
         provider = _settled(provider, environ, before.provider if before else None)
         settings = settings.model_copy(update={"provider": provider})
@@ -252,8 +253,10 @@ def _with_files(settings: Settings) -> Settings:
 
 
 def _settled(
-    auto: AutoProvider, environ: Mapping[str, str], recorded: ProviderOrigin | None
-) -> OpenAIProvider | SimulatedProvider:
+    auto: AutoProvider | CustomProvider, environ: Mapping[str, str], recorded: ProviderOrigin | None
+) -> OpenAIProvider | SimulatedProvider | CustomProvider:
+    if isinstance(auto, CustomProvider) or (recorded is not None and recorded.kind == "custom"):
+        return own_adapter(auto, recorded)
     address = auto.address(environ)
     # No server gets the key of another.
     same_key = recorded is not None and recorded.api_key_env in (None, auto.api_key_env)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aeon.errors import ConfigError
-from aeon.llm.settings import EndpointSettings, OpenAIProvider
+from aeon.llm.settings import NO_NAME, AutoProvider, CustomProvider, EndpointSettings, OpenAIProvider
+from aeon.origin import ProviderOrigin
 
 OPENAI_ADDRESS_ENV = "OPENAI_BASE_URL"
 _LISTING: Mapping[str, str] = {"ollama": "ollama list", "lm_studio": "lms ps"}
@@ -75,3 +76,13 @@ def reached(provider: OpenAIProvider, environ: Mapping[str, str]) -> OpenAIProvi
         for fallback in provider.fallbacks
     )
     return provider.model_copy(update={"base_url": provider.address(environ), "fallbacks": fallbacks})
+
+
+def own_adapter(provider: AutoProvider | CustomProvider, recorded: ProviderOrigin | None) -> CustomProvider:
+    """The settings of an adapter of one's own; of a recorded run the model is taken that its answers are kept under,
+    unless one is said, and never which class is loaded."""
+    if isinstance(provider, AutoProvider):
+        provider = CustomProvider(prices=provider.prices, retry=provider.retry)
+    if recorded is None or recorded.kind != "custom" or provider.model != NO_NAME:
+        return provider
+    return provider.model_copy(update={"model": recorded.model})

@@ -56,6 +56,11 @@ def _one(item: Any, place: str, overrides: Sequence[str]) -> Any:
             f"{place}={name}: a fallback answers in the place of a model, and this one may call none",
             hint="Name a provider that calls a model, for example openai.",
         )
+    if name == "custom":
+        raise ConfigError(
+            f"{place}={name}: an adapter of your own is no fallback, nor has it any",
+            hint="Let your adapter ask the other one itself: provider=custom provider.adapter=module:Class.",
+        )
     if "fallbacks" in given:
         raise ConfigError(f"{place}.fallbacks: a fallback has none of its own", hint=f"Put it into {KEY} itself.")
     made = _composed(name, place, overrides)
@@ -68,6 +73,6 @@ def _composed(name: str, place: str, overrides: Sequence[str]) -> dict[str, Any]
     try:
         made = hydra.compose(f"{GROUP}/{name}", list(overrides))
     except MissingConfigException:
-        there_are = ", ".join(sorted(set(options) - set(_MADE_UP)))
+        there_are = ", ".join(sorted(set(options) - {*_MADE_UP, "custom"}))
         raise ConfigError(f"{place}={name}: there is no such provider", hint=f"There are: {there_are}.") from None
     return dict(OmegaConf.to_container(made[GROUP]))  # type: ignore[arg-type]

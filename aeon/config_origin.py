@@ -6,7 +6,7 @@ a run's directory or from the head of a cassette, comes before it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -201,6 +201,17 @@ def recordable(overrides: Iterable[str]) -> tuple[str, ...]:
 def key_of(override: str) -> str:
     """The key or group of an override, without what adds or deletes it."""
     return override.lstrip("+~").partition("=")[0]
+
+
+def with_own_adapter(composed: Composition, kept: Collection[str]) -> Composition:
+    """The composition of settings whose provider a program replaces by an adapter of its own, so that a resumed run
+    asks for one again; `kept` are the keys of the provider that hold for it."""
+
+    def is_kept(text: str) -> bool:
+        group, _, key = key_of(text).partition(".")
+        return group != "provider" or key.partition(".")[0] in kept
+
+    return composed.model_copy(update={"overrides": (*filter(is_kept, composed.overrides), "provider=custom")})
 
 
 def _is_apart(key: str) -> bool:

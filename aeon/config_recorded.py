@@ -40,6 +40,7 @@ _KEYS = (
     *(f"provider.{name}" for name in ("kind", "name", "model", "temperature", "max_tokens", "effort", "seed")),
     *(f"provider.{name}" for name in ("structured_output", "max_tokens_parameter", "extra_body", "prices")),
     *(f"provider.{name}" for name in ("repo_id", "filename", "revision", "schema_in_prompt", "n_ctx")),
+    "provider.options",
     "memory.entries",
     "memory.max_characters",
     "store.sample",
@@ -50,7 +51,7 @@ _UNNEEDED = (
     *(f"provider.{name}" for name in ("base_url", "base_url_env", "api_key_env", "require_key", "extra_headers_env")),
     *(f"provider.{name}" for name in ("timeout_seconds", "max_concurrency", "requests_per_minute", "retry", "breaker")),
     *(f"provider.{name}" for name in ("timeout_per", "stream")),
-    *(f"provider.{name}" for name in ("tokens_per_minute", "fallbacks", "latency_seconds", "model_path")),
+    *(f"provider.{name}" for name in ("tokens_per_minute", "fallbacks", "latency_seconds", "model_path", "adapter")),
     *("provider.n_threads", "provider.n_gpu_layers", "tools.builtin.http_timeout_seconds"),
     *("hydra", "observability", "output", "progress", "store", "sweep"),
 )

@@ -14,6 +14,7 @@ from aeon.config_origin import check_said, held_back, key_of, left_out, recordab
 from aeon.errors import ConfigError, StoreFailed
 from aeon.llm.interface import Usage
 from aeon.llm.prices import price_book
+from aeon.llm.settings import CustomProvider
 from aeon.origin import Composition, FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.plan.models import Plan
 from aeon.result import ParentRun, Saved, versions
@@ -78,9 +79,11 @@ def parent_of(settings: Settings, composition: Composition | None = None) -> Par
     return Parent(path, origin, ancestors)
 
 
-def import_tools_from(parent: Parent | None, settings: Settings) -> None:
-    """Let one's own tools be imported from where the run that is resumed imported them: its working directory."""
-    if parent is not None and settings.tools.functions and parent.origin.working_directory not in sys.path:
+def import_own_modules_from(parent: Parent | None, settings: Settings) -> None:
+    """Let one's own tools and adapter be imported from where the run that is resumed imported them: its working
+    directory."""
+    named = settings.tools.functions or isinstance(settings.provider, CustomProvider)
+    if parent is not None and named and parent.origin.working_directory not in sys.path:
         sys.path.append(parent.origin.working_directory)
 
 
@@ -181,8 +184,9 @@ def origin_of(
             model=provider.model,
             base_url=getattr(provider, "base_url", None),
             api_key_env=getattr(provider, "api_key_env", None),
+            adapter=getattr(provider, "adapter", None),
         ),
-        synthetic=provider.kind == "simulated",
+        synthetic=shared.synthetic,
         store_mode=settings.store.mode,
         working_directory=str(Path.cwd()),
         paths=_relative_paths(settings),

@@ -35,12 +35,14 @@ class Composition(Value):
 
 
 class ProviderOrigin(Value):
-    """The provider as it was resolved: `auto` is never one. `api_key_env` names the variable that held its key."""
+    """The provider as it was resolved: `auto` is never one. `api_key_env` names the variable that held its key,
+    `adapter` the class of an adapter of one's own."""
 
     kind: str
     model: str = ""
     base_url: Address | None = None
     api_key_env: str | None = None
+    adapter: str | None = None
 
 
 class ParentOrigin(Value):

@@ -29,7 +29,7 @@ PATHS = frozenset(
 
 _PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
 _NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
-_SHOWN = frozenset({"tools"})
+_SHOWN = frozenset({"tools", "adapter", "options"})
 _Leaf = tuple[tuple[str, ...], Any]
 
 
@@ -48,7 +48,8 @@ def checked_overrides(project: Project) -> list[str]:
 
 
 def shown_lines(project: Project) -> Iterator[str]:
-    """What the project sets, and what of its folder concerns tools, which may start programs: a line each."""
+    """What the project sets, and what of its folder concerns tools and an adapter of one's own, which may start
+    programs: a line each."""
     said = [f"config_dir={project.config_dir.name}"] if project.config_dir else []
     said += [f"{key}={_shown(value)}" for key, value in project.overrides.items()]
     yield f"Project {project.path}: {', '.join(said) or 'nothing is set'} (--no-project leaves it out)"

@@ -22,7 +22,7 @@ from aeon.kernel.ttl import TTLExpired
 from aeon.lineage import Parent, Work
 from aeon.llm import findings
 from aeon.llm.prices import price_book
-from aeon.llm.settings import SimulatedProvider, goes_by
+from aeon.llm.settings import goes_by
 from aeon.memory.build import build as build_memory
 from aeon.memory.build import close as close_memory
 from aeon.memory.guarded import GuardedMemory
@@ -183,7 +183,7 @@ class Run:
 
     @property
     def _synthetic(self) -> bool:
-        return isinstance(self._shared.settings.provider, SimulatedProvider)
+        return self._shared.synthetic
 
     def _begin_in(self, around: Surroundings) -> None:
         directory = around.directory

@@ -12,7 +12,7 @@ from threading import Event
 from typing import Any
 
 from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.config import Settings, resolve_provider
+from aeon.config import Settings
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.events import EventStream, RunFinished
 from aeon.execution.worker import StepWorker
@@ -23,13 +23,14 @@ from aeon.llm import stack
 from aeon.llm.interface import LLMAdapter, Parameters, ReasoningMode, Role
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import SchemaLibrary
-from aeon.llm.settings import SimulatedProvider, parameters_for
+from aeon.llm.settings import parameters_for
 from aeon.memory.in_memory import InMemory
 from aeon.memory.of_run import RunMemory
 from aeon.memory.shown import ShownMemory
 from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.workflow import Workflow, load_workflow, located
+from aeon.process_adapter import build_adapter, is_synthetic, settle_provider
 from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
 from aeon.result import SIMULATED_LINE
@@ -48,7 +49,10 @@ from aeon.validation.semantic import SemanticValidator
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What many runs share. `settings` name a definite provider, `warnings` what a person should know before a run."""
+    """What many runs share. `settings` name a definite provider, `warnings` what a person should know before a run.
+
+    `synthetic` says that no model is called.
+    """
 
     settings: Settings
     adapter: LLMAdapter
@@ -59,6 +63,7 @@ class Process:
     warnings: tuple[str, ...]
     prompts_digest: str
     schemas_digest: str
+    synthetic: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +77,19 @@ class Components:
     executor: StepExecutor
 
 
-def process(settings: Settings, environ: Mapping[str, str], own_tools: Sequence[Tool] = ()) -> Process:
+def process(
+    settings: Settings,
+    environ: Mapping[str, str],
+    own_tools: Sequence[Tool] = (),
+    own_adapter: LLMAdapter | None = None,
+) -> Process:
     """Resolve the provider, load prompts and schemas, start tools; `own_tools` come after the configured ones.
 
-    Raises ConfigError for whatever cannot be used.
+    `own_adapter` is asked instead of the configured provider, and stays the caller's. Raises ConfigError for whatever
+    cannot be used.
     """
     check_store(settings.store)
-    settings = resolve_provider(settings, environ)
+    settings = settle_provider(settings, environ, own_adapter)
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
     schemas = SchemaLibrary(settings.schemas.dir, settings.ttl.levels)
     schemas.check()
@@ -88,7 +99,7 @@ def process(settings: Settings, environ: Mapping[str, str], own_tools: Sequence[
         for made in own_tools:
             registry.register(made)
         workflow = _workflow(settings, tools.build_run_registry(registry, InMemory(), settings=settings.tools))
-        adapter = _adapter(settings, environ)
+        adapter = build_adapter(settings, environ, own_adapter)
     except BaseException:
         registry.close()
         raise
@@ -104,14 +115,8 @@ def process(settings: Settings, environ: Mapping[str, str], own_tools: Sequence[
         warnings=tuple(warnings),
         prompts_digest=prompts.digest(),
         schemas_digest=schemas.digest(),
+        synthetic=is_synthetic(settings, adapter),
     )
-
-
-def _adapter(settings: Settings, environ: Mapping[str, str]) -> LLMAdapter:
-    """A replay calls no model: it needs no key."""
-    if settings.store.mode == "replay":
-        return stack.absent_stack(settings.provider)
-    return stack.process_stack(settings.provider, environ)
 
 
 def _workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
@@ -272,15 +277,15 @@ def orchestrator(
         requires_final_step=one_final_step,
         stream=stream,
         control=control,
-        configuration=history_configuration(settings),
+        configuration=history_configuration(settings, synthetic=shared.synthetic),
         mode=settings.mode.kind,
         one_step=settings.mode.one_step,
-        answer_mark=answer_mark(settings),
+        answer_mark=answer_mark(settings, synthetic=shared.synthetic),
         plan=plan,
     )
 
 
-def history_configuration(settings: Settings) -> dict[str, Any]:
+def history_configuration(settings: Settings, *, synthetic: bool) -> dict[str, Any]:
     """What the history says of a run's configuration (data model, ExecutionHistory)."""
     dumped = settings.model_dump(mode="json")
     return {
@@ -290,14 +295,13 @@ def history_configuration(settings: Settings) -> dict[str, Any]:
         "refinement": dumped["refinement"],
         "limits": dumped["limits"],
         "provider": settings.provider.kind,
-        "synthetic": isinstance(settings.provider, SimulatedProvider),
+        "synthetic": synthetic,
     }
 
 
-def answer_mark(settings: Settings) -> str:
+def answer_mark(settings: Settings, *, synthetic: bool) -> str:
     """What is put before an answer that no model gave; nothing before JSON of the person's schema."""
-    simulated = isinstance(settings.provider, SimulatedProvider)
-    return f"{SIMULATED_LINE}\n" if simulated and settings.answer.json_schema is None else ""
+    return f"{SIMULATED_LINE}\n" if synthetic and settings.answer.json_schema is None else ""
 
 
 def close(shared: Process) -> None:

@@ -16,7 +16,7 @@ from aeon.doctor import RoleCheck
 from aeon.errors import ConfigError
 from aeon.llm import findings
 from aeon.llm.addresses import shown_address
-from aeon.llm.settings import EndpointSettings, SimulatedProvider
+from aeon.llm.settings import CustomProvider, EndpointSettings, SimulatedProvider
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -72,6 +72,9 @@ def _provider(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     provider = settings.provider
     if isinstance(provider, SimulatedProvider):
         yield "Provider: simulated. No model is called, whatever stands below: this checks the program itself."
+        return
+    if isinstance(provider, CustomProvider):
+        yield f"Provider: {provider.kind}, {provider.adapter}"
         return
     address = getattr(provider, "base_url", None)
     yield f"Provider: {getattr(provider, 'name', provider.kind)}" + (f" at {shown_address(address)}" if address else "")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainSerializer, model_validator
+from pydantic import Field, JsonValue, PlainSerializer, model_validator
 
 from aeon.llm.addresses import is_loopback, shown_address
 from aeon.llm.interface import Parameters, ReasoningMode, Role
@@ -156,6 +156,43 @@ class LocalProvider(Value):
         return Parameters(self.model, self.temperature, self.max_tokens)
 
 
+NO_NAME = "custom"
+"""What the model of an adapter of one's own is called until it is known which adapter it is."""
+
+
+class CustomProvider(Value):
+    """`provider=custom`: a person's own adapter, a class with `complete(request)`.
+
+    `adapter` is `package.module:Class`, and `options` its keyword arguments. `model` is the name that requests carry
+    and answers are kept under; the reference, unless given. `max_concurrency` requests are under way at once,
+    `requests_per_minute` and `tokens_per_minute` hold in any 60 seconds, None is no limit.
+    """
+
+    kind: Literal["custom"] = "custom"
+    adapter: str | None = None
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    model: str = NO_NAME
+    max_concurrency: int = Field(default=64, ge=1)
+    requests_per_minute: int | None = Field(default=None, ge=1)
+    tokens_per_minute: int | None = Field(default=None, ge=1)
+    retry: RetrySettings = RetrySettings()
+    breaker: BreakerSettings = BreakerSettings()
+    prices: dict[str, Price] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        """The model's name from the class, unless it is given."""
+        if not isinstance(given, dict):
+            return given
+        return {**given, "model": given.get("model") or given.get("adapter") or NO_NAME}
+
+    @property
+    def parameters(self) -> Parameters:
+        """The provider's own generation parameters."""
+        return Parameters(self.model)
+
+
 class EndpointSettings(Value):
     """An OpenAI-compatible endpoint: any server that speaks chat completions.
 
@@ -242,7 +279,7 @@ class AutoProvider(ChainSettings):
 
 
 ProviderSettings = Annotated[
-    AutoProvider | SimulatedProvider | OpenAIProvider | LocalProvider, Field(discriminator="kind")
+    AutoProvider | SimulatedProvider | OpenAIProvider | LocalProvider | CustomProvider, Field(discriminator="kind")
 ]
 
 

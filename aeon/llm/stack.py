@@ -36,6 +36,7 @@ from aeon.llm.rate_limit import RateLimit, RateLimiter
 from aeon.llm.rest import Rest
 from aeon.llm.retry import Retry, patience
 from aeon.llm.settings import (
+    CustomProvider,
     EndpointSettings,
     LocalProvider,
     OpenAIProvider,
@@ -93,6 +94,11 @@ class Endpoints:
         return self._endpoints[0].prices.model
 
     @property
+    def synthetic(self) -> bool:
+        """Whether the adapter says itself that it makes its answers up."""
+        return bool(getattr(self._endpoints[0].adapter, "synthetic", False))
+
+    @property
     def prices(self) -> PriceBook:
         """What each endpoint charges."""
         return PriceBook({endpoint.name: endpoint.prices for endpoint in self})
@@ -107,18 +113,20 @@ class Endpoints:
             close(endpoint.adapter)
 
 
-def process_stack(settings: ProviderSettings, environ: Environ) -> Endpoints:
+def process_stack(settings: ProviderSettings, environ: Environ, own: LLMAdapter | None = None) -> Endpoints:
     """The provider's endpoints, for the life of the process; each connects with its first call.
 
+    `own` is the adapter of `provider=custom` where a program gives it; it stays the caller's.
+
     `settings` are definite: `auto` is resolved with the configuration. `environ` holds the key and the secret headers
-    that they name. Raises `ConfigError` for a variable that is missing or cannot be sent, a base URL that is none, or a
-    scenario that cannot be read.
+    that they name. Raises `ConfigError` for a variable that is missing or cannot be sent, a base URL that is none, a
+    scenario that cannot be read, or an adapter of one's own that cannot be had.
     """
     named = named_endpoints(settings)
     made: list[Endpoint] = []
     try:
         for name, endpoint in named:
-            made.append(_endpoint(name, endpoint, environ, has_next=len(made) < len(named) - 1))
+            made.append(_endpoint(name, endpoint, environ, own, has_next=len(made) < len(named) - 1))
     except BaseException:
         Endpoints(made).close()
         raise
@@ -135,16 +143,20 @@ def absent_stack(settings: ProviderSettings) -> Endpoints:
     )
 
 
-def _endpoint(name: str, settings: AnyEndpoint, environ: Environ, *, has_next: bool) -> Endpoint:
+def _endpoint(
+    name: str, settings: AnyEndpoint, environ: Environ, own: LLMAdapter | None, *, has_next: bool
+) -> Endpoint:
     factory = FACTORIES.get(settings.kind)
     if factory is None:
         raise ConfigError(
             f"provider={settings.kind} names no adapter: there are {', '.join(sorted(FACTORIES))}",
             hint="provider=auto becomes one of them in aeon.config.resolve_provider.",
         )
-    if not isinstance(settings, EndpointSettings):
-        return Endpoint(name, factory(settings, environ), settings.retry, price_list(settings), has_next=has_next)
-    settings = settings.model_copy(update={"base_url": settings.address(environ)})
+    if isinstance(settings, EndpointSettings):
+        settings = settings.model_copy(update={"base_url": settings.address(environ)})
+    adapter = _given(settings, own) if isinstance(settings, CustomProvider) and own else factory(settings, environ)
+    if not isinstance(settings, EndpointSettings | CustomProvider):
+        return Endpoint(name, adapter, settings.retry, price_list(settings), has_next=has_next)
     limiter = RateLimiter(
         settings.max_concurrency,
         settings.requests_per_minute,
@@ -154,7 +166,6 @@ def _endpoint(name: str, settings: AnyEndpoint, environ: Environ, *, has_next: b
     # An endpoint with nothing behind it is given as long as a call would try it: a moment's outage is for `Retry`.
     patient = 0.0 if has_next else max(LEAST_PATIENCE_SECONDS, patience(settings.retry))
     circuit = Circuit(name, settings.breaker, patience_seconds=patient)
-    adapter = factory(settings, environ)
     rest = Rest(name, settings.breaker.open_seconds) if has_next else None
     return Endpoint(name, adapter, settings.retry, price_list(settings), limiter, circuit, has_next, rest)
 
@@ -271,5 +282,22 @@ def _local(settings: LocalProvider, environ: Environ) -> LLMAdapter:  # noqa: AR
     return LocalAdapter(settings)
 
 
-FACTORIES: dict[str, Callable[..., LLMAdapter]] = {"local": _local, "openai": _openai, "simulated": _simulated}
+def _custom(settings: CustomProvider, environ: Environ) -> LLMAdapter:  # noqa: ARG001
+    from aeon.llm.adapters.custom import load_adapter
+
+    return load_adapter(settings)
+
+
+def _given(settings: CustomProvider, own: LLMAdapter) -> LLMAdapter:
+    from aeon.llm.adapters.custom import CustomAdapter
+
+    return CustomAdapter(own, settings, owned=False)
+
+
+FACTORIES: dict[str, Callable[..., LLMAdapter]] = {
+    "custom": _custom,
+    "local": _local,
+    "openai": _openai,
+    "simulated": _simulated,
+}
 """The adapter of each provider `kind`, made from its settings and the environment."""

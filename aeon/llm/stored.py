@@ -25,7 +25,7 @@ STOP_POLL_SECONDS = 0.05
 _ERRORS: dict[str, type[LLMError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LLMError)
 }
-_SHAPING = ("seed", "extra_body", "repo_id", "filename", "revision", "schema_in_prompt")
+_SHAPING = ("seed", "extra_body", "options", "repo_id", "filename", "revision", "schema_in_prompt")
 _RESPONSE = frozenset(f.name for f in fields(LLMResponse))
 _ANSWER = TypeAdapter(LLMResponse)
 
@@ -197,8 +197,10 @@ def response(answer: dict[str, Any]) -> LLMResponse:
 
 
 def _of_error(error: LLMError) -> dict[str, Any]:
+    # An adapter of one's own may raise a kind of its own: what it is in the tree is what a replay can raise again.
+    kind = next(kind.__name__ for kind in type(error).__mro__ if kind in _ERRORS.values())
     kept = {
-        "error": type(error).__name__,
+        "error": kind,
         "message": error.message,
         "hint": error.hint,
         "usage": asdict(error.usage),

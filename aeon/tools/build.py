@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from aeon.errors import ConfigError
 from aeon.memory.interface import Memory
@@ -20,9 +16,9 @@ from aeon.tools.builtin.http_get import http_get_tool
 from aeon.tools.builtin.memory import memory_read_tool, memory_search_tool, memory_write_tool
 from aeon.tools.function import tool
 from aeon.tools.mcp_settings import McpSettings
+from aeon.tools.reference import load_object
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import BuiltinSettings, ToolSettings
-from aeon.tools.stdout import printed_to_stderr
 
 Report = Callable[[str], None]
 _log = logging.getLogger(__name__)
@@ -88,33 +84,9 @@ def _wanted(made: Tool, settings: BuiltinSettings) -> bool:
 
 
 def _imported(name: str, reference: str) -> Tool:
-    found = _object(name, reference)
+    found = load_object(f"tools.functions.{name}", reference, "function")
     if isinstance(found, Tool):
         return replace(found, name=name)
     if not callable(found):
         raise ConfigError(f"tools.functions.{name}={reference}: neither a tool nor a function")
     return tool(name=name)(found)
-
-
-def _object(name: str, reference: str) -> Any:
-    module_name, _, path = reference.partition(":")
-    if not module_name or not path:
-        raise ConfigError(f"tools.functions.{name}={reference}: write package.module:function")
-    try:
-        found: Any = _module(module_name)
-        for part in path.split("."):
-            found = getattr(found, part)
-    except Exception as error:  # importing runs the module, in which anything may happen
-        raise ConfigError(
-            f"tools.functions.{name}={reference}: cannot be imported: {type(error).__name__}: {error}"
-        ) from error
-    return found
-
-
-def _module(name: str) -> Any:
-    # A console script does not see the folder it is started in, and that is where a person's own tools are.
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
-    with printed_to_stderr():
-        return importlib.import_module(name)

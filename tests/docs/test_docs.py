@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import zip_longest
@@ -279,6 +280,19 @@ def test_a_python_example_runs(name: str, code: str, tmp_path: Path, monkeypatch
     with contextlib.redirect_stdout(printed):
         exec(compile(code, name, "exec"), {"__name__": "example"})
     assert printed.getvalue().strip()
+
+
+def test_the_adapter_of_the_python_page_is_taken_by_the_command_line_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = next(text for text in examples(ROOT / "docs" / "python.md", "python") if "class MyModel" in text)
+    (tmp_path / "my_models.py").write_text(code.partition("with Aeon")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    chosen = ["provider=custom", "provider.adapter=my_models:MyModel", "provider.options.seed=2", "provider.model=mine"]
+    with Aeon.from_config(["mode=core", *chosen], environ={}) as aeon:
+        assert set(aeon.run("plan a move").usage.by_model) == {"mine"}
+    del sys.modules["my_models"]
 
 
 def test_the_files_of_a_run_are_those_that_the_readme_lists(tmp_path: Path) -> None:
