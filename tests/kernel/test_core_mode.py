@@ -37,6 +37,12 @@ def test_it_plans_and_carries_out_and_asks_for_nothing_else() -> None:
     assert statuses(outcome) == {"a": "complete", "b": "complete", "c": "complete"}
 
 
+def test_the_history_of_a_pass_has_the_step_it_carried_out_and_the_last_has_all() -> None:
+    passes = core(ScriptedModel(plan=CHAIN)).history.passes
+    whole = ["a", "b", "c"]
+    assert [[step.step_id for step in record.steps] for record in passes] == [whole, ["a"], ["b"], whole]
+
+
 def test_independent_steps_run_one_after_the_other_too() -> None:
     running: list[int] = []
     peak: list[int] = []

@@ -154,6 +154,18 @@ def test_a_contradiction_left_alone_in_the_refinement_that_a_run_ends_with_is_ma
     assert [conflict["issue_id"] for conflict in metadata["conflicts"]] == ["i1"]
 
 
+def test_a_contradiction_of_the_whole_is_left_to_a_person_under_no_steps_name():
+    model = ScriptedModel(
+        plan=CHAIN,
+        semantic_validation=[report(), report(issue("i1", None, "CRITICAL", type="consistency"))],
+        refinement=[refinement(), refinement(declined={"i1": "neither is wrong"})],
+        convergence=[*[unfinished()] * 4, assessment()],
+    )
+    outcome = run(model, ttl=100)
+    assert outcome.converged
+    assert [a.step_id for a in outcome.state.advisories if a.kind == "manual_intervention"] == [None]
+
+
 def test_marking_for_a_person_alone_is_no_progress():
     model = ScriptedModel(plan=plan("a"), step=blocked(), refinement=refinement(modify("a")), convergence=unfinished())
     outcome = run(model, ttl=100)

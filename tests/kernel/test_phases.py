@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from aeon import events
 from aeon.errors import ServerFailed, Truncated
 from aeon.memory.in_memory import InMemory
 from aeon.plan.models import PlanStep
@@ -43,6 +44,23 @@ def test_nothing_executes_before_the_plan_is_validated_and_refined():
     assert outcome.answer == "output of a"
     assert phases(outcome, 0) == ["PLAN", "EVALUATE", "REFINE"]
     assert phases(outcome, 1) == ["EXECUTE", "EVALUATE"]
+
+
+def test_each_phase_is_announced_when_it_starts_and_when_it_ends():
+    seen: list[events.Recorded] = []
+    run(ScriptedModel(), seen=seen)
+    told = [one.event for one in seen if isinstance(one.event, events.PhaseStarted | events.PhaseFinished)]
+    assert [(event.stage, event.phase, event.pass_number) for event in told[::2]] == [
+        ("A", "PROFILE", 0),
+        ("B", "PLAN", 0),
+        ("B", "EVALUATE", 0),
+        ("B", "REFINE", 0),
+        ("C", "EXECUTE", 1),
+        ("C", "EVALUATE", 1),
+    ]
+    for start, end in zip(told[::2], told[1::2], strict=True):
+        assert (type(start), type(end)) == (events.PhaseStarted, events.PhaseFinished)
+        assert (start.stage, start.phase, start.pass_number) == (end.stage, end.phase, end.pass_number)
 
 
 def test_ready_steps_run_pass_by_pass_until_converged():
