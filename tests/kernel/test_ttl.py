@@ -164,6 +164,11 @@ def assert_expired_after_pass_1(outcome):
     assert (metadata.completeness_score, metadata.pass_number) == (0.4, 1)
 
 
+def test_a_spent_budget_comes_before_the_last_pass_allowed():
+    outcome = run(ScriptedModel(convergence=unfinished(0.4)), ttl=5, limits=LimitSettings(max_passes=1))
+    assert_expired_after_pass_1(outcome)
+
+
 def test_one_unit_more_and_the_same_run_is_stalled():
     model = ScriptedModel(plan=plan("a"), step=blocked(), convergence=unfinished())
     outcome = run(model, ttl=7)

@@ -140,3 +140,9 @@ def test_a_validator_of_ones_own_reviews_removals_too():
     refined = refine(ScriptedModel(refinement=refinement(REMOVE_B, MARK_A)), plan(), validator=validator)
     assert validator.asked == [["a", "c", "b"]]
     assert shape(refined.plan) == {"a": (), "c": ("a",)}
+
+
+def test_an_issue_at_a_step_that_is_made_to_depend_on_a_changed_one_refuses_that_change_too():
+    found = report(issue("i1", "d", "CRITICAL"))
+    model = ScriptedModel(refinement=refinement(modify("b", "a"), add("d", "b")), semantic_validation=found)
+    assert set(refusals(refine(model, plan()))) == {"MODIFY b", "ADD d"}
