@@ -188,3 +188,9 @@ def test_grave_issues_that_a_planner_of_ones_own_passes_over_are_recorded():
     refined = refine(ScriptedModel(), given, issues=[first, second], planner=OwnPlanner(action))
     assert refined.record.unanswered == ("i2",)
     assert [remark.kind for remark in refined.remarks] == ["unanswered_issue"]
+
+
+def test_a_change_of_the_step_in_contradiction_acts_upon_it_whatever_it_says_it_answers():
+    two = refinements(2, conflict("b"))[-1].attempts
+    changed = refine(ScriptedModel(refinement=refinement(modify("b"))), plan(), issues=[conflict("b")], attempts=two)
+    assert (changed.attempts.left_alone, changed.conflicts) == ({}, ())
