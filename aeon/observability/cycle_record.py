@@ -149,11 +149,9 @@ class OpenCycle:
         self.tool_calls.append(result)
 
     def step_ended(self, step: PlanStep) -> None:
-        """Note what was found wrong with a step while it was carried out, and whether it was left unfinished."""
-        self.abandoned = step.incomplete
-        plan = self.started.plan
-        before = next((s.errors for s in plan.steps if s.step_id == step.step_id), ()) if plan else ()
-        self.step_errors = step.errors[len(before) :]
+        """Note what is wrong with a step, found with the plan or while it was carried out, and whether it was left
+        unfinished."""
+        self.abandoned, self.step_errors = step.incomplete, step.errors
 
     def _all_errors(self) -> tuple[CycleError, ...]:
         """Those of its requests, that of its call, and those of its step, each said once."""
