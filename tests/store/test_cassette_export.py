@@ -146,13 +146,13 @@ def test_a_store_without_answers_is_refused() -> None:
 
 def test_places_of_one_machine_do_not_travel() -> None:
     origin = {
-        "working_directory": "/srv/ann/work",
-        "config_dir": "/srv/ann/work/mine/conf",
-        "overrides": ["prompts.dir=/srv/ann/work/mine", "tools.builtin.root=/srv/ann/data", "x=/srv/anna"],
-        "paths": {"plan_file": "/srv/ann/work/plan.yaml", "root": "/srv/ann/work"},
+        "working_directory": "/srv/ann/project",
+        "config_dir": "/srv/ann/project/mine/conf",
+        "overrides": ["prompts.dir=/srv/ann/project/mine", "tools.builtin.root=/srv/ann/data", "x=/srv/anna"],
+        "paths": {"plan_file": "/srv/ann/project/plan.yaml", "root": "/srv/ann/project"},
         "provider": {"kind": "openai", "model": "m", "base_url": "http://10.0.0.7/v1"},
-        "parent": {"path": "/srv/ann/work/outputs/1", "run_id": "a"},
-        "task": "read /srv/ann/work/notes.txt",
+        "parent": {"path": "/srv/ann/project/outputs/1", "run_id": "a"},
+        "task": "read /srv/ann/project/notes.txt",
         "inputs": {"a": "/srv/ann/"},
     }
     assert portable(origin, Path("/srv/ann")) == {
@@ -161,7 +161,7 @@ def test_places_of_one_machine_do_not_travel() -> None:
         "overrides": ["prompts.dir=./mine", "tools.builtin.root=~/data", "x=/srv/anna"],
         "paths": {"plan_file": "./plan.yaml", "root": "."},
         "provider": {"kind": "openai", "model": "m"},
-        "task": "read /srv/ann/work/notes.txt",
+        "task": "read /srv/ann/project/notes.txt",
         "inputs": {"a": "/srv/ann/"},
     }
 
