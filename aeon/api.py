@@ -10,7 +10,6 @@ from typing import Any
 from aeon import config as configuration
 from aeon import lineage, rehearsal, wiring
 from aeon.config import Settings, environment, read_inputs, read_task
-from aeon.config_files import checked_text
 from aeon.config_origin import with_own_adapter
 from aeon.errors import ConfigError, TaskTextError
 from aeon.events import Subscriber
@@ -27,11 +26,12 @@ from aeon.memory.interface import Memory
 from aeon.memory.settings import key_problem
 from aeon.origin import Composition
 from aeon.plan.workflow import Workflow
-from aeon.refinement.models import Ask
+from aeon.refinement.parts import Ask
 from aeon.rehearsal import Rendered
 from aeon.result import RunResult
 from aeon.running import Run
 from aeon.surroundings import Surroundings
+from aeon.text import checked_text
 from aeon.tools.approval import Approve
 from aeon.tools.registry import Tool
 

@@ -28,7 +28,8 @@ from aeon.config_endpoints import check_chain, own_adapter, reached
 from aeon.config_literal import literal_overrides
 from aeon.convergence.models import ConvergenceSettings
 from aeon.errors import ConfigError
-from aeon.kernel.settings import AnswerSettings, ExecutionSettings, LimitSettings, ModeSettings
+from aeon.kernel.settings import AnswerSettings, ExecutionSettings, ModeSettings
+from aeon.llm.limit_settings import LimitSettings
 from aeon.llm.prices import check_prices, price_book
 from aeon.llm.settings import (
     SIMULATED_RETRY,

@@ -13,28 +13,7 @@ from pydantic import ValidationError as PydanticError
 from aeon.convergence.models import criterion_problem
 from aeon.errors import ConfigError, SchemaFileError, TaskTextError
 from aeon.memory.settings import MemorySettings
-
-
-def decoded(data: bytes, name: str) -> str:
-    """The bytes as UTF-8, nothing stripped or translated. TaskTextError names the offset of the first bad byte."""
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise TaskTextError(
-            f"{name} is not valid UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}",
-            hint="Convert it to UTF-8.",
-        ) from None
-
-
-def checked_text(text: str, name: str) -> str:
-    """The text, if it can be written as UTF-8. Raises TaskTextError naming the offset of the first lone surrogate."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise TaskTextError(
-            f"{name} is not valid Unicode: lone surrogate U+{ord(text[error.start]):04X} at offset {error.start}"
-        ) from None
-    return text
+from aeon.text import checked_text, decoded
 
 
 def task_text(task: str | None, task_file: Path | None) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from aeon.config_files import checked_text
+from aeon.text import checked_text
 
 _LITERAL = re.compile(
     r"(?P<add>\+{0,2})(?P<key>task|(inputs|convergence\.criteria|memory\.entries)\.[^=]+)=(?P<text>.*)", re.DOTALL
@@ -24,7 +24,7 @@ def quoted(text: str) -> str:
     """The text as one single-quoted value of Hydra's grammar.
 
     Backslashes before a quote, at the end, and before an interpolation are doubled; the quote and the interpolation get
-    one more. Lone surrogates cannot be carried: refuse them before (`aeon.config_files.checked_text`).
+    one more. Lone surrogates cannot be carried: refuse them before (`aeon.text.checked_text`).
     """
     escaped = re.sub(r"(\\*)'", r"\1\1\\'", text)
     escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)

@@ -11,12 +11,13 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from aeon.errors import AeonError, ProviderError
-from aeon.kernel.settings import LimitSettings
 from aeon.llm import stack
-from aeon.llm.exchange import Answered, ErrorKind, exchange, kind_of
+from aeon.llm.exchange import Answered, exchange
 from aeon.llm.interface import CallName, LLMAdapter, LLMRequest, Message, Parameters, Role, Usage
+from aeon.llm.limit_settings import LimitSettings
 from aeon.llm.settings import parameters_for
 from aeon.llm.stack import Endpoint, Endpoints
+from aeon.schema_violations import ErrorKind, kind_of
 from aeon.wiring import Process
 
 

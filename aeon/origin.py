@@ -15,8 +15,7 @@ import yaml
 from pydantic import Field
 
 from aeon.errors import ConfigError
-from aeon.llm.settings import Address
-from aeon.values import Value
+from aeon.values import Address, Value
 
 FORMAT: Literal["aeon.run/1"] = "aeon.run/1"
 FILE = "run.json"

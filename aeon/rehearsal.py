@@ -15,7 +15,6 @@ from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores, Cr
 from aeon.errors import ConfigError, LLMError, PromptError
 from aeon.events import EventStream
 from aeon.execution.worker import Situation
-from aeon.llm.exchange import FieldError
 from aeon.llm.interface import CallName, LLMRequest, LLMResponse, Message
 from aeon.llm.prompts import PromptLibrary, shown_path
 from aeon.memory.of_run import RunMemory
@@ -24,6 +23,7 @@ from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction
 from aeon.plan.transitions import ContextPart
 from aeon.plan.triggers import pass_triggers
 from aeon.plan.views import current_outputs
+from aeon.schema_violations import FieldError
 from aeon.supervisor.repair import Supervisor
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.validation.models import IssueLocation, SemanticValidationReport, ValidationIssue

@@ -19,10 +19,9 @@ from aeon.kernel.state import (
     RunError,
     TerminationReason,
 )
-from aeon.llm.settings import Address
 from aeon.plan.models import FollowUpQuestion, RefusedAction
 from aeon.supervisor.models import RepairRecord
-from aeon.values import Value
+from aeon.values import Address, Value
 
 DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", "pydantic")
 _SHOWN = 70

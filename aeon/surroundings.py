@@ -12,7 +12,7 @@ from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.state import Advisory
 from aeon.plan.models import Plan
-from aeon.refinement.models import Ask
+from aeon.refinement.parts import Ask
 from aeon.tools.approval import Approve
 
 _log = logging.getLogger("aeon")

@@ -31,7 +31,7 @@ from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.workflow import Workflow, load_workflow, located
 from aeon.process_adapter import build_adapter, is_synthetic, settle_provider
-from aeon.refinement.models import Ask
+from aeon.refinement.parts import Ask
 from aeon.refinement.refiner import Refiner
 from aeon.result import SIMULATED_LINE
 from aeon.store.person import stored_ask

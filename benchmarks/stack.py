@@ -13,10 +13,10 @@ import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from aeon.kernel.settings import LimitSettings
 from aeon.llm import stack
 from aeon.llm.breaker import Circuit
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Message, Usage
+from aeon.llm.limit_settings import LimitSettings
 from aeon.llm.prices import PriceList
 from aeon.llm.rate_limit import RateLimiter
 from aeon.llm.settings import BreakerSettings, RetrySettings

@@ -10,10 +10,11 @@ import pytest
 
 from aeon import events
 from aeon.errors import AeonError, EmptyAnswer, Filtered, PromptError, Refused, ServerFailed, Truncated, ValidationError
-from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.interface import CallSite, LLMRequest, LLMResponse, Parameters, Usage, at_site
 from aeon.llm.prompts import PromptLibrary, fence
 from aeon.llm.schemas import SchemaLibrary
+from aeon.schema_violations import FieldError
 from aeon.structured import StructuredCaller
 from tests.llm.scripted import COST, Heard, Scripted
 

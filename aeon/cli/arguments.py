@@ -18,11 +18,11 @@ from omegaconf import DictConfig
 from aeon import config_compose, config_origin, project_check
 from aeon.cli.stderr import say
 from aeon.config_compose import CONFIG_NAME
-from aeon.config_files import decoded
 from aeon.config_literal import literal_override
 from aeon.errors import ConfigError
 from aeon.origin import Composition
 from aeon.project_file import find_project, read_project
+from aeon.text import decoded
 
 STANDARD_INPUT = "-"
 _TASKS = ("task=", "task_file=", "resume=")
@@ -115,7 +115,7 @@ def _resumed(given: Arguments) -> Arguments:
 
 def _meant(word: str, arguments: Sequence[str]) -> str:
     """What a bare word was most likely meant as, by what stands around it."""
-    from aeon.cli.main import COMMANDS
+    from aeon.cli.command_names import COMMANDS
 
     at = next((index for index, argument in enumerate(arguments) if argument == word), 0)
     before = arguments[at - 1] if at else ""

@@ -23,7 +23,7 @@ from aeon.kernel.control import RunControl
 from aeon.llm.prices import price_book
 from aeon.observability.ledger import Ledger
 from aeon.plan.models import FollowUpQuestion
-from aeon.refinement.models import Ask
+from aeon.refinement.parts import Ask
 from aeon.surroundings import Surroundings
 from aeon.tools.approval import ApprovalRequest, Approve
 

@@ -39,7 +39,7 @@ def install(arguments: Sequence[str]) -> int:
 
 def candidates(words: Sequence[str]) -> list[str]:
     """What may stand in the place of the last of the words that follow `aeon`; empty where a file or a text may."""
-    from aeon.cli.main import COMMANDS
+    from aeon.cli.command_names import COMMANDS
 
     command, typed = (words[0] if len(words) > 1 else ""), words[-1]
     if len(words) == 2 and command in _ARGUMENTS:
@@ -52,7 +52,7 @@ def candidates(words: Sequence[str]) -> list[str]:
 
 
 def _commands() -> Iterable[str]:
-    from aeon.cli.main import COMMANDS
+    from aeon.cli.command_names import COMMANDS
 
     return COMMANDS
 

@@ -6,32 +6,16 @@ Only what `--version`, help and completion need is imported here; a command's mo
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
 from aeon import __version__
+from aeon.cli.command_names import COMMANDS
 from aeon.cli.flags import COMPLETION, HELP
 from aeon.cli.status import DONE, guarded
 from aeon.cli.stderr import occupied, own_stderr, pass_over, say_in_passing, tolerant
 from aeon.cli.streams import own_stdout
-
-COMMANDS: Mapping[str, str] = {
-    "ask": "aeon.cli.task",
-    "cassette": "aeon.cli.cassette",
-    "check": "aeon.cli.check",
-    "completion": "aeon.cli.completion",
-    "docs": "aeon.cli.docs",
-    "doctor": "aeon.cli.doctor",
-    "help": "aeon.cli.help",
-    "init": "aeon.cli.init",
-    "plan": "aeon.cli.plan",
-    "render": "aeon.cli.render",
-    "schema": "aeon.cli.schema",
-    "tools": "aeon.cli.tools",
-    "verify": "aeon.cli.verify",
-}
-"""Subcommands by name: the module whose `main(arguments) -> int` runs it, imported only when it is called."""
 
 _RUN = "aeon.cli.run"
 _RUNS = ("", "ask", "plan")

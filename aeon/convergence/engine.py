@@ -15,11 +15,12 @@ from aeon.convergence.models import (
     PairStatus,
 )
 from aeon.errors import ConfigError
-from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.interface import LLMAdapter
 from aeon.memory.shown import ShownMemory
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.views import answer_view, outputs_view, plan_view
+from aeon.schema_violations import FieldError
 from aeon.structured import StructuredCaller
 from aeon.validation.models import UNREVIEWED, SemanticValidationReport, ValidationIssue
 

@@ -30,7 +30,6 @@ from aeon.execution.outcome import (
 )
 from aeon.execution.values import referable
 from aeon.kernel.state import AdvisoryKind, StepResult
-from aeon.llm.exchange import FieldError
 from aeon.llm.interface import LLMAdapter, current_site
 from aeon.memory.shown import ShownMemory
 from aeon.plan.graph import dependents, final_steps
@@ -38,6 +37,7 @@ from aeon.plan.models import Plan, PlanStep
 from aeon.plan.transitions import ContextPart, everything_before, finished, with_error
 from aeon.plan.views import outline, plan_view, subplan_view
 from aeon.plan.workflow_references import resolve_arguments
+from aeon.schema_violations import FieldError
 from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
 from aeon.tools.approval import on_behalf_of

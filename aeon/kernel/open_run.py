@@ -10,15 +10,16 @@ from aeon import events
 from aeon.errors import LimitReached, LLMError, StopRequested
 from aeon.kernel.control import RunControl, Workers, as_done
 from aeon.kernel.recorder import OpenPass, OpenPhase, Stopwatch
-from aeon.kernel.settings import ExecutionSettings, LimitSettings
+from aeon.kernel.settings import ExecutionSettings
 from aeon.kernel.state import Advisory, AdvisoryKind, Phase, RunState
 from aeon.kernel.ttl import TTL
 from aeon.llm.interface import CallName, CallSite, at_site
+from aeon.llm.limit_settings import LimitSettings
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.models import Plan
 from aeon.plan.transitions import cut_off
 from aeon.plan.triggers import WHOLE, fragment_of
-from aeon.refinement.models import Refined
+from aeon.refinement.parts import Refined
 
 T = TypeVar("T")
 

@@ -34,7 +34,7 @@ from aeon.kernel.log import RunLog
 from aeon.kernel.open_run import OpenRun
 from aeon.kernel.profiling import Profiling, least_limit
 from aeon.kernel.recorder import OpenPass, OpenPhase
-from aeon.kernel.settings import ONE_STEP, ExecutionSettings, LimitSettings, Mode
+from aeon.kernel.settings import ONE_STEP, ExecutionSettings, Mode
 from aeon.kernel.state import (
     EvaluationResults,
     Outcome,
@@ -44,6 +44,7 @@ from aeon.kernel.state import (
 )
 from aeon.kernel.ttl import TTL, TTLExpired
 from aeon.llm.interface import CallName, LLMAdapter
+from aeon.llm.limit_settings import LimitSettings
 from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
@@ -54,7 +55,7 @@ from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.transitions import with_errors
 from aeon.plan.triggers import Trigger, issue_triggers, pass_triggers
 from aeon.plan.views import current_outputs
-from aeon.refinement.models import Occasion
+from aeon.refinement.parts import Occasion
 from aeon.refinement.refiner import Refiner
 from aeon.refinement.verdicts import is_stuck
 from aeon.signatures import accepted_arguments

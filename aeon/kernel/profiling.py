@@ -12,10 +12,10 @@ from aeon.convergence.models import ConvergenceAssessment
 from aeon.errors import LLMError, ValidationError
 from aeon.kernel.open_run import OpenRun
 from aeon.kernel.recorder import OpenPass
-from aeon.kernel.settings import LimitSettings
 from aeon.kernel.state import ProfileTransition, RunState
 from aeon.kernel.ttl import TTL
 from aeon.llm.interface import CallSite
+from aeon.llm.limit_settings import LimitSettings
 from aeon.signatures import accepted_arguments
 from aeon.validation.models import SemanticValidationReport
 

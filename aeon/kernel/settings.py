@@ -23,18 +23,6 @@ class ExecutionSettings(Value):
     grace_seconds: float = Field(default=10.0, ge=0)
 
 
-class LimitSettings(Value):
-    """`limits`: the global resource caps; None is no cap. Seconds of wall time, tokens and calls of one run, cost in
-    the
-    currency of the price table."""
-
-    max_seconds: float | None = Field(default=None, gt=0)
-    max_tokens: int | None = Field(default=None, gt=0)
-    max_cost: float | None = Field(default=None, gt=0)
-    max_llm_calls: int | None = Field(default=None, gt=0)
-    max_passes: int | None = Field(default=20, gt=0)
-
-
 class ModeSettings(Value):
     """`mode`: which loop runs; `adaptive` is the engine of Phases A to D, `core` one plan, step after step.
 

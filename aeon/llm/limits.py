@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from aeon.errors import AeonError, LimitReached, LLMError, ProviderError
-from aeon.kernel.settings import LimitSettings
 from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Usage
+from aeon.llm.limit_settings import LimitSettings
 from aeon.llm.prices import PriceBook, PriceList, check_prices
 from aeon.llm.settings import Price
 

@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, PlainSerializer, model_validator
+from pydantic import Field, JsonValue, model_validator
 
-from aeon.llm.addresses import is_loopback, shown_address
+from aeon.llm.addresses import is_loopback
 from aeon.llm.interface import Parameters, ReasoningMode, Role
-from aeon.values import Value
+from aeon.values import Address, Value
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
-
-
-Address = Annotated[str, PlainSerializer(shown_address, when_used="json")]
-"""An address; what is written of it as JSON is what may be shown."""
 
 
 class GenerationSettings(Value):

@@ -9,9 +9,9 @@ from aeon.convergence.models import ConvergenceAssessment
 from aeon.errors import LLMError, PlanError, ValidationError
 from aeon.llm.interface import LLMAdapter
 from aeon.memory.shown import ShownMemory
-from aeon.plan.models import EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan
+from aeon.plan.models import EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan, step_view
 from aeon.plan.triggers import WHOLE, Trigger, code_triggers, issue_triggers
-from aeon.plan.views import assessment_view, current_outputs, outputs_view, plan_view, step_view
+from aeon.plan.views import assessment_view, current_outputs, outputs_view, plan_view
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan, require_answers
 from aeon.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry

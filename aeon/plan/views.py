@@ -10,36 +10,7 @@ from aeon.convergence.models import ConvergenceAssessment
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 from aeon.plan.graph import answer_steps, answer_text, by_id, is_live, pending_steps
-from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction
-
-_SHOWN = (
-    "step_id",
-    "step_index",
-    "description",
-    "dependencies",
-    "provides",
-    "handoff_to_next",
-    "tool",
-    "arguments",
-    "status",
-    "clarity_state",
-    "clarity_reason",
-    "errors",
-    "parent_step_id",
-    "replaced_by",
-    "manual_intervention",
-)
-
-
-def step_view(step: PlanStep) -> dict[str, Any]:
-    """A step without its output and without fields that say nothing."""
-    shown = {name: getattr(step, name) for name in _SHOWN}
-    if step.blocked:
-        shown |= {"status": "BLOCKED", "clarity_state": None}
-    if step.status == "pending":
-        shown["clarity_reason"] = None
-    kept = {name: value for name, value in shown.items() if value not in (None, (), False) or name == "dependencies"}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
+from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction, step_view
 
 
 def question_view(question: FollowUpQuestion) -> dict[str, Any]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from aeon.llm.exchange import FieldError, InvalidAnswer, located
+from aeon.llm.exchange import InvalidAnswer, located
 from aeon.llm.extract import ExtractError, read_json
 from aeon.plan.graph import topological
 from aeon.plan.models import DeclinedIssue, FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
 from aeon.plan.triggers import open_issues, unanswered
+from aeon.schema_violations import FieldError
 from aeon.validation.models import ValidationIssue
 from aeon.validation.structural import check_steps
 

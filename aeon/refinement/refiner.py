@@ -36,7 +36,8 @@ from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.transitions import left_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
-from aeon.refinement.models import Ask, Budget, Occasion, Refined, RefinementRecord, Remark
+from aeon.refinement.models import RefinementRecord
+from aeon.refinement.parts import Ask, Budget, Occasion, Refined, Remark
 from aeon.refinement.review import outputs_around, rejected_by
 from aeon.refinement.verdicts import is_stuck, remarks_on, supervise
 from aeon.signatures import accepted_arguments

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from aeon.plan.graph import ready_steps
 from aeon.plan.models import Plan, PlanStep, RefinementAction, RefusedAction
-from aeon.refinement.models import RefinementRecord, Remark
+from aeon.refinement.models import RefinementRecord
+from aeon.refinement.parts import Remark
 from aeon.supervisor.models import SupervisorAssessment
 from aeon.validation.models import ValidationIssue
 

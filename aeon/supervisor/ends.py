@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aeon.errors import ValidationError
-from aeon.llm.exchange import ErrorKind, FieldError, kind_of
 from aeon.llm.interface import CallSite, Usage
+from aeon.schema_violations import ErrorKind, FieldError, kind_of
 from aeon.supervisor.models import RepairRecord
 
 _HINTS: Mapping[ErrorKind, str] = {

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from aeon.llm.exchange import FieldError
 from aeon.llm.extract import ExtractError, extract_json
+from aeon.schema_violations import FieldError
 
 PlannedCall = Literal["plan", "subplan", "refinement"]
 

@@ -14,7 +14,7 @@ from jsonschema.protocols import Validator
 
 from aeon import events
 from aeon.errors import AeonError
-from aeon.llm.exchange import Answered, FieldError, InvalidAnswer, check_answer, exchange
+from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
 from aeon.llm.interface import (
     CallSite,
     LLMAdapter,
@@ -27,8 +27,8 @@ from aeon.llm.interface import (
 )
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
-from aeon.plan.models import PlanStep
-from aeon.plan.views import step_view
+from aeon.plan.models import PlanStep, step_view
+from aeon.schema_violations import FieldError
 from aeon.supervisor.ends import repair_record, unrecoverable
 from aeon.supervisor.faithful import PlannedCall, foreign_tools
 from aeon.supervisor.steps import tool_of

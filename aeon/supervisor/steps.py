@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aeon.errors import ValidationError
-from aeon.llm.exchange import FieldError, InvalidAnswer
+from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.extract import ExtractError, read_json
 from aeon.plan.models import PlanStep
+from aeon.schema_violations import FieldError
 
 
 def tool_of(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> PlanStep:

@@ -7,13 +7,14 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aeon.llm.exchange import FieldError, InvalidAnswer, located
+from aeon.llm.exchange import InvalidAnswer, located
 from aeon.llm.extract import ExtractError, read_json
 from aeon.llm.interface import LLMAdapter, current_site
 from aeon.memory.shown import ShownMemory
 from aeon.plan.deltas import DeltaResult
 from aeon.plan.models import Plan, PlanStep
 from aeon.plan.views import answer_view, changes_view, outputs_view, plan_view
+from aeon.schema_violations import FieldError
 from aeon.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.models import SemanticValidationReport, ValidationIssue

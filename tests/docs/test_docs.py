@@ -18,7 +18,8 @@ import yaml
 from omegaconf import OmegaConf
 
 from aeon import Aeon, config_compose, errors
-from aeon.cli.main import COMMANDS, main
+from aeon.cli.command_names import COMMANDS
+from aeon.cli.main import main
 from aeon.config_literal import literal_overrides
 from aeon.convergence.models import SCORE_CODES
 from aeon.kernel.state import ExecutionHistory, ExecutionPass, TerminationReason

@@ -13,9 +13,9 @@ import pytest
 
 from aeon.errors import CircuitOpen, ConnectionFailed, QuotaExhausted, RateLimited, StopRequested
 from aeon.events import FallbackUsed
-from aeon.kernel.settings import LimitSettings
 from aeon.llm import stack
 from aeon.llm.interface import LLMResponse
+from aeon.llm.limit_settings import LimitSettings
 from aeon.llm.limits import RunLimits
 from aeon.llm.settings import OpenAIFallback, OpenAIProvider
 from tests.llm.scripted import Heard

@@ -10,9 +10,9 @@ import pytest
 from aeon import events
 from aeon.errors import RequestRefused, ServerFailed
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.kernel.settings import LimitSettings
 from aeon.kernel.state import RunState
 from aeon.llm.interface import LLMRequest
+from aeon.llm.limit_settings import LimitSettings
 from aeon.memory.in_memory import InMemory
 from aeon.plan.models import Plan, PlanStep
 from aeon.tools.registry import ToolRegistry

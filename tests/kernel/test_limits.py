@@ -9,7 +9,8 @@ import pytest
 
 from aeon.errors import LimitReached
 from aeon.kernel.control import RunControl
-from aeon.kernel.settings import ExecutionSettings, LimitSettings
+from aeon.kernel.settings import ExecutionSettings
+from aeon.llm.limit_settings import LimitSettings
 from aeon.plan.settings import RefinementSettings
 from tests.kernel.build import advisories, kernel, run, statuses
 from tests.support.scripted_model import (

@@ -6,8 +6,8 @@ import pytest
 
 from aeon.errors import ServerFailed
 from aeon.events import CycleStarted
-from aeon.kernel.settings import LimitSettings
 from aeon.kernel.ttl import TTL, TTLExpired
+from aeon.llm.limit_settings import LimitSettings
 from tests.kernel.build import kernel, phases, run, statuses
 from tests.support.scripted_model import (
     ScriptedModel,

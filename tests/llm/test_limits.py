@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from aeon.errors import ConfigError, ConnectionFailed, LimitReached, ServerFailed, Truncated
-from aeon.kernel.settings import LimitSettings
 from aeon.llm.interface import LLMRequest, LLMResponse, Parameters, Usage
+from aeon.llm.limit_settings import LimitSettings
 from aeon.llm.limits import RunLimits, Spent
 from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price

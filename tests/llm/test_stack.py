@@ -4,10 +4,10 @@ import pytest
 
 from aeon.errors import ConfigError, LimitReached, ServerFailed
 from aeon.events import Event
-from aeon.kernel.settings import LimitSettings
 from aeon.llm import stack
 from aeon.llm.adapters.openai import OpenAIAdapter
 from aeon.llm.interface import CallSite, LLMAdapter
+from aeon.llm.limit_settings import LimitSettings
 from aeon.llm.settings import AutoProvider, OpenAIProvider, Price, RetrySettings, SimulatedProvider
 from tests.support.openai_server import Completion, Failure, OpenAIServer
 from tests.support.requests import request

@@ -20,9 +20,9 @@ from aeon.errors import (
     StoreMiss,
     Truncated,
 )
-from aeon.kernel.settings import LimitSettings
 from aeon.llm import stored
 from aeon.llm.interface import CallSite, LLMRequest, LLMResponse, Message, Parameters, Usage
+from aeon.llm.limit_settings import LimitSettings
 from aeon.llm.settings import LocalProvider, OpenAIProvider, RetrySettings, SimulatedProvider
 from aeon.llm.stack import run_stack
 from aeon.llm.stored import Absent, Stored, reach, shaping

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from aeon.plan.models import FollowUpQuestion
-from aeon.plan.views import (
-    answer_view,
-    current_outputs,
-    outline,
-    outputs_view,
-    plan_view,
-    question_view,
-    step_view,
-)
+from aeon.plan.models import FollowUpQuestion, step_view
+from aeon.plan.views import answer_view, current_outputs, outline, outputs_view, plan_view, question_view
 from tests.plan.builders import blocked, done, failed, plan_of, step
 
 HIDDEN = {"step_output", "incoming_context", "total_steps", "agent", "incomplete"}

@@ -11,7 +11,7 @@ from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
-from aeon.refinement.models import Occasion, Refined
+from aeon.refinement.parts import Occasion, Refined
 from aeon.refinement.refiner import Refiner
 from aeon.validation.models import ValidationIssue
 from aeon.validation.semantic import SemanticValidator

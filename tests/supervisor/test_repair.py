@@ -8,8 +8,8 @@ import pytest
 
 from aeon import events
 from aeon.errors import AnswerError, SchemaFileError, ServerFailed, Truncated, ValidationError
-from aeon.llm.exchange import FieldError
 from aeon.llm.interface import CallSite, LLMResponse, Parameters, Usage, at_site
+from aeon.schema_violations import FieldError
 from aeon.supervisor.repair import Repaired, Supervisor
 from tests.llm.scripted import COST, Heard, Scripted
 

@@ -16,9 +16,9 @@ from aeon.llm.adapters.openai_errors import not_an_api, of_refusal
 from aeon.llm.adapters.refusal import error_in
 from aeon.llm.adapters.schema_check import is_valid, violations
 from aeon.llm.adapters.truncation import REASONS, truncated
-from aeon.llm.exchange import kind_of
 from aeon.llm.extract import ExtractError, extract_json, is_bare, text_of
 from aeon.llm.interface import LLMRequest, LLMResponse, Usage
+from aeon.schema_violations import kind_of
 
 
 class _Part(BaseModel):

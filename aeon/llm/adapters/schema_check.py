@@ -14,7 +14,7 @@ from jsonschema.protocols import Validator
 from jsonschema.validators import validator_for
 
 from aeon.llm.adapters.schema_shapes import resolved
-from aeon.llm.exchange import FieldError, violations_of
+from aeon.schema_violations import FieldError, violations_of
 
 _DATA = ("const", "enum", "default", "examples")
 

@@ -1,0 +1,75 @@
+"""TODO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from aeon.convergence.models import ConvergenceAssessment
+from aeon.llm.interface import CallName
+from aeon.plan.attempts import RefinementAttempts
+from aeon.plan.models import (
+    FollowUpQuestion,
+    Plan,
+)
+from aeon.plan.triggers import Trigger
+from aeon.refinement.models import RefinementRecord
+from aeon.validation.models import ValidationIssue
+
+if TYPE_CHECKING:
+    from aeon.kernel.state import AdvisoryKind
+
+
+Ask = Callable[[FollowUpQuestion], str | None]
+
+
+class Budget(Protocol):
+    """What a refinement may spend: the kernel's TTL, one cycle a call."""
+
+    def affordable(self) -> bool:
+        """Whether one more call may be made."""
+        ...
+
+    def call(self, name: CallName, ask: Callable[[], Any]) -> Any:
+        """Make one structured call, charged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Why a plan is refined: the issues of the review, the triggers, what the pass was assessed as.
+
+    `closed` are the fragments left to a person; `is_clean` says that a review of the plan found nothing, before
+    anything was carried out.
+    """
+
+    issues: Sequence[ValidationIssue] = ()
+    triggers: Sequence[Trigger] = ()
+    closed: Sequence[str] = ()
+    assessment: ConvergenceAssessment | None = None
+    is_clean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something a person should know of a refinement; becomes an advisory."""
+
+    kind: AdvisoryKind
+    message: str
+    step_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refined:
+    """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067).
+
+    `handed_over` are the fragments that a person must look at from now on, `conflicts` the contradictions.
+    """
+
+    plan: Plan
+    attempts: RefinementAttempts
+    record: RefinementRecord | None = None
+    remarks: tuple[Remark, ...] = ()
+    handed_over: tuple[str, ...] = ()
+    conflicts: tuple[ValidationIssue, ...] = ()
