@@ -46,7 +46,7 @@ run: $(VENV)/installed
 NODE_SERVERS := $(if $(shell command -v npm 2> /dev/null),$(patsubst %/package.json,%/node_modules,$(wildcard tests/mcp/package.json)))
 
 # `make test-local` runs the others, whether their extra is installed or not. One process for each logical core.
-PYTEST := $(BIN)/python -m pytest --ignore=tests/llm/adapters/local -n logical --dist worksteal
+PYTEST := $(BIN)/python -m pytest --ignore=tests/llm/local -n logical --dist worksteal
 
 test: $(VENV)/installed-dev $(NODE_SERVERS)
 	$(PYTEST) -m "not slow" $(args)
@@ -55,7 +55,7 @@ test-slow: $(VENV)/installed-dev $(NODE_SERVERS)
 	$(PYTEST) -m slow $(args)
 
 test-local: $(VENV)/installed-local
-	$(BIN)/python -m pytest tests/llm/adapters/local $(args)
+	$(BIN)/python -m pytest tests/llm/local $(args)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check

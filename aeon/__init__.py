@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aeon.api import Aeon
-    from aeon.errors import (
+    from aeon.app.aeon import Aeon
+    from aeon.domain.errors import (
         AeonError,
         ArtefactError,
         ConfigError,
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         ProviderError,
         ValidationError,
     )
-    from aeon.result import RunResult
+    from aeon.domain.result import RunResult
     from aeon.tools.function import tool
     from aeon.tools.registry import Tool
 
@@ -38,8 +38,8 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Aeon": "aeon.api",
-    "RunResult": "aeon.result",
+    "Aeon": "aeon.app.aeon",
+    "RunResult": "aeon.domain.result",
     "Tool": "aeon.tools.registry",
     "tool": "aeon.tools.function",
 }
@@ -51,4 +51,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'aeon' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES.get(name, "aeon.errors")), name)
+    return getattr(import_module(_HOMES.get(name, "aeon.domain.errors")), name)

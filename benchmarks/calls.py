@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from aeon import Aeon
-from aeon.events import CallAnswered, Recorded
+from aeon.domain.events import CallAnswered, Recorded
 from aeon.llm.prompts import to_json
 
 # task -> depth, breadth, and the steps, each with what it depends on

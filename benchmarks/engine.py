@@ -17,14 +17,14 @@ from typing import Any, get_args
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.convergence.models import ArtefactPair
+from aeon.domain.assessment import ArtefactPair
+from aeon.domain.request import LLMRequest, LLMResponse
 from aeon.execution.worker import StepWorker
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import ExecutionSettings
-from aeon.llm.interface import LLMRequest, LLMResponse
 from aeon.plan.recursive import RecursivePlanner
-from aeon.structured import StructuredCaller
+from aeon.supervisor.structured import StructuredCaller
 from aeon.validation.semantic import SemanticValidator
 
 SCORES = ("completeness_score", "coherence_score", "consistency_score")

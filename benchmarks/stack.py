@@ -13,13 +13,13 @@ import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from aeon.llm import stack
-from aeon.llm.breaker import Circuit
-from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse, Message, Usage
-from aeon.llm.limit_settings import LimitSettings
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Message, Usage
 from aeon.llm.prices import PriceList
-from aeon.llm.rate_limit import RateLimiter
 from aeon.llm.settings import BreakerSettings, RetrySettings
+from aeon.llm.stack import build as stack
+from aeon.llm.stack.breaker import Circuit
+from aeon.llm.stack.rate_limit import RateLimiter
+from aeon.llm.stack.settings import LimitSettings
 
 REQUEST = LLMRequest(
     "step", (Message("system", "Be brief. " * 100), Message("user", "Why? " * 400)), {"type": "object"}

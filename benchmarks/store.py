@@ -15,14 +15,14 @@ from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-from aeon.llm.interface import CallSite, LLMRequest, LLMResponse, Message, Usage
+from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Message, Usage
 from aeon.llm.schemas import packaged_schemas
 from aeon.llm.settings import OpenAIProvider
-from aeon.llm.stored import Stored
+from aeon.llm.stack.stored import Stored
 from aeon.store.models import Asked, CallPath, Entry
-from aeon.store.session import open_session
+from aeon.store.session.session import open_session
 from aeon.store.settings import StoreSettings
-from aeon.store.sqlite import SqliteStore
+from aeon.store.sqlite.store import SqliteStore
 
 SYSTEM = "You carry out one step of a plan. " * 60
 SCHEMA = dict(packaged_schemas().wire("step").schema)

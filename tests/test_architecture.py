@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import inspect
 import pkgutil
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
@@ -27,19 +29,19 @@ BELOW_THE_SURFACE = (
     "aeon.refinement.refiner",
 )
 VALUES = (
-    "aeon.values",
-    "aeon.errors",
-    "aeon.llm.interface",
-    "aeon.plan.models",
-    "aeon.plan.graph",
+    "aeon.domain.values",
+    "aeon.domain.errors",
+    "aeon.domain.request",
+    "aeon.domain.plan",
+    "aeon.domain.graph",
     "aeon.plan.deltas",
     "aeon.plan.transitions",
-    "aeon.validation.models",
-    "aeon.validation.structural",
-    "aeon.convergence.models",
-    "aeon.adaptive.models",
-    "aeon.supervisor.models",
-    "aeon.kernel.state",
+    "aeon.domain.report",
+    "aeon.plan.structural",
+    "aeon.domain.assessment",
+    "aeon.domain.profile",
+    "aeon.domain.refinement",
+    "aeon.domain.history",
     "aeon.kernel.settings",
     "aeon.memory.interface",
 )
@@ -118,10 +120,12 @@ def test_components_import_neither_the_kernels_loop_nor_each_other(name: str):
     }
     loaded = loaded_by(main[name])
     others = {module for room, module in main.items() if room != name}
-    assert loaded.isdisjoint({"aeon.kernel.orchestrator", "aeon.kernel.executor", "aeon.api", "aeon.wiring", *others})
+    assert loaded.isdisjoint(
+        {"aeon.kernel.orchestrator", "aeon.kernel.executor", "aeon.app.aeon", "aeon.app.wiring", *others}
+    )
 
 
-@pytest.mark.parametrize("module", ["aeon.api", "aeon.config", "aeon.cli.main"])
+@pytest.mark.parametrize("module", ["aeon.app.aeon", "aeon.config.settings", "aeon.cli.main"])
 def test_a_vendors_sdk_is_only_loaded_for_a_call(module: str):
     assert roots(loaded_by(module)).isdisjoint({"openai", "mcp"})
 
@@ -153,6 +157,57 @@ def test_every_module_can_be_found_and_none_shadows_another():
     assert "aeon.kernel.orchestrator" in names
     assert len(names) == len(set(names))
     assert all(importlib.util.find_spec(name) for name in names)
+
+
+RE_EXPORTS = ("aeon.plan.models", "aeon.kernel.state", "aeon.llm.interface")
+MOST_FILES = 15
+
+
+def folder_imports() -> dict[str, set[str]]:
+    """The folders of the package, each with the folders whose modules its own modules import."""
+    folders: dict[str, set[str]] = {}
+    for path in ROOT.rglob("*.py"):
+        here = ".".join(("aeon", *path.relative_to(ROOT).parent.parts))
+        found = folders.setdefault(here, set())
+        for name in imported_modules(path):
+            there = name if (ROOT / Path(*name.split(".")[1:])).is_dir() else name.rpartition(".")[0]
+            if there not in (here, "aeon"):
+                found.add(there)
+    return folders
+
+
+def imported_modules(path: Path) -> list[str]:
+    """The modules of the package that a file imports, anywhere in it."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found += [resolved_import(node.module, alias.name) for alias in node.names]
+    return [name for name in found if name.startswith("aeon.")]
+
+
+def resolved_import(module: str, name: str) -> str:
+    """`from module import name` as the module that it loads."""
+    inner = ROOT.parent.joinpath(*module.split("."), name)
+    return f"{module}.{name}" if inner.is_dir() or inner.with_suffix(".py").is_file() else module
+
+
+def test_no_folder_imports_itself_through_others():
+    TopologicalSorter(folder_imports()).prepare()
+
+
+def test_no_folder_is_crowded():
+    counts = {folder: len(list(folder.glob("*.py"))) for folder in [ROOT, *ROOT.rglob("*/")]}
+    assert {folder.name: count for folder, count in counts.items() if count > MOST_FILES} == {}
+
+
+@pytest.mark.parametrize("name", RE_EXPORTS)
+def test_a_module_path_that_others_hold_on_to_re_exports_and_nothing_else(name: str):
+    tree = ast.parse(ROOT.parent.joinpath(*name.split(".")).with_suffix(".py").read_text(encoding="utf-8"))
+    docstring, *imports = tree.body
+    assert isinstance(docstring, ast.Expr)
+    assert all(isinstance(node, ast.ImportFrom) for node in imports)
 
 
 def test_files_stay_small():

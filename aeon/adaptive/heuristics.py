@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from aeon.adaptive.models import OWN_LEVELS, AdaptiveDepthConfiguration, Band, TaskProfile, TTLTable
-from aeon.llm.interface import LLMAdapter
-from aeon.structured import StructuredCaller
-from aeon.validation.models import ValidationIssue
+from aeon.domain.profile import OWN_LEVELS, AdaptiveDepthConfiguration, Band, TaskProfile, TTLTable
+from aeon.domain.report import ValidationIssue
+from aeon.domain.request import LLMAdapter
+from aeon.supervisor.structured import StructuredCaller
 
 
 class AdaptiveDepth:

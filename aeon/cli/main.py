@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from importlib import import_module
 
 from aeon import __version__
-from aeon.cli.command_names import COMMANDS
-from aeon.cli.flags import COMPLETION, HELP
-from aeon.cli.status import DONE, guarded
-from aeon.cli.stderr import occupied, own_stderr, pass_over, say_in_passing, tolerant
-from aeon.cli.streams import own_stdout
+from aeon.cli.job.command_names import COMMANDS
+from aeon.cli.job.flags import COMPLETION, HELP
+from aeon.cli.terminal.status import DONE, guarded
+from aeon.cli.terminal.stderr import occupied, own_stderr, pass_over, say_in_passing, tolerant
+from aeon.cli.terminal.streams import own_stdout
 
-_RUN = "aeon.cli.run"
+_RUN = "aeon.cli.commands.run"
 _RUNS = ("", "ask", "plan")
 
 
@@ -39,14 +39,14 @@ def _run(given: Sequence[str]) -> int:
     rest = given[1:] if command else given
     flags = set(rest[: rest.index("--")] if "--" in rest else rest)
     if flags & HELP:
-        from aeon.cli.help import print_for, print_general
+        from aeon.cli.commands.help import print_for, print_general
 
         return print_for(command) if command else print_general(rest)
     if "--version" in flags:
         print(f"aeon-engine {__version__}")
         return DONE
     if flags & COMPLETION and not command:
-        from aeon.cli.completion import install
+        from aeon.cli.commands.completion import install
 
         return install(rest)
     with _silent_logging(), _starting(command, rest):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
-from aeon.convergence.models import (
+from aeon.domain.assessment import (
     SCORE_CODES,
     ArtefactPair,
     ConvergenceAssessment,
@@ -14,15 +14,15 @@ from aeon.convergence.models import (
     CriterionResult,
     PairStatus,
 )
-from aeon.errors import ConfigError
+from aeon.domain.errors import ConfigError
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.report import UNREVIEWED, SemanticValidationReport, ValidationIssue
+from aeon.domain.request import LLMAdapter
 from aeon.llm.exchange import InvalidAnswer
-from aeon.llm.interface import LLMAdapter
 from aeon.memory.shown import ShownMemory
-from aeon.plan.models import Plan, PlanStep
 from aeon.plan.views import answer_view, outputs_view, plan_view
-from aeon.schema_violations import FieldError
-from aeon.structured import StructuredCaller
-from aeon.validation.models import UNREVIEWED, SemanticValidationReport, ValidationIssue
+from aeon.schema.violations import FieldError
+from aeon.supervisor.structured import StructuredCaller
 
 # Where memory has nothing to show, there is no such pair.
 UNREMEMBERED: tuple[ArtefactPair, ...] = ("memory_answer",)
@@ -203,10 +203,7 @@ def _thresholds(base: ConvergenceThresholds, given: Mapping[str, float]) -> Conv
 
 
 def _variables(
-    report: SemanticValidationReport,
-    plan: Plan,
-    outputs: Mapping[str, Any],
-    criteria: Mapping[str, str],
+    report: SemanticValidationReport, plan: Plan, outputs: Mapping[str, Any], criteria: Mapping[str, str]
 ) -> dict[str, Any]:
     return {
         "task": plan.task,

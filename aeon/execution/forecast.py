@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from aeon.errors import PlanError
-from aeon.plan.graph import expected_calls
-from aeon.plan.models import Plan, PlanStep
+from aeon.domain.errors import PlanError
+from aeon.domain.graph import expected_calls
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.tool_result import undecided
 from aeon.tools.invoke import ToolInvoker
-from aeon.tools.models import undecided
 from aeon.tools.registry import ToolRegistry
 
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aeon.errors import AeonError, LLMError, NotSimulated, ProviderError
+from aeon.domain.errors import AeonError, LLMError, NotSimulated, ProviderError
+from aeon.domain.history import AdvisoryKind, StepResult
+from aeon.domain.plan import PlanStep
+from aeon.domain.tool_result import ToolResult
 from aeon.execution.values import remembered
-from aeon.kernel.state import AdvisoryKind, StepResult
-from aeon.plan.models import PlanStep
 from aeon.plan.transitions import failed, finished
-from aeon.tools.models import ToolResult
 
 Remarks = tuple[tuple[AdvisoryKind, str], ...]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from aeon.kernel.state import StepResult
-from aeon.plan.workflow_references import CutOutput
-from aeon.tools.models import ToolResult
+from aeon.domain.history import StepResult
+from aeon.domain.tool_result import ToolResult
+from aeon.plan.workflow.references import CutOutput
 
 
 def referable(result: StepResult) -> Any:

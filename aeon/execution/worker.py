@@ -16,33 +16,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from aeon.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
-from aeon.events import Emit, ToolCalled, ToolStarted, ignore
+from aeon.domain.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
+from aeon.domain.events import Emit, ToolCalled, ToolStarted, ignore
+from aeon.domain.graph import dependents, final_steps
+from aeon.domain.history import AdvisoryKind, StepResult
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.request import LLMAdapter, current_site
+from aeon.domain.tool_result import undecided
 from aeon.execution.forecast import cycles
-from aeon.execution.outcome import (
-    Remarks,
-    Worked,
-    provider_down,
-    step_result,
-    successful,
-    uncalled,
-    unsuccessful,
-)
+from aeon.execution.outcome import Remarks, Worked, provider_down, step_result, successful, uncalled, unsuccessful
 from aeon.execution.values import referable
-from aeon.kernel.state import AdvisoryKind, StepResult
-from aeon.llm.interface import LLMAdapter, current_site
 from aeon.memory.shown import ShownMemory
-from aeon.plan.graph import dependents, final_steps
-from aeon.plan.models import Plan, PlanStep
 from aeon.plan.transitions import ContextPart, everything_before, finished, with_error
 from aeon.plan.views import outline, plan_view, subplan_view
-from aeon.plan.workflow_references import resolve_arguments
-from aeon.schema_violations import FieldError
-from aeon.structured import StructuredCaller
+from aeon.plan.workflow.references import resolve_arguments
+from aeon.schema.violations import FieldError
 from aeon.supervisor.repair import Supervisor
+from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.approval import on_behalf_of
 from aeon.tools.invoke import ToolInvoker, not_found, not_there
-from aeon.tools.models import undecided
 from aeon.tools.registry import ToolRegistry
 
 

@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from aeon.errors import AeonError, LimitReached, StopRequested, StoreFailed, StoreMiss
-from aeon.events import Emit, StepFinished, StepStarted, ignore
+from aeon.domain.errors import AeonError, LimitReached, StopRequested, StoreFailed, StoreMiss
+from aeon.domain.events import Emit, StepFinished, StepStarted, ignore
+from aeon.domain.graph import pending_steps, ready_steps
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.request import CallSite, at_site
 from aeon.execution.worker import CycleNeeded, Situation, StepWorker, Worked
 from aeon.kernel.control import Workers, as_done
 from aeon.kernel.open_run import OpenRun
 from aeon.kernel.recorder import OpenPass
-from aeon.llm.interface import CallSite, at_site
 from aeon.memory.interface import Memory
-from aeon.plan.graph import pending_steps, ready_steps
-from aeon.plan.models import Plan, PlanStep
 from aeon.plan.transitions import abandoned, incoming_context, started
 from aeon.plan.views import step_key
 

@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, TypeGuard, get_args
 
-from aeon.errors import AeonError
-from aeon.kernel.models import ExpirationPoint, SpentReason, TTLExpirationResponse, TTLExpiredMetadata
-from aeon.kernel.state import (
+from aeon.domain.assessment import ExpirationPoint, SpentReason, TTLExpirationResponse, TTLExpiredMetadata
+from aeon.domain.errors import AeonError
+from aeon.domain.history import (
     BestPass,
     ExecutionHistory,
     ExecutionPass,

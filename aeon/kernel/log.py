@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from aeon.events import CallAnswered, Event, Recorded, RepairFinished, ToolCalled
-from aeon.llm.models import LLMOutput
+from aeon.domain.events import CallAnswered, Event, Recorded, RepairFinished, ToolCalled
+from aeon.domain.history import LLMOutput
 
 
 class RunLog:

@@ -6,20 +6,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, TypeVar
 
-from aeon import events
-from aeon.errors import LimitReached, LLMError, StopRequested
+from aeon.domain import events
+from aeon.domain.errors import LimitReached, LLMError, StopRequested
+from aeon.domain.history import Advisory, AdvisoryKind, Phase, RunState
+from aeon.domain.plan import Plan
+from aeon.domain.request import CallName, CallSite, at_site
 from aeon.kernel.control import RunControl, Workers, as_done
 from aeon.kernel.recorder import OpenPass, OpenPhase, Stopwatch
 from aeon.kernel.settings import ExecutionSettings
-from aeon.kernel.state import Advisory, AdvisoryKind, Phase, RunState
 from aeon.kernel.ttl import TTL
-from aeon.llm.interface import CallName, CallSite, at_site
-from aeon.llm.limit_settings import LimitSettings
+from aeon.llm.stack.settings import LimitSettings
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.models import Plan
 from aeon.plan.transitions import cut_off
 from aeon.plan.triggers import WHOLE, fragment_of
-from aeon.refinement.parts import Refined
+from aeon.refinement.models import Refined
 
 T = TypeVar("T")
 

@@ -20,11 +20,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from aeon import events
 from aeon.adaptive.heuristics import AdaptiveDepth, is_small
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.convergence.models import ConvergenceAssessment
-from aeon.errors import AeonError, LimitReached, LLMError, StopRequested, Unexpected, ValidationError
+from aeon.domain import events
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.errors import AeonError, LimitReached, LLMError, StopRequested, Unexpected, ValidationError
+from aeon.domain.graph import final_steps, layers, pending_steps
+from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, TerminationReason
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.report import UNREVIEWED, SemanticValidationReport, ValidationIssue
+from aeon.domain.request import CallName, LLMAdapter
 from aeon.execution.forecast import forecast
 from aeon.execution.worker import StepWorker
 from aeon.kernel import history
@@ -35,31 +40,20 @@ from aeon.kernel.open_run import OpenRun
 from aeon.kernel.profiling import Profiling, least_limit
 from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.settings import ONE_STEP, ExecutionSettings, Mode
-from aeon.kernel.state import (
-    EvaluationResults,
-    Outcome,
-    Phase,
-    RunState,
-    TerminationReason,
-)
 from aeon.kernel.ttl import TTL, TTLExpired
-from aeon.llm.interface import CallName, LLMAdapter
-from aeon.llm.limit_settings import LimitSettings
+from aeon.llm.stack.settings import LimitSettings
 from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
 from aeon.memory.shown import ShownMemory
-from aeon.plan.graph import final_steps, layers, pending_steps
-from aeon.plan.models import Plan, PlanStep
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.transitions import with_errors
 from aeon.plan.triggers import Trigger, issue_triggers, pass_triggers
 from aeon.plan.views import current_outputs
-from aeon.refinement.parts import Occasion
+from aeon.refinement.models import Occasion
 from aeon.refinement.refiner import Refiner
+from aeon.refinement.signatures import accepted_arguments
 from aeon.refinement.verdicts import is_stuck
-from aeon.signatures import accepted_arguments
-from aeon.validation.models import UNREVIEWED, SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 
 T = TypeVar("T")
@@ -382,13 +376,7 @@ class Orchestrator:
             else:
                 self._stream.emit(events.Refined(pass_number=this.number, refinement=refined.record, plan=refined.plan))
 
-    def _outcome(
-        self,
-        task: str,
-        run_id: str,
-        reason: TerminationReason,
-        error: AeonError | None,
-    ) -> Outcome:
+    def _outcome(self, task: str, run_id: str, reason: TerminationReason, error: AeonError | None) -> Outcome:
         self._run.record_start()
         seconds = self._run.watch.seconds
         outcome = history.outcome(run_id, task, self._configuration, self.state, reason, error, seconds)

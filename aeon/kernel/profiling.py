@@ -5,19 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from aeon import events
 from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch, depth_configuration, revised_ttl
-from aeon.adaptive.models import DEFAULT_PROFILE, AdaptiveDepthConfiguration, TaskProfile
-from aeon.convergence.models import ConvergenceAssessment
-from aeon.errors import LLMError, ValidationError
+from aeon.domain import events
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.errors import LLMError, ValidationError
+from aeon.domain.history import ProfileTransition, RunState
+from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration, TaskProfile
+from aeon.domain.report import SemanticValidationReport
+from aeon.domain.request import CallSite
 from aeon.kernel.open_run import OpenRun
 from aeon.kernel.recorder import OpenPass
-from aeon.kernel.state import ProfileTransition, RunState
 from aeon.kernel.ttl import TTL
-from aeon.llm.interface import CallSite
-from aeon.llm.limit_settings import LimitSettings
-from aeon.signatures import accepted_arguments
-from aeon.validation.models import SemanticValidationReport
+from aeon.llm.stack.settings import LimitSettings
+from aeon.refinement.signatures import accepted_arguments
 
 
 def least_limit(ttl_limit: int | None, adaptive_depth: AdaptiveDepth, limits: LimitSettings) -> int:

@@ -9,18 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
-from aeon.kernel.state import (
-    EvaluationResults,
-    ExecutionPass,
-    Phase,
-    PhaseRecord,
-    StepResult,
-    Timing,
-)
+from aeon.domain.history import EvaluationResults, ExecutionPass, Phase, PhaseRecord, StepResult, Timing
+from aeon.domain.plan import Plan
+from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
+from aeon.domain.refinement import RefinementRecord
 from aeon.kernel.ttl import TTL
-from aeon.plan.models import Plan
-from aeon.refinement.models import RefinementRecord
 
 PhaseOutcome = Literal["done", "skipped", "unavailable", "abandoned"]
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from aeon.values import Value
+from aeon.domain.values import Value
 
 Mode = Literal["adaptive", "core", "auto"]
 ONE_STEP = "Do the whole task, and give the complete answer to it."

@@ -11,12 +11,12 @@ from typing import Any, Generic, TypeVar
 import pydantic
 from jsonschema.protocols import Validator
 
-from aeon import events
-from aeon.errors import AeonError, AnswerError, EmptyAnswer, Filtered, LLMError, Truncated
+from aeon.domain import events
+from aeon.domain.errors import AeonError, AnswerError, EmptyAnswer, Filtered, LLMError, Truncated
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.extract import ExtractError, extract_json
-from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
-from aeon.llm.json_schema import pointer
-from aeon.schema_violations import FieldError, _short, kind_of, violations_of
+from aeon.schema.json_schema import pointer
+from aeon.schema.violations import FieldError, _short, kind_of, violations_of
 
 T = TypeVar("T")
 

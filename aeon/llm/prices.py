@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from aeon.errors import ConfigError
-from aeon.llm.interface import Usage
+from aeon.domain.errors import ConfigError
+from aeon.domain.request import Usage
 from aeon.llm.settings import (
     ChainSettings,
     EndpointSettings,

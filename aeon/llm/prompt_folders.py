@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aeon.errors import PromptError
-from aeon.resources import find_meant, resource_root
+from aeon.domain.errors import PromptError
+from aeon.files.resources import find_meant, resource_root
 
 
 def prompt_folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]:

@@ -26,8 +26,8 @@ from jinja2.loaders import split_template_path
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
 
-from aeon.errors import PromptError
-from aeon.llm.interface import CallName, Message
+from aeon.domain.errors import PromptError
+from aeon.domain.request import CallName, Message
 from aeon.llm.prompt_folders import prompt_folders
 from aeon.llm.template_names import NamingLoader, TemplateNames, no_template
 

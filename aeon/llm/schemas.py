@@ -2,7 +2,7 @@
 
 The file is the contract. On the wire it goes without `$schema` and `$id`, with the names of the tools and of the custom
 criteria as enums, and with a person's own schema in the place that is kept for it; locally it is validated as it stands
-in the file. A person's file must ask for all that the packaged one asks for (`aeon.llm.schema_fit`); what it asks for
+in the file. A person's file must ask for all that the packaged one asks for (`aeon.schema.fit`); what it asks for
 beyond that, a place to think for instance, is asked of the model and dropped before the answer is read.
 """
 
@@ -20,9 +20,11 @@ from typing import Any, Literal, get_args
 from jsonschema import Draft202012Validator
 from jsonschema.protocols import Validator
 
-from aeon.errors import ConfigError, SchemaFileError
-from aeon.llm.interface import CallName
-from aeon.llm.json_schema import (
+from aeon.domain.errors import ConfigError, SchemaFileError
+from aeon.domain.request import CallName
+from aeon.files.resources import find_meant, resource_root
+from aeon.schema.fit import extras, known, misfits, without_demands
+from aeon.schema.json_schema import (
     bare,
     changed_at,
     check_schema,
@@ -32,10 +34,8 @@ from aeon.llm.json_schema import (
     rebuilt,
     without,
 )
-from aeon.llm.schema_fit import extras, known, misfits, without_demands
-from aeon.llm.strict import strict_violations
-from aeon.resources import find_meant, resource_root
-from aeon.tools.schemas import compiled
+from aeon.schema.strict import strict_violations
+from aeon.schema.validators import compiled
 
 __all__ = ["ANSWER", "CALLS", "SchemaLibrary", "WireSchema", "packaged_schemas", "read_schema", "strict_violations"]
 
@@ -131,7 +131,7 @@ class SchemaLibrary:
 
         What only a person's file asks for may be missing, and may be anything; what is there only with something absent
         may be missing. For `tool_arguments` it is of the draft
-        of the tool's schema, and its checks take bounded time (`aeon.tools.schemas`).
+        of the tool's schema, and its checks take bounded time (`aeon.schema.validators`).
         """
         key = (call, _key(answer_schema), frozenset(absent))
         if call == "tool_arguments" and answer_schema is not None and key not in self._validators:

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from aeon.llm.addresses import is_loopback
-from aeon.llm.interface import Parameters, ReasoningMode, Role
-from aeon.values import Address, Value
+from aeon.domain.request import Parameters, ReasoningMode, Role
+from aeon.domain.values import Address, Value, is_loopback
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
@@ -250,7 +249,7 @@ FallbackSettings = Annotated[OpenAIFallback | LocalProvider, Field(discriminator
 
 
 class ChainSettings(EndpointSettings):
-    """An endpoint with others behind it; a configuration names them by file, see `aeon.config_fallbacks`."""
+    """An endpoint with others behind it; a configuration names them by file, see `aeon.config.compose.fallbacks`."""
 
     fallbacks: tuple[FallbackSettings, ...] = ()
 
@@ -265,7 +264,7 @@ class AutoProvider(ChainSettings):
     """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider.
 
     It has the keys of both, so that `provider.model=...` and `provider.seed=...` may be said before it is known which
-    one it is; `aeon.config.resolve_provider` passes each on to the provider that has it.
+    one it is; `aeon.config.settings.resolve_provider` passes each on to the provider that has it.
     """
 
     kind: Literal["auto"] = "auto"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from aeon.errors import ConfigError
+from aeon.domain.errors import ConfigError
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
 from aeon.memory.settings import MemorySettings

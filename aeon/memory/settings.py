@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
+from aeon.domain.values import Value
 from aeon.memory.interface import STEPS
 from aeon.memory.shown import MAX_CHARACTERS
-from aeon.values import Value
 
 
 class MemorySettings(Value):

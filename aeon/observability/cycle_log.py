@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from aeon.events import (
+from aeon.domain.events import (
     CallAnswered,
     CallFailed,
     CycleFinished,
@@ -22,10 +22,10 @@ from aeon.events import (
     ToolCalled,
     ToolStarted,
 )
+from aeon.domain.plan import Plan
+from aeon.files.jsonl import JsonLines
 from aeon.observability.cycle_record import FREE, CycleRecord, OpenCycle, of_batch
-from aeon.observability.jsonl import JsonLines
 from aeon.observability.plan_delta import PlanDifference, applied, state_after
-from aeon.plan.models import Plan
 
 __all__ = ["CycleLog", "CycleRecord", "plan_at", "plan_of"]
 
@@ -144,7 +144,7 @@ class CycleLog:
 def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
     """The whole plan that the LLM cycle of that number (`cycle`) was dispatched with; None if there was no plan yet.
 
-    `lines` are the objects of a `cycles.jsonl`, in any order (`aeon.observability.jsonl.read_lines`).
+    `lines` are the objects of a `cycles.jsonl`, in any order (`aeon.files.jsonl.read_lines`).
 
     Raises:
         LookupError: there is no such cycle, or a line its plan builds on is missing.

@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from aeon.events import CallAnswered, CallFailed, CycleStarted, RepairFinished, RetryScheduled, ToolCalled, ToolStarted
-from aeon.llm.interface import ReasoningMode, Usage
+from aeon.domain.events import (
+    CallAnswered,
+    CallFailed,
+    CycleStarted,
+    RepairFinished,
+    RetryScheduled,
+    ToolCalled,
+    ToolStarted,
+)
+from aeon.domain.plan import PlanStep
+from aeon.domain.refinement import RepairRecord
+from aeon.domain.request import ReasoningMode, Usage
+from aeon.domain.tool_result import ToolResult
+from aeon.domain.values import Value
 from aeon.observability.plan_delta import PlanState
-from aeon.plan.models import PlanStep
-from aeon.supervisor.models import RepairRecord
-from aeon.tools.models import ToolResult
-from aeon.values import Value
 
 ABANDONED, STEP_ERROR = "Abandoned", "StepError"
 FREE = "tool"  # what a step that takes no cycle is dispatched as

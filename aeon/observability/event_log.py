@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aeon.events import Recorded
-from aeon.observability.jsonl import JsonLines
+from aeon.domain.events import Recorded
+from aeon.files.jsonl import JsonLines
 from aeon.observability.serialize import event_line
 
 

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Protocol
 
-from aeon.errors import ArtefactError
-from aeon.events import Recorded
+from aeon.domain.errors import ArtefactError
+from aeon.domain.events import Recorded
 
 
 class Journal(Protocol):

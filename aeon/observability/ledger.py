@@ -11,12 +11,12 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple, TypeVar
 
-from aeon.events import CallAnswered, CallFailed, PhaseFinished, PhaseStarted, Recorded, RepairFinished
-from aeon.llm.interface import Usage
+from aeon.domain.events import CallAnswered, CallFailed, PhaseFinished, PhaseStarted, Recorded, RepairFinished
+from aeon.domain.refinement import RepairRecord
+from aeon.domain.request import Usage
+from aeon.domain.result import TokenUsage, UsageReport
 from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
-from aeon.result import TokenUsage, UsageReport
-from aeon.supervisor.models import RepairRecord
 
 UNKNOWN_MODEL = "unknown"
 Key = TypeVar("Key")

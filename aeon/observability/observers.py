@@ -6,7 +6,7 @@ import threading
 from collections import deque
 from types import TracebackType
 
-from aeon.events import Recorded, Subscriber
+from aeon.domain.events import Recorded, Subscriber
 
 
 class Detached:

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from aeon.plan.models import FollowUpQuestion, Plan, PlanStep
-from aeon.values import Value
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
+from aeon.domain.values import Value
 
 _NUMBERS = {"step_index", "total_steps"}
 

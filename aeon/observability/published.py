@@ -13,11 +13,11 @@ from typing import Any, Union
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from aeon.kernel.state import ExecutionHistory
+from aeon.domain.history import ExecutionHistory
+from aeon.domain.result import RunResult
+from aeon.files.resources import resource_root
 from aeon.observability.cycle_log import CycleRecord
 from aeon.observability.serialize import event_types, line_model
-from aeon.resources import resource_root
-from aeon.result import RunResult
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ABOUT = {

@@ -8,17 +8,11 @@ from typing import Any, Literal, get_type_hints
 
 from pydantic import create_model
 
-from aeon import events
-from aeon.events import (
-    CallAnswered,
-    CycleStarted,
-    Event,
-    Recorded,
-    Refined,
-)
-from aeon.plan.models import PlanStep, RefinementAction, StepChange
-from aeon.refinement.models import RefinementRecord
-from aeon.values import Value
+from aeon.domain import events
+from aeon.domain.events import CallAnswered, CycleStarted, Event, Recorded, Refined
+from aeon.domain.plan import PlanStep, RefinementAction, StepChange
+from aeon.domain.refinement import RefinementRecord
+from aeon.domain.values import Value
 
 LEFT_OUT: dict[type[Event], frozenset[str]] = {
     CycleStarted: frozenset({"plan"}),
@@ -28,7 +22,7 @@ LEFT_OUT: dict[type[Event], frozenset[str]] = {
 
 
 def event_types() -> tuple[type[Event], ...]:
-    """Every kind of event there is, in the order `aeon.events` defines them."""
+    """Every kind of event there is, in the order `aeon.domain.events` defines them."""
     named = (value for value in vars(events).values() if isinstance(value, type))
     return tuple(kind for kind in named if issubclass(kind, Event) and kind is not Event)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aeon.values import Value
+from aeon.domain.values import Value
 
 
 class ObservabilitySettings(Value):

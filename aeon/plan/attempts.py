@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from aeon.plan.models import RefinementAction, RefusedAction
+from aeon.domain.plan import RefinementAction, RefusedAction
+from aeon.domain.report import ValidationIssue
+from aeon.domain.values import Value
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import fragment_of, is_contradiction
-from aeon.validation.models import ValidationIssue
-from aeon.values import Value
 
 
 class RefinementAttempts(Value):

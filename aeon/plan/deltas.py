@@ -23,10 +23,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from aeon.errors import PlanError
-from aeon.plan.draft import OWN, Draft
-from aeon.plan.graph import by_id, cycle_in, cycle_text, is_live, topological, unneeded
-from aeon.plan.models import (
+from aeon.domain.errors import PlanError
+from aeon.domain.graph import by_id, cycle_in, cycle_text, is_live, topological, unneeded
+from aeon.domain.plan import (
     EXECUTED,
     Plan,
     PlanStep,
@@ -37,8 +36,9 @@ from aeon.plan.models import (
     SubplanOrigin,
     renumbered,
 )
+from aeon.domain.values import Value
+from aeon.plan.draft import OWN, Draft
 from aeon.plan.objections import kind_of, objection
-from aeon.values import Value
 
 _NO_SUBPLANS: Mapping[str, Subplan] = MappingProxyType({})
 

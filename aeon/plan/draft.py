@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from aeon.plan.graph import by_id
-from aeon.plan.models import Plan, PlanStep, Subplan
+from aeon.domain.graph import by_id
+from aeon.domain.plan import Plan, PlanStep, Subplan
 
 OWN = -1
 """The number of edges that the plan had before."""

@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from aeon.domain.graph import level_among
+from aeon.domain.plan import EXECUTED, PlanStep, RefinementAction, Subplan
 from aeon.plan.draft import Draft, substep_id, unexecuted
-from aeon.plan.graph import level_among
-from aeon.plan.models import EXECUTED, PlanStep, RefinementAction, Subplan
 
-_TOGETHER = (
-    {"ADD", "SUBPLAN_CREATE"},
-    {"MODIFY", "SUBPLAN_CREATE"},
-    {"STEP_MARK_INVALID", "REPLACE"},
-)
+_TOGETHER = ({"ADD", "SUBPLAN_CREATE"}, {"MODIFY", "SUBPLAN_CREATE"}, {"STEP_MARK_INVALID", "REPLACE"})
 """What one refinement may do twice to one step."""
 
 
@@ -28,10 +24,7 @@ def kind_of(action: RefinementAction) -> str:
 
 
 def objection(
-    action: RefinementAction,
-    draft: Draft,
-    subplans: Mapping[str, Subplan],
-    max_nesting_depth: int,
+    action: RefinementAction, draft: Draft, subplans: Mapping[str, Subplan], max_nesting_depth: int
 ) -> str | None:
     """Why the action cannot be worked in, None when it can. References to other steps are not looked at."""
     if action.action_type == "ADD":

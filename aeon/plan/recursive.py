@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aeon.convergence.models import ConvergenceAssessment
-from aeon.errors import LLMError, PlanError, ValidationError
-from aeon.llm.interface import LLMAdapter
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.errors import LLMError, PlanError, ValidationError
+from aeon.domain.plan import EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan, step_view
+from aeon.domain.report import ValidationIssue
+from aeon.domain.request import LLMAdapter
 from aeon.memory.shown import ShownMemory
-from aeon.plan.models import EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan, step_view
+from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.triggers import WHOLE, Trigger, code_triggers, issue_triggers
 from aeon.plan.views import assessment_view, current_outputs, outputs_view, plan_view
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan, require_answers
-from aeon.structured import StructuredCaller
+from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
-from aeon.validation.models import ValidationIssue
-from aeon.validation.structural import MAX_NESTING_DEPTH
 
 
 class RecursivePlanner:
@@ -54,10 +54,7 @@ class RecursivePlanner:
             "plan",
             {**self._common(), "task": task_description, "context": context},
             lambda answer: parse_plan(
-                answer,
-                task_description,
-                max_steps=self._max_steps,
-                one_final_step=self._answer_schema is not None,
+                answer, task_description, max_steps=self._max_steps, one_final_step=self._answer_schema is not None
             ),
             role="planner",
             tools=self._registry.names(),
@@ -169,11 +166,7 @@ class RecursivePlanner:
         return frozenset((*tools, *subplans))
 
     def _common(self) -> dict[str, Any]:
-        return {
-            "tools": self._registry.describe(),
-            "answer_schema": self._answer_schema,
-            **self._memory.variables(),
-        }
+        return {"tools": self._registry.describe(), "answer_schema": self._answer_schema, **self._memory.variables()}
 
 
 def _situation(plan: Plan) -> dict[str, Any]:

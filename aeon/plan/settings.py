@@ -6,8 +6,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from aeon.validation.models import Severity
-from aeon.values import Value
+from aeon.domain.report import Severity
+from aeon.domain.values import Value
 
 
 class RefinementSettings(Value):

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from aeon.kernel.state import StepResult
-from aeon.plan.graph import incoming_steps, ready_steps
-from aeon.plan.models import Plan, PlanStep
+from aeon.domain.graph import incoming_steps, ready_steps
+from aeon.domain.history import StepResult
+from aeon.domain.plan import Plan, PlanStep
 
 
 def started(step: PlanStep, context: str) -> PlanStep:

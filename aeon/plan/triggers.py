@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Literal
 
-from aeon.convergence.models import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
-from aeon.plan.graph import unresolved_steps
-from aeon.plan.models import DeclinedIssue, Plan, PlanStep, RefinementAction
-from aeon.validation.models import ValidationIssue, reaches
-from aeon.values import Value
+from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
+from aeon.domain.graph import unresolved_steps
+from aeon.domain.plan import DeclinedIssue, Plan, PlanStep, RefinementAction
+from aeon.domain.report import ValidationIssue, reaches
+from aeon.domain.values import Value
 
 TriggerKind = Literal[
-    "validation_issue",
-    "blocked_step",
-    "failed_step",
-    "invalid_step",
-    "unmet_criterion",
-    "blocking_issue",
-    "low_score",
+    "validation_issue", "blocked_step", "failed_step", "invalid_step", "unmet_criterion", "blocking_issue", "low_score"
 ]
 
 

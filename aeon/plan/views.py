@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from aeon.convergence.models import ConvergenceAssessment
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.graph import answer_steps, answer_text, by_id, is_live, pending_steps
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, RefinementAction, step_view
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
-from aeon.plan.graph import answer_steps, answer_text, by_id, is_live, pending_steps
-from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction, step_view
 
 
 def question_view(question: FollowUpQuestion) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from aeon.domain.graph import topological
+from aeon.domain.plan import DeclinedIssue, FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
+from aeon.domain.report import ValidationIssue
 from aeon.llm.exchange import InvalidAnswer, located
 from aeon.llm.extract import ExtractError, read_json
-from aeon.plan.graph import topological
-from aeon.plan.models import DeclinedIssue, FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
+from aeon.plan.structural import check_steps
 from aeon.plan.triggers import open_issues, unanswered
-from aeon.schema_violations import FieldError
-from aeon.validation.models import ValidationIssue
-from aeon.validation.structural import check_steps
+from aeon.schema.violations import FieldError
 
 MAX_ACTIONS = 300
 """How many changes one refinement may propose: each is checked against all others."""

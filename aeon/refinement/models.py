@@ -2,41 +2,71 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
-from aeon.plan.models import (
-    DeclinedIssue,
-    FollowUpQuestion,
-    RefinementAction,
-    RefusedAction,
-    StepChange,
-    SubplanOrigin,
-)
-from aeon.supervisor.models import SupervisorAssessment
-from aeon.validation.models import SemanticValidationReport
-from aeon.values import Value
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.plan import FollowUpQuestion, Plan
+from aeon.domain.refinement import RefinementRecord
+from aeon.domain.report import ValidationIssue
+from aeon.domain.request import CallName
+from aeon.plan.attempts import RefinementAttempts
+from aeon.plan.triggers import Trigger
 
 if TYPE_CHECKING:
-    pass
+    from aeon.domain.history import AdvisoryKind
 
 
-class RefinementRecord(Value):
-    """One refinement of a pass: what was proposed, refused and applied (FR-073).
+Ask = Callable[[FollowUpQuestion], str | None]
 
-    `triggers` are the reasons it was called for; `fragment_report` is the validation of the changed steps; `subplans`
-    are those that it made. `declined` are the issues that need no change, by the planner's reason, `unanswered` the ids
-    of the grave ones that it passed over. `model_asked` is false for the clean plan of one step, for which no model was
-    asked.
+
+class Budget(Protocol):
+    """What a refinement may spend: the kernel's TTL, one cycle a call."""
+
+    def affordable(self) -> bool:
+        """Whether one more call may be made."""
+        ...
+
+    def call(self, name: CallName, ask: Callable[[], Any]) -> Any:
+        """Make one structured call, charged."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """Why a plan is refined: the issues of the review, the triggers, what the pass was assessed as.
+
+    `closed` are the fragments left to a person; `is_clean` says that a review of the plan found nothing, before
+    anything was carried out.
     """
 
-    triggers: tuple[str, ...] = ()
-    accepted: tuple[RefinementAction, ...] = ()
-    refused: tuple[RefusedAction, ...] = ()
-    changes: tuple[StepChange, ...] = ()
-    questions: tuple[FollowUpQuestion, ...] = ()
-    subplans: tuple[SubplanOrigin, ...] = ()
-    declined: tuple[DeclinedIssue, ...] = ()
-    unanswered: tuple[str, ...] = ()
-    fragment_report: SemanticValidationReport | None = None
-    supervisor: SupervisorAssessment | None = None
-    model_asked: bool = True
+    issues: Sequence[ValidationIssue] = ()
+    triggers: Sequence[Trigger] = ()
+    closed: Sequence[str] = ()
+    assessment: ConvergenceAssessment | None = None
+    is_clean: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something a person should know of a refinement; becomes an advisory."""
+
+    kind: AdvisoryKind
+    message: str
+    step_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refined:
+    """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067).
+
+    `handed_over` are the fragments that a person must look at from now on, `conflicts` the contradictions.
+    """
+
+    plan: Plan
+    attempts: RefinementAttempts
+    record: RefinementRecord | None = None
+    remarks: tuple[Remark, ...] = ()
+    handed_over: tuple[str, ...] = ()
+    conflicts: tuple[ValidationIssue, ...] = ()

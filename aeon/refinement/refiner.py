@@ -17,12 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from aeon.errors import LLMError, PlanError, ValidationError
-from aeon.plan import attempts as counting
-from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.deltas import DeltaResult, apply_actions
-from aeon.plan.graph import nesting_level
-from aeon.plan.models import (
+from aeon.domain.errors import LLMError, PlanError, ValidationError
+from aeon.domain.graph import nesting_level
+from aeon.domain.plan import (
     EXECUTED,
     FollowUpQuestion,
     Plan,
@@ -32,18 +29,21 @@ from aeon.plan.models import (
     RefusedAction,
     Subplan,
 )
+from aeon.domain.refinement import RefinementRecord
+from aeon.domain.report import SemanticValidationReport
+from aeon.plan import attempts as counting
+from aeon.plan.attempts import RefinementAttempts
+from aeon.plan.deltas import DeltaResult, apply_actions
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
+from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.transitions import left_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
-from aeon.refinement.models import RefinementRecord
-from aeon.refinement.parts import Ask, Budget, Occasion, Refined, Remark
+from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark
 from aeon.refinement.review import outputs_around, rejected_by
+from aeon.refinement.signatures import accepted_arguments
 from aeon.refinement.verdicts import is_stuck, remarks_on, supervise
-from aeon.signatures import accepted_arguments
-from aeon.validation.models import SemanticValidationReport
 from aeon.validation.semantic import SemanticValidator
-from aeon.validation.structural import MAX_NESTING_DEPTH
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from aeon.plan.graph import ready_steps
-from aeon.plan.models import Plan, PlanStep, RefinementAction, RefusedAction
-from aeon.refinement.models import RefinementRecord
-from aeon.refinement.parts import Remark
-from aeon.supervisor.models import SupervisorAssessment
-from aeon.validation.models import ValidationIssue
+from aeon.domain.graph import ready_steps
+from aeon.domain.plan import Plan, PlanStep, RefinementAction, RefusedAction
+from aeon.domain.refinement import RefinementRecord, SupervisorAssessment
+from aeon.domain.report import ValidationIssue
+from aeon.refinement.models import Remark
 
 
 def supervise(
@@ -17,9 +16,7 @@ def supervise(
 ) -> SupervisorAssessment:
     """What is safe to apply, what is not and why, and whether execution is stuck with it (FR-004)."""
     return SupervisorAssessment(
-        blocking=is_stuck(before, after),
-        issues=tuple(refusal.reason for refusal in refused),
-        repairs=tuple(safe),
+        blocking=is_stuck(before, after), issues=tuple(refusal.reason for refusal in refused), repairs=tuple(safe)
     )
 
 

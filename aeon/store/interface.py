@@ -10,7 +10,7 @@ from aeon.store.models import Entry
 
 @runtime_checkable
 class AnswerSource(Protocol):
-    """Where kept answers are read from; thread-safe. Every method raises `aeon.errors.StoreFailed`."""
+    """Where kept answers are read from; thread-safe. Every method raises `aeon.domain.errors.StoreFailed`."""
 
     def get(self, key: str) -> Entry | None:
         """The answer to exactly this request from exactly this place (`Asked.key`)."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from aeon.values import Value
+from aeon.domain.values import Value
 
 Kind = Literal["model", "tool", "person", "memory"]
 FOUND_OUT = "found_out"

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from aeon.values import Value
+from aeon.domain.values import Value
 
 CASSETTE_SUFFIX = ".aeon"
 """How the name of a recording in one file ends."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from aeon.errors import ValidationError
-from aeon.llm.interface import CallSite, Usage
-from aeon.schema_violations import ErrorKind, FieldError, kind_of
-from aeon.supervisor.models import RepairRecord
+from aeon.domain.errors import ValidationError
+from aeon.domain.refinement import RepairRecord
+from aeon.domain.request import CallSite, Usage
+from aeon.schema.violations import ErrorKind, FieldError, kind_of
 
 _HINTS: Mapping[ErrorKind, str] = {
     "form": "Try a more capable model, or a server that enforces strict JSON schemas.",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from aeon.llm.extract import ExtractError, extract_json
-from aeon.schema_violations import FieldError
+from aeon.schema.violations import FieldError
 
 PlannedCall = Literal["plan", "subplan", "refinement"]
 

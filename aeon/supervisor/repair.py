@@ -12,23 +12,14 @@ from typing import Any, Generic, TypeVar, cast
 
 from jsonschema.protocols import Validator
 
-from aeon import events
-from aeon.errors import AeonError
+from aeon.domain import events
+from aeon.domain.errors import AeonError
+from aeon.domain.plan import PlanStep, step_view
+from aeon.domain.request import CallSite, LLMAdapter, LLMRequest, Parameters, ReasoningMode, Role, Usage, current_site
 from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
-from aeon.llm.interface import (
-    CallSite,
-    LLMAdapter,
-    LLMRequest,
-    Parameters,
-    ReasoningMode,
-    Role,
-    Usage,
-    current_site,
-)
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
-from aeon.plan.models import PlanStep, step_view
-from aeon.schema_violations import FieldError
+from aeon.schema.violations import FieldError
 from aeon.supervisor.ends import repair_record, unrecoverable
 from aeon.supervisor.faithful import PlannedCall, foreign_tools
 from aeon.supervisor.steps import tool_of

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aeon.errors import ValidationError
+from aeon.domain.errors import ValidationError
+from aeon.domain.plan import PlanStep
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.extract import ExtractError, read_json
-from aeon.plan.models import PlanStep
-from aeon.schema_violations import FieldError
+from aeon.schema.violations import FieldError
 
 
 def tool_of(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> PlanStep:

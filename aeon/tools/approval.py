@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
-from aeon.plan.models import PlanStep
+from aeon.domain.plan import PlanStep
 from aeon.tools.registry import Tool
 
 

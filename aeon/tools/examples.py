@@ -10,7 +10,7 @@ from typing import Any
 
 from jsonschema.protocols import Validator
 
-from aeon.tools.schemas import violations
+from aeon.schema.validators import violations
 
 _DEEPEST = 8
 _MOST_VALUES = 100

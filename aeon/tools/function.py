@@ -12,7 +12,7 @@ from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticSerializationError
 
-from aeon.errors import ConfigError
+from aeon.domain.errors import ConfigError
 from aeon.tools.registry import Tool
 
 _UNNAMED = {

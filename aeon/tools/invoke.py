@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from aeon.nesting import TOO_DEEP, is_too_deep
+from aeon.domain.tool_result import SchemaViolation, ToolResult
+from aeon.files.nesting import TOO_DEEP, is_too_deep
+from aeon.schema.validators import violations
 from aeon.tools.approval import ApprovalRequest, Approve, asking_step
 from aeon.tools.deadline import TookTooLong, call_within
-from aeon.tools.models import SchemaViolation, ToolResult
 from aeon.tools.outcome import Outcome, carried_out, described, failure
 from aeon.tools.registry import RegisteredTool, Tool, ToolRegistry
-from aeon.tools.schemas import violations
 from aeon.tools.settings import Approval, ToolSettings
 
 

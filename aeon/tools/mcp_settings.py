@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import AnyHttpUrl, Field, StringConstraints, TypeAdapter, field_validator, model_validator
 
-from aeon.values import Value
+from aeon.domain.values import Value
 
 Word = Annotated[str, StringConstraints(min_length=1)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,32}$")]

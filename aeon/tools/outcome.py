@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aeon.nesting import TOO_DEEP, is_too_deep
-from aeon.tools.models import ToolErrorKind
+from aeon.domain.tool_result import ToolErrorKind
+from aeon.files.nesting import TOO_DEEP, is_too_deep
+from aeon.files.stdout import printed_to_stderr
+from aeon.schema.validators import violations
 from aeon.tools.registry import RegisteredTool
-from aeon.tools.schemas import violations
-from aeon.tools.stdout import printed_to_stderr
 
 _SHOWN_VIOLATIONS = 5
 

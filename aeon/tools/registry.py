@@ -11,9 +11,9 @@ from typing import Any
 
 from jsonschema.protocols import Validator
 
-from aeon.errors import ConfigError
+from aeon.domain.errors import ConfigError
+from aeon.schema.validators import compiled, violations
 from aeon.tools.examples import example_arguments
-from aeon.tools.schemas import compiled, violations
 from aeon.tools.settings import LONGEST_CALL, Approval
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
+from aeon.domain.values import Value
 from aeon.tools.mcp_settings import McpSettings
-from aeon.values import Value
 
 LONGEST_CALL = 86_400
 """The most seconds that a call of a tool may be allowed to take: a day."""

@@ -7,18 +7,18 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.report import SemanticValidationReport, ValidationIssue
+from aeon.domain.request import LLMAdapter, current_site
 from aeon.llm.exchange import InvalidAnswer, located
 from aeon.llm.extract import ExtractError, read_json
-from aeon.llm.interface import LLMAdapter, current_site
 from aeon.memory.shown import ShownMemory
 from aeon.plan.deltas import DeltaResult
-from aeon.plan.models import Plan, PlanStep
+from aeon.plan.structural import check_steps
 from aeon.plan.views import answer_view, changes_view, outputs_view, plan_view
-from aeon.schema_violations import FieldError
-from aeon.structured import StructuredCaller
+from aeon.schema.violations import FieldError
+from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
-from aeon.validation.models import SemanticValidationReport, ValidationIssue
-from aeon.validation.structural import check_steps
 
 ARTIFACT_TYPES = ("plan", "step", "execution_artifact", "cross_phase")
 

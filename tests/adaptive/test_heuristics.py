@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch, mismatch_signals
-from aeon.adaptive.models import TaskProfile
-from aeon.errors import ServerFailed
-from aeon.validation.models import ValidationIssue
+from aeon.domain.errors import ServerFailed
+from aeon.domain.profile import TaskProfile
+from aeon.domain.report import ValidationIssue
 from tests.support.scripted_model import ScriptedModel, profile
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from aeon import artefacts
-from aeon.api import Aeon
-from aeon.errors import SchemaFileError
-from aeon.resources import resource_root
+from aeon.app import artefacts
+from aeon.app.aeon import Aeon
+from aeon.domain.errors import SchemaFileError
+from aeon.files.resources import resource_root
 from tests.support.scripted_model import ScriptedModel, profile
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from aeon.adaptive.heuristics import AdaptiveDepth, depth_configuration, revised_ttl
-from aeon.adaptive.models import OWN_LEVELS, Band, Breadth, Confidence, TaskProfile, ToolUsage, TTLTable
-from aeon.config_compose import packaged_config_dir
+from aeon.config.compose.compose import packaged_config_dir
+from aeon.domain.profile import OWN_LEVELS, Band, Breadth, Confidence, TaskProfile, ToolUsage, TTLTable
 from tests.support.scripted_model import ScriptedModel
 
 DEPTHS = st.integers(1, 5)

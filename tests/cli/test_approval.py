@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli import ask, attended
-from aeon.cli.ask import approve
-from aeon.plan.models import PlanStep
+from aeon.cli.job import attended
+from aeon.cli.job import questions as ask
+from aeon.cli.job.questions import approve
+from aeon.domain.plan import PlanStep
 from aeon.tools.approval import ApprovalRequest
 from tests.cli.conftest import RunAeon
 from tests.tools.builders import a_tool

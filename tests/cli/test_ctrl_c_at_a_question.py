@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli import ask as asking
-from aeon.errors import StopRequested
-from aeon.plan.models import FollowUpQuestion
+from aeon.cli.job import questions as asking
+from aeon.domain.errors import StopRequested
+from aeon.domain.plan import FollowUpQuestion
 
 QUESTION = FollowUpQuestion(question="Which currency?", assumption="Euro")
 FLOW = """\

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from aeon.api import Aeon
-from aeon.cli import status
-from aeon.config import compose
-from aeon.errors import ArtefactError
-from aeon.observability import jsonl
-from aeon.result import SIMULATED_LINE
+from aeon.app.aeon import Aeon
+from aeon.cli.terminal import status
+from aeon.config.settings import compose
+from aeon.domain.errors import ArtefactError
+from aeon.domain.result import SIMULATED_LINE
+from aeon.files import jsonl
 from tests.cli.conftest import RunAeon
 
 QUIET = ("provider=simulated", "progress=none", "hydra.run.dir=run")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from aeon.cli import main as program
-from aeon.result import SIMULATED_LINE
+from aeon.domain.result import SIMULATED_LINE
 from tests.cli.conftest import RunAeon
 
 QUIET = ("provider=simulated", "progress=none")
@@ -243,7 +243,7 @@ def test_an_unexpected_failure_is_one_sentence_and_status_1(aeon: RunAeon, monke
     def explode(_arguments: object) -> int:
         raise RuntimeError("out of paper")
 
-    monkeypatch.setattr("aeon.cli.init.main", explode)
+    monkeypatch.setattr("aeon.cli.commands.init.main", explode)
     ended = aeon("init", "x")
     assert ended.status == 1
     assert "RuntimeError: out of paper" in ended.err

@@ -74,7 +74,7 @@ def test_slow_tests_have_a_target_of_their_own_and_local_ones_are_in_neither(
 ) -> None:
     assert make(workshop, target, "args=-k name").returncode == 0
     given = (workshop / "arguments").read_text(encoding="utf-8")
-    assert given.startswith("-m pytest --ignore=tests/llm/adapters/local ")
+    assert given.startswith("-m pytest --ignore=tests/llm/local ")
     assert given.endswith(f" -m {those} -k name\n")
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from aeon.cli.jobs import Job, read_jobs, summary, swept, swept_keys
-from aeon.cli.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE, read_statuses, worst, write_status
+from aeon.cli.job.multirun import Job, read_jobs, summary, swept, swept_keys
+from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE, read_statuses, worst, write_status
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import simulated
@@ -190,10 +190,7 @@ def test_a_multirun_leaves_its_jobs_as_a_table_that_programs_read(aeon: RunAeon,
     assert [row["ended"] for row in rows] == [result["termination_reason"] for result in left]
     assert [row["directory"] for row in rows] == [str(tmp_path / "sweep" / row["job"]) for row in rows]
     scores = left[2]["scores"]["completeness_score"]
-    assert (float(rows[2]["completeness"]), float(rows[2]["seconds"])) == (
-        scores,
-        left[2]["timings"]["total_seconds"],
-    )
+    assert (float(rows[2]["completeness"]), float(rows[2]["seconds"])) == (scores, left[2]["timings"]["total_seconds"])
     assert (rows[0]["completeness"], rows[0]["converged"], rows[2]["cost"]) == ("", "false", "0.0")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from aeon.result import SIMULATED_LINE
+from aeon.domain.result import SIMULATED_LINE
 from tests.cli.conftest import RunAeon
 
 MODULE = '''
@@ -19,9 +19,9 @@ MODULE = '''
 from dataclasses import replace
 from os import environ
 
-from aeon.errors import ServerFailed
-from aeon.llm.adapters.simulated import SimulatedAdapter
-from aeon.llm.interface import LLMResponse
+from aeon.domain.errors import ServerFailed
+from aeon.simulated.adapter import SimulatedAdapter
+from aeon.domain.request import LLMResponse
 from aeon.llm.settings import SimulatedProvider
 
 print("imported")

@@ -10,9 +10,9 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from aeon.config import Settings
-from aeon.config_problems import known_paths
-from aeon.project_check import PATHS
+from aeon.config.compose.problems import known_paths
+from aeon.config.compose.project_check import PATHS
+from aeon.config.settings import Settings
 from tests.cli.conftest import RunAeon
 
 SHOW = ("--cfg", "job")
@@ -24,10 +24,7 @@ def write(path: Path, text: str) -> None:
 
 
 def project(folder: Path, overrides: str = "", config_dir: str = "") -> None:
-    write(
-        folder / "aeon.yaml",
-        (f"config_dir: {config_dir}\n" if config_dir else "") + f"overrides: {{{overrides}}}\n",
-    )
+    write(folder / "aeon.yaml", (f"config_dir: {config_dir}\n" if config_dir else "") + f"overrides: {{{overrides}}}\n")
 
 
 def composed(aeon: RunAeon, *arguments: str) -> dict[str, object]:

@@ -1,6 +1,6 @@
 """What a person sees of a server that can do less than it should."""
 
-from aeon.llm.adapters import capabilities
+from aeon.llm.dialects import capabilities
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import overrides, script
 from tests.support import able_server as servers

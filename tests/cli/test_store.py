@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from aeon import Aeon
-from aeon.errors import ConfigError
+from aeon.domain.errors import ConfigError
 from tests.cli.conftest import RunAeon
 
 QUIET = ("provider=simulated", "progress=none", "task=make tea")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.adaptive.models import TaskProfile
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.convergence.models import ConvergenceAssessment
-from aeon.plan.models import Plan, PlanStep, Subplan
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.plan import Plan, PlanStep, Subplan
+from aeon.domain.profile import TaskProfile
+from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.plan.recursive import RecursivePlanner
-from aeon.validation.models import SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 from tests.support.scripted_model import (
     ScriptedModel,

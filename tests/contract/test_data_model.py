@@ -7,18 +7,9 @@ from typing import Any, get_args
 import pytest
 from pydantic import ValidationError
 
-from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
-from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores
-from aeon.kernel.models import TTLExpirationResponse, TTLExpiredMetadata
-from aeon.kernel.state import (
-    ExecutionHistory,
-    ExecutionPass,
-    FinalResult,
-    Phase,
-    Statistics,
-    Timing,
-)
-from aeon.plan.models import (
+from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, TTLExpirationResponse, TTLExpiredMetadata
+from aeon.domain.history import ExecutionHistory, ExecutionPass, FinalResult, Phase, Statistics, Timing
+from aeon.domain.plan import (
     ActionType,
     ClarityState,
     FollowUpQuestion,
@@ -28,8 +19,9 @@ from aeon.plan.models import (
     StepStatus,
     Subplan,
 )
-from aeon.supervisor.models import SupervisorAssessment
-from aeon.validation.models import IssueType, SemanticValidationReport, Severity, ValidationIssue
+from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
+from aeon.domain.refinement import SupervisorAssessment
+from aeon.domain.report import IssueType, SemanticValidationReport, Severity, ValidationIssue
 from tests.contract.components import a_plan
 
 STEP = {"step_id": "a", "description": "do a"}

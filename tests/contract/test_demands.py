@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
-from aeon.adaptive.models import TaskProfile
 from aeon.convergence.engine import parse_assessment
-from aeon.convergence.models import ConvergenceThresholds
-from aeon.errors import ValidationError
+from aeon.domain.assessment import ConvergenceThresholds
+from aeon.domain.errors import ValidationError
+from aeon.domain.plan import PlanStep
+from aeon.domain.profile import TaskProfile
 from aeon.execution.outcome import step_result
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.schemas import NAMES, packaged_schemas
-from aeon.plan.models import PlanStep
 from aeon.plan.wire import MAX_ACTIONS, parse_plan, parse_refinement, parse_subplan, require_answers
 from aeon.supervisor.steps import tool_of
 from aeon.validation.semantic import parse_report

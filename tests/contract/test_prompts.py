@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aeon.llm.interface import LLMRequest
+from aeon.domain.request import LLMRequest
 from tests.integration.artefacts import run
 from tests.integration.test_artefacts_of_runs import converging
 from tests.support.scripted_model import ScriptedModel, assessment, unfinished

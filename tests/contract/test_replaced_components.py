@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from aeon.adaptive.models import TaskProfile
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores
+from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores
+from aeon.domain.plan import Plan, PlanStep, RefinementAction
+from aeon.domain.profile import TaskProfile
+from aeon.domain.report import IssueLocation, SemanticValidationReport, ValidationIssue
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.plan.models import Plan, PlanStep, RefinementAction
 from aeon.plan.recursive import RecursivePlanner
-from aeon.validation.models import IssueLocation, SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 from tests.support.scripted_model import ScriptedModel, assessment, blocked, plan, worked
 

@@ -8,15 +8,15 @@ from typing import Any, get_type_hints
 import pytest
 
 from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.adaptive.models import TaskProfile
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.convergence.models import ConvergenceAssessment
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.plan import Plan, PlanStep, RefinementAction, Subplan
+from aeon.domain.profile import TaskProfile
+from aeon.domain.report import SemanticValidationReport, ValidationIssue
+from aeon.domain.request import LLMAdapter
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.llm.interface import LLMAdapter
-from aeon.plan.models import Plan, PlanStep, RefinementAction, Subplan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.tools.registry import ToolRegistry
-from aeon.validation.models import SemanticValidationReport, ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 
 REQUIRED = inspect.Parameter.empty
@@ -76,11 +76,7 @@ SPECIFIED: dict[tuple[type, str], tuple[list[tuple[str, Any, Any]], Any]] = {
         SemanticValidationReport,
     ),
     (RecursivePlanner, "__init__"): (
-        [
-            ("llm", LLMAdapter, REQUIRED),
-            ("tool_registry", ToolRegistry | None, None),
-            ("max_nesting_depth", int, 5),
-        ],
+        [("llm", LLMAdapter, REQUIRED), ("tool_registry", ToolRegistry | None, None), ("max_nesting_depth", int, 5)],
         type(None),
     ),
     (RecursivePlanner, "generate_plan"): (
@@ -98,11 +94,7 @@ SPECIFIED: dict[tuple[type, str], tuple[list[tuple[str, Any, Any]], Any]] = {
         list[RefinementAction],
     ),
     (RecursivePlanner, "create_subplan"): (
-        [
-            ("parent_step", PlanStep, REQUIRED),
-            ("parent_plan", Plan, REQUIRED),
-            ("current_depth", int, REQUIRED),
-        ],
+        [("parent_step", PlanStep, REQUIRED), ("parent_plan", Plan, REQUIRED), ("current_depth", int, REQUIRED)],
         Subplan,
     ),
     (Orchestrator, "__init__"): (

@@ -9,15 +9,15 @@ from typing import Any, get_args
 import pytest
 
 from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.adaptive.models import Breadth, Confidence, TaskProfile, ToolUsage
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.convergence.models import ArtefactPair, ConvergenceScores, CriterionResult, IssueKind, PairStatus
-from aeon.errors import ValidationError
+from aeon.domain.assessment import ArtefactPair, ConvergenceScores, CriterionResult, IssueKind, PairStatus
+from aeon.domain.errors import ValidationError
+from aeon.domain.plan import ActionType, ClarityState, FollowUpQuestion, PlanStep
+from aeon.domain.profile import Breadth, Confidence, TaskProfile, ToolUsage
+from aeon.domain.report import IssueLocation, IssueType, ProposedRepair, Severity, ValidationIssue
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.schemas import CALLS, packaged_schemas
-from aeon.plan.models import ActionType, ClarityState, FollowUpQuestion, PlanStep
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
-from aeon.validation.models import IssueLocation, IssueType, ProposedRepair, Severity, ValidationIssue
 from tests.contract.components import ANSWERS, METHODS, Method, a_plan, a_report, an_issue, script
 from tests.kernel.build import run
 from tests.support.scripted_model import ScriptedModel, assessment, clear, profile
@@ -315,7 +315,7 @@ def test_a_score_that_is_no_number_at_all_goes_to_repair(text: str):
 
 def test_ranges_that_a_persons_schema_gave_up_are_still_held_by_the_models(tmp_path):
     from aeon.llm.schemas import SchemaLibrary
-    from aeon.structured import StructuredCaller
+    from aeon.supervisor.structured import StructuredCaller
 
     loose = {**schema("convergence"), "properties": dict(schema("convergence")["properties"])}
     loose["properties"]["completeness_score"] = {"type": "number"}

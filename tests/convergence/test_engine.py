@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.convergence.engine import ConvergenceEngine, split_criteria, verdict
-from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores, ConvergenceThresholds, CriterionResult
-from aeon.errors import ConfigError, ValidationError
+from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, ConvergenceThresholds, CriterionResult
+from aeon.domain.errors import ConfigError, ValidationError
 from aeon.memory.in_memory import InMemory
 from aeon.memory.shown import ShownMemory
 from tests.contract.components import a_plan, a_report

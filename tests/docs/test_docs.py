@@ -17,18 +17,20 @@ import pytest
 import yaml
 from omegaconf import OmegaConf
 
-from aeon import Aeon, config_compose, errors
-from aeon.cli.command_names import COMMANDS
+from aeon import Aeon
+from aeon.cli.job.command_names import COMMANDS
 from aeon.cli.main import main
-from aeon.config_literal import literal_overrides
-from aeon.convergence.models import SCORE_CODES
-from aeon.kernel.state import ExecutionHistory, ExecutionPass, TerminationReason
-from aeon.llm.interface import CallName, Role
+from aeon.config.compose import compose as config_compose
+from aeon.config.compose.literal import literal_overrides
+from aeon.domain import errors
+from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.history import ExecutionHistory, ExecutionPass, TerminationReason
+from aeon.domain.request import CallName, Role
+from aeon.domain.result import RunResult
 from aeon.llm.prompts import PromptLibrary
 from aeon.observability.cycle_log import CycleRecord
 from aeon.observability.serialize import event_name, event_types
 from aeon.plan.triggers import TriggerKind
-from aeon.result import RunResult
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

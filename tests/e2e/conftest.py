@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from aeon.observability.jsonl import read_lines
+from aeon.files.jsonl import read_lines
 from tests.cli.conftest import Ended, RunAeon
 from tests.cli.conftest import aeon as aeon
 

@@ -69,8 +69,7 @@ def test_a_sweep_of_thresholds_costs_no_call_until_one_differs(
 
 
 @pytest.mark.parametrize(
-    "lower",
-    ["limits.max_passes=1", "limits.max_llm_calls=5", "ttl.limit=8", "limits.max_tokens=2000", "ttl=small"],
+    "lower", ["limits.max_passes=1", "limits.max_llm_calls=5", "ttl.limit=8", "limits.max_tokens=2000", "ttl=small"]
 )
 def test_what_a_tighter_budget_would_have_given_costs_nothing(
     aeon: RunAeon, server: OpenAIServer, recorded: Path, tmp_path: Path, lower: str

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from aeon import Aeon
-from aeon.config_origin import key_of
-from aeon.config_recorded import sorted_out
+from aeon.config.compose.recompose import key_of
+from aeon.config.compose.recorded import sorted_out
 from tests.cli.conftest import RunAeon
 from tests.cli.conftest import aeon as aeon
 

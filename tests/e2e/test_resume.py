@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, RunResult
-from aeon.config import compose, composition, resolve_provider
+from aeon.config.settings import compose, composition, resolve_provider
 from aeon.kernel.control import RunControl
-from aeon.llm.adapters.capabilities import forget
+from aeon.llm.dialects.capabilities import forget
 from tests.cli.conftest import Ended, RunAeon
 from tests.cli.conftest import aeon as aeon
 from tests.support.compared import artefacts, differences

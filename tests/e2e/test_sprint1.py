@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from aeon.domain.plan import Plan
+from aeon.domain.result import SIMULATED_LINE
+from aeon.files.resources import resource_root
 from aeon.observability.cycle_log import plan_at, plan_of
-from aeon.plan.models import Plan
-from aeon.resources import resource_root
-from aeon.result import SIMULATED_LINE
 from tests.e2e.conftest import Core, own, plan, planned
 
 SUM = planned("add", tool="calculator", arguments={"expression": "5 + 10"})

@@ -82,8 +82,7 @@ ANCHORED = {"type": "object", "properties": {"p": {"$ref": "#t"}}, "$defs": {"T"
 
 
 @pytest.mark.parametrize(
-    ("schema", "good", "bad"),
-    [(DRAFT_7_PAIR, ["x", 2], [1, 2]), (DRAFT_4_RANGE, 4, 3), (ANCHORED, "x", 1)],
+    ("schema", "good", "bad"), [(DRAFT_7_PAIR, ["x", 2], [1, 2]), (DRAFT_4_RANGE, 4, 3), (ANCHORED, "x", 1)]
 )
 def test_arguments_of_any_draft_are_asked_for_and_repaired_by_the_tools_own_schema(
     schema: dict[str, Any], good: Any, bad: Any

@@ -11,8 +11,8 @@ import pytest
 
 import aeon
 from aeon import Aeon, ConfigError, tool
+from aeon.files.jsonl import read_lines
 from aeon.kernel.control import RunControl
-from aeon.observability.jsonl import read_lines
 from tests.support.fixtures import StartServer
 from tests.support.scripted_model import ScriptedModel, clear, plan, planned
 from tests.tools.builders import a_tool

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import PlanError
+from aeon.domain.errors import PlanError
+from aeon.domain.history import StepResult
 from aeon.execution.values import referable
-from aeon.kernel.state import StepResult
-from aeon.plan.workflow_references import CutOutput, resolve_arguments
+from aeon.plan.workflow.references import CutOutput, resolve_arguments
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import ToolSettings

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import ServerFailed
+from aeon.domain.errors import ServerFailed
+from aeon.domain.history import StepResult
+from aeon.domain.plan import Plan, PlanStep
 from aeon.execution.worker import CycleNeeded, Situation, StepWorker, Worked
-from aeon.kernel.state import StepResult
-from aeon.plan.models import Plan, PlanStep
 from aeon.tools.approval import ApprovalRequest
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry

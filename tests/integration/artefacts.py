@@ -13,10 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from aeon.api import Aeon
-from aeon.llm.interface import LLMAdapter, LLMRequest, LLMResponse
-from aeon.observability.jsonl import read_lines
-from aeon.result import RunResult
+from aeon.app.aeon import Aeon
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
+from aeon.domain.result import RunResult
+from aeon.files.jsonl import read_lines
 
 CLOCKS = {
     "time",

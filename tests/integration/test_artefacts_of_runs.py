@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from aeon import artefacts
-from aeon.errors import AuthenticationFailed, ServerFailed, Truncated
+from aeon.app import artefacts
+from aeon.domain.errors import AuthenticationFailed, ServerFailed, Truncated
+from aeon.domain.result import RunResult
+from aeon.files.jsonl import read_lines
+from aeon.files.resources import resource_root
 from aeon.kernel.history import is_spent
 from aeon.observability.cycle_log import plan_of
-from aeon.observability.jsonl import read_lines
-from aeon.resources import resource_root
-from aeon.result import RunResult
 from tests.integration.artefacts import Late, documents, run
 from tests.support.scripted_model import (
     ScriptedModel,

@@ -13,19 +13,19 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import AeonError
-from aeon.llm.adapters.refusal import error_in
-from aeon.llm.adapters.streaming import assemble
+from aeon.domain.errors import AeonError
+from aeon.files.located_yaml import LocatedYaml
+from aeon.llm.dialects.refusal import error_in
+from aeon.llm.dialects.streaming import assemble
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.prompts import fence
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
-from aeon.located_yaml import LocatedYaml
 from aeon.plan.wire import parse_plan, parse_refinement
-from aeon.plan.workflow import inspect_workflow
-from aeon.store import cassette_yaml
+from aeon.plan.workflow.load import inspect_workflow
+from aeon.schema.validators import compiled
+from aeon.store.cassette import yaml as cassette_yaml
 from aeon.supervisor.faithful import foreign_tools
-from aeon.tools.schemas import compiled
 from tests.support.growth import MOST, growth
 from tests.support.scripted_model import action, plan, planned, refinement
 

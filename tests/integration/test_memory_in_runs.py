@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from aeon.api import Aeon
-from aeon.errors import ConfigError
+from aeon.app.aeon import Aeon
+from aeon.domain.errors import ConfigError
+from aeon.domain.result import RunResult
 from aeon.memory.in_memory import InMemory
-from aeon.result import RunResult
 from aeon.tools.approval import ApprovalRequest
 from tests.integration.test_artefacts_of_runs import converging
 from tests.support.scripted_model import ScriptedModel, assessment, plan, planned, unfinished

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from aeon.observability.jsonl import read_lines
+from aeon.files.jsonl import read_lines
 from tests.integration.wire import TASK, run, script, worked
 from tests.support.scripted_model import (
     add,
@@ -171,9 +171,6 @@ def test_inputs_are_fenced_into_the_prompts_and_hashed(start_server):
 
 def test_an_added_step_runs_in_the_next_pass_and_becomes_the_answer(start_server):
     server = start_server(
-        script(
-            refinement=[refinement(add("more", "only")), refinement()],
-            convergence=[unfinished(), assessment()],
-        )
+        script(refinement=[refinement(add("more", "only")), refinement()], convergence=[unfinished(), assessment()])
     )
     assert run(server).answer == "Work on: do more"

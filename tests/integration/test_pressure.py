@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import CircuitOpen, ConnectionFailed, QuotaExhausted, RateLimited, StopRequested
-from aeon.events import FallbackUsed
-from aeon.llm import stack
-from aeon.llm.interface import LLMResponse
-from aeon.llm.limit_settings import LimitSettings
-from aeon.llm.limits import RunLimits
+from aeon.domain.errors import CircuitOpen, ConnectionFailed, QuotaExhausted, RateLimited, StopRequested
+from aeon.domain.events import FallbackUsed
+from aeon.domain.request import LLMResponse
 from aeon.llm.settings import OpenAIFallback, OpenAIProvider
+from aeon.llm.stack import build as stack
+from aeon.llm.stack.limits import RunLimits
+from aeon.llm.stack.settings import LimitSettings
 from tests.llm.scripted import Heard
 from tests.support.able_server import AbleServer
 from tests.support.fixtures import StartServer

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 from aeon import Aeon
-from aeon.cli.ending import ending
-from aeon.cli.progress_lines import lines as told_lines
-from aeon.cli.progress_view import RunView
-from aeon.events import FallbackUsed
-from aeon.llm.interface import CallSite
+from aeon.cli.job.ending import ending
+from aeon.cli.progress.lines import lines as told_lines
+from aeon.cli.progress.view import RunView
+from aeon.domain.events import FallbackUsed
+from aeon.domain.request import CallSite
 from tests.integration.wire import TASK, overrides, script
 from tests.support.fixtures import StartServer
 from tests.support.openai_server import Completion, Failure, OpenAIServer

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from aeon import events
 from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.adaptive.models import TTLTable
 from aeon.convergence.engine import ConvergenceEngine
+from aeon.domain import events
+from aeon.domain.history import Outcome
+from aeon.domain.profile import TTLTable
+from aeon.domain.request import LLMAdapter
 from aeon.execution.worker import StepWorker
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.kernel.state import Outcome
-from aeon.llm.interface import LLMAdapter
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.refinement.refiner import Refiner
-from aeon.structured import StructuredCaller
 from aeon.supervisor.repair import Supervisor
+from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.semantic import SemanticValidator
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from aeon import artefacts, events
-from aeon.api import Aeon
-from aeon.kernel.state import Outcome
-from aeon.plan.models import Plan, PlanStep
+from aeon.app import artefacts
+from aeon.app.aeon import Aeon
+from aeon.domain import events
+from aeon.domain.history import Outcome
+from aeon.domain.plan import Plan, PlanStep
 from aeon.tools.registry import ToolRegistry
 from tests.kernel.build import phases, run, statuses
 from tests.support.scripted_model import ScriptedModel, add, assessment, plan, profile, refinement, unfinished
@@ -53,14 +54,7 @@ def test_its_judge_is_not_told_of_a_review_that_was_not_made():
     assert "review of the same work" in ordinary.prompts("convergence")[0]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"reasoning_depth": 3},
-        {"output_breadth": "moderate"},
-        {"expected_step_count": 2},
-    ],
-)
+@pytest.mark.parametrize("other", [{"reasoning_depth": 3}, {"output_breadth": "moderate"}, {"expected_step_count": 2}])
 def test_any_other_task_is_planned_reviewed_and_judged_in_full(other: dict[str, Any]):
     model = ScriptedModel(task_profile={**SMALL, **other}, plan=plan("a"))
     assert auto(model).converged

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from aeon import events
-from aeon.errors import RequestRefused, ServerFailed
+from aeon.domain import events
+from aeon.domain.errors import RequestRefused, ServerFailed
+from aeon.domain.history import RunState
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.request import LLMRequest
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.kernel.state import RunState
-from aeon.llm.interface import LLMRequest
-from aeon.llm.limit_settings import LimitSettings
+from aeon.llm.stack.settings import LimitSettings
 from aeon.memory.in_memory import InMemory
-from aeon.plan.models import Plan, PlanStep
 from aeon.tools.registry import ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, run, statuses
 from tests.support.scripted_model import ScriptedModel, blocked, clear, plan, planned

@@ -6,18 +6,12 @@ from typing import Any
 
 import pytest
 
-from aeon.adaptive.models import DEFAULT_PROFILE, AdaptiveDepthConfiguration
-from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores, PairStatus
-from aeon.errors import ServerFailed
+from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, PairStatus
+from aeon.domain.errors import ServerFailed
+from aeon.domain.history import EvaluationResults, ExecutionPass, ProfileTransition, RunState, Timing
+from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
+from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.kernel import history
-from aeon.kernel.state import (
-    EvaluationResults,
-    ExecutionPass,
-    ProfileTransition,
-    RunState,
-    Timing,
-)
-from aeon.validation.models import SemanticValidationReport, ValidationIssue
 from tests.plan.builders import done, failed, plan_of, step
 
 DEPTH = AdaptiveDepthConfiguration(
@@ -109,11 +103,7 @@ def test_expiry_at_a_boundary_gives_the_latest_pass_with_its_scores():
     last = assessment(0.6, 0.7, 0.8, detected_issues=("no milk",), codes=("incomplete", "own"))
     state = RunState(passes=(a_pass(0), a_pass(1), a_pass(2, last)), assessment=last, plan=plan_of(done("z")))
     expired = history.expiration_response(state, "ttl_expired")
-    assert expired.latest_pass_result == {
-        "pass_number": 2,
-        "answer": "answer of 2",
-        "outputs": {"a": "output of a"},
-    }
+    assert expired.latest_pass_result == {"pass_number": 2, "answer": "answer of 2", "outputs": {"a": "output of a"}}
     assert expired.partial_result is None
     told = expired.ttl_expired_metadata
     assert (told.completeness_score, told.coherence_score, told.consistency_score) == (0.6, 0.7, 0.8)

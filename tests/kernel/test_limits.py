@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from aeon.errors import LimitReached
+from aeon.domain.errors import LimitReached
 from aeon.kernel.control import RunControl
 from aeon.kernel.settings import ExecutionSettings
-from aeon.llm.limit_settings import LimitSettings
+from aeon.llm.stack.settings import LimitSettings
 from aeon.plan.settings import RefinementSettings
 from tests.kernel.build import advisories, kernel, run, statuses
 from tests.support.scripted_model import (
@@ -84,9 +84,7 @@ def test_work_that_outlives_its_grace_is_abandoned():
 
     started = time.monotonic()
     outcome = run(
-        ScriptedModel(step=hangs),
-        limits=LimitSettings(max_seconds=0.2),
-        execution=ExecutionSettings(grace_seconds=0.1),
+        ScriptedModel(step=hangs), limits=LimitSettings(max_seconds=0.2), execution=ExecutionSettings(grace_seconds=0.1)
     )
     release.set()
     assert time.monotonic() - started < SOON
@@ -175,10 +173,7 @@ def test_a_fragment_is_handed_to_a_person_after_its_attempts_and_the_run_goes_on
 
 def test_the_global_limit_stops_all_refinement_and_the_run_goes_on():
     model = ScriptedModel(
-        plan=plan("a"),
-        step=blocked(),
-        refinement=[refinement(modify("a"))],
-        convergence=unfinished(),
+        plan=plan("a"), step=blocked(), refinement=[refinement(modify("a"))], convergence=unfinished()
     )
     outcome = run(model, refinement=RefinementSettings(max_attempts_total=1))
     assert model.calls.count("refinement") == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aeon.errors import Truncated
+from aeon.domain.errors import Truncated
 from aeon.plan.settings import RefinementSettings
 from tests.kernel.build import advisories, phases, run, statuses
 from tests.support.scripted_model import (
@@ -69,11 +69,7 @@ def test_a_parent_runs_without_a_substep_that_is_left_to_a_person():
         plan=plan("p"),
         subplan={"subplan_goal": "in detail", "substeps": [planned("a")]},
         step=lambda r: blocked() if r.site.step_id == "p.a" else clear("p done"),
-        refinement=[
-            refinement(action("SUBPLAN_CREATE", "p")),
-            refinement(modify("p.a")),
-            refinement(modify("p.a")),
-        ],
+        refinement=[refinement(action("SUBPLAN_CREATE", "p")), refinement(modify("p.a")), refinement(modify("p.a"))],
         semantic_validation=[report(issue("i1", "p")), report()],
         convergence=[unfinished(), unfinished(), assessment()],
     )

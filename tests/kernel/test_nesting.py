@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from aeon import events
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.convergence.engine import ConvergenceEngine
+from aeon.domain import events
+from aeon.domain.plan import Subplan
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.plan.models import Subplan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.validation.semantic import SemanticValidator
 from tests.kernel.build import advisories, run
@@ -96,9 +96,6 @@ class Maker(RecursivePlanner):
 
 
 def test_a_maker_of_its_own_is_told():
-    model = ScriptedModel(
-        refinement=DECOMPOSE,
-        subplan={"subplan_goal": "in detail", "substeps": [planned("x")]},
-    )
+    model = ScriptedModel(refinement=DECOMPOSE, subplan={"subplan_goal": "in detail", "substeps": [planned("x")]})
     refined = refine(model, plan_of(step("a")), planner=Maker(model))
     assert refined.plan.subplans[0].created_by == "a planner of one's own"

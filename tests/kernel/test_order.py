@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from aeon.errors import AuthenticationFailed, ServerFailed
+from aeon.domain.errors import AuthenticationFailed, ServerFailed
 from tests.kernel.build import advisories, kernel, run
 from tests.support.scripted_model import ScriptedModel, clear, plan, planned
 

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from aeon import events
-from aeon.errors import ServerFailed, Truncated
+from aeon.domain import events
+from aeon.domain.errors import ServerFailed, Truncated
+from aeon.domain.plan import PlanStep
 from aeon.memory.in_memory import InMemory
-from aeon.plan.models import PlanStep
 from aeon.plan.settings import RefinementSettings
 from aeon.tools.registry import ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, phases, run, statuses
@@ -405,9 +405,7 @@ def test_a_step_model_is_frozen():
 def test_questions_alone_change_nothing_and_the_run_stalls():
     asked = [{"question": f"What about {n}?", "assumption": "nothing", "step_id": None} for n in range(9)]
     model = ScriptedModel(
-        step=blocked(),
-        refinement=[refinement(questions=[question]) for question in asked],
-        convergence=unfinished(),
+        step=blocked(), refinement=[refinement(questions=[question]) for question in asked], convergence=unfinished()
     )
     outcome = run(model)
     assert outcome.termination_reason == "stalled"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aeon import events
-from aeon.errors import AuthenticationFailed, StopRequested
+from aeon.domain import events
+from aeon.domain.errors import AuthenticationFailed, StopRequested
 from aeon.kernel.control import RunControl
 from aeon.kernel.ttl import TTLExpired
 from tests.kernel.build import TASK, kernel, names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from aeon.errors import Truncated
+from aeon.domain.errors import Truncated
 from tests.kernel.build import run
 from tests.support.scripted_model import (
     ScriptedModel,

@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from aeon.adaptive.models import DEFAULT_PROFILE, AdaptiveDepthConfiguration
+from aeon.domain.history import StepResult
+from aeon.domain.plan import RefinementAction
+from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
+from aeon.domain.refinement import RefinementRecord
 from aeon.kernel.recorder import OpenPass, Stopwatch
-from aeon.kernel.state import StepResult
 from aeon.kernel.ttl import TTL
-from aeon.plan.models import RefinementAction
-from aeon.refinement.models import RefinementRecord
 from tests.plan.builders import done, plan_of, step
 
 DEPTH = AdaptiveDepthConfiguration(

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from aeon import events
-from aeon.kernel.state import Outcome
-from aeon.llm.interface import LLMRequest
+from aeon.app.tools import build_run_registry
+from aeon.domain import events
+from aeon.domain.history import Outcome
+from aeon.domain.plan import PlanStep
+from aeon.domain.request import LLMRequest
 from aeon.memory.in_memory import InMemory
-from aeon.plan.models import PlanStep
-from aeon.tools.build import build_run_registry
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, run, statuses
 from tests.support.scripted_model import (
@@ -90,8 +90,7 @@ def test_tools_of_one_batch_run_side_by_side() -> None:
 
 def test_what_a_tool_gave_is_the_context_of_the_steps_that_depend_on_it() -> None:
     model = ScriptedModel(
-        plan=plan(by("echo", "t", text="the figure is 15"), planned("m", "t")),
-        convergence=[unfinished(), assessment()],
+        plan=plan(by("echo", "t", text="the figure is 15"), planned("m", "t")), convergence=[unfinished(), assessment()]
     )
     run(model, registry=ToolRegistry([echo()]))
     assert "Output of step t:\nthe figure is 15" in model.prompts("step")[0]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from aeon.errors import ServerFailed
-from aeon.events import CycleStarted
+from aeon.domain.errors import ServerFailed
+from aeon.domain.events import CycleStarted
 from aeon.kernel.ttl import TTL, TTLExpired
-from aeon.llm.limit_settings import LimitSettings
+from aeon.llm.stack.settings import LimitSettings
 from tests.kernel.build import kernel, phases, run, statuses
 from tests.support.scripted_model import (
     ScriptedModel,
@@ -67,11 +67,7 @@ def test_expiry_after_an_assessment_is_at_the_phase_boundary_and_completes_the_p
     assert outcome.termination_reason == response.termination_reason == response.result_type == "ttl_expired"
     assert response.converged is False
     assert response.expiration_point == "phase_boundary"
-    assert response.latest_pass_result == {
-        "pass_number": 1,
-        "answer": "output of a",
-        "outputs": {"a": "output of a"},
-    }
+    assert response.latest_pass_result == {"pass_number": 1, "answer": "output of a", "outputs": {"a": "output of a"}}
     assert response.partial_result is None
     metadata = response.ttl_expired_metadata
     assert (metadata.completeness_score, metadata.coherence_score, metadata.pass_number) == (0.4, 1.0, 1)
@@ -135,10 +131,7 @@ def test_steps_beyond_the_budget_stay_pending_and_are_marked_incomplete():
 def test_an_unaffordable_fragment_validation_refuses_the_changes():
     # plan, validate, a, validate, converge, refine: nothing is left to validate the change
     model = ScriptedModel(
-        plan=plan("a"),
-        step=blocked(),
-        refinement=[refinement(modify("a"))],
-        convergence=unfinished(0.4),
+        plan=plan("a"), step=blocked(), refinement=[refinement(modify("a"))], convergence=unfinished(0.4)
     )
     outcome = run(model, ttl=6)
     (refused,) = outcome.state.refused

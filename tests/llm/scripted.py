@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from aeon.errors import AeonError
-from aeon.events import Event
-from aeon.llm.interface import CallSite, LLMRequest, LLMResponse, Usage
+from aeon.domain.errors import AeonError
+from aeon.domain.events import Event
+from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Usage
 
 COST = Usage(input_tokens=10, output_tokens=3, requests=1)
 

@@ -7,11 +7,11 @@ import pydantic
 import pytest
 from jsonschema import Draft202012Validator
 
-from aeon.errors import AnswerError, EmptyAnswer, Filtered, LimitReached, RateLimited, Truncated
-from aeon.events import CallAnswered, CallFailed
+from aeon.domain.errors import AnswerError, EmptyAnswer, Filtered, LimitReached, RateLimited, Truncated
+from aeon.domain.events import CallAnswered, CallFailed
+from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Message
 from aeon.llm.exchange import MAX_ERRORS, InvalidAnswer, check_answer, exchange
-from aeon.llm.interface import CallSite, LLMRequest, LLMResponse, Message
-from aeon.schema_violations import FieldError
+from aeon.schema.violations import FieldError
 from tests.llm.scripted import COST, Heard, Scripted
 
 SCHEMA: dict[str, Any] = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aeon.files.nesting import MAX_DEPTH
 from aeon.llm.extract import ExtractError, extract_json, is_bare, text_of
-from aeon.nesting import MAX_DEPTH
 
 VALUE = {"goal": 'x {y} ``` </think> \\ "q"', "steps": [{"a": 1}, {"b": None}]}
 TEXT = json.dumps(VALUE)

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from aeon.errors import ConfigError
-from aeon.llm.interface import Usage
+from aeon.domain.errors import ConfigError
+from aeon.domain.request import Usage
 from aeon.llm.prices import PriceBook, PriceList, check_prices, cost, named_endpoints, price_book, price_list, price_of
 from aeon.llm.settings import LocalProvider, OpenAIFallback, OpenAIProvider, Price, SimulatedProvider
 
@@ -126,7 +126,7 @@ def test_a_cap_on_cost_needs_a_price_for_every_model_that_may_be_called() -> Non
 
 
 def test_the_price_list_is_imported_when_it_is_needed() -> None:
-    code = "import sys, aeon, aeon.llm.stack; assert 'genai_prices' not in sys.modules"
+    code = "import sys, aeon, aeon.llm.stack.build; assert 'genai_prices' not in sys.modules"
     code += "; assert 'pyrate_limiter' not in sys.modules"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

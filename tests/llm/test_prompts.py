@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import Environment
 
-from aeon.errors import PromptError
-from aeon.llm.interface import CallName, Message, Usage
+from aeon.domain.errors import PromptError
+from aeon.domain.plan import FollowUpQuestion
+from aeon.domain.request import CallName, Message, Usage
+from aeon.files.resources import resource_root
 from aeon.llm.prompts import PromptLibrary, fence, packaged_prompts, to_json, to_json_lines
-from aeon.plan.models import FollowUpQuestion
-from aeon.resources import resource_root
 
 MakeSet = Callable[..., Path]
 CALLS = get_args(CallName)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from aeon.errors import SchemaFileError
-from aeon.llm.interface import CallName
-from aeon.llm.json_schema import flat_meta_schema, not_required, without
+from aeon.domain.errors import SchemaFileError
+from aeon.domain.request import CallName
+from aeon.files.resources import resource_root
 from aeon.llm.schemas import CALLS, SchemaLibrary, packaged_schemas, read_schema, strict_violations
-from aeon.resources import resource_root
+from aeon.schema.json_schema import flat_meta_schema, not_required, without
 from tests.support.strict_subset import violations
 
 NULL = {"type": "null"}

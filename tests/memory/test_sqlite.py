@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from aeon.config import compose
-from aeon.errors import ConfigError
+from aeon.config.settings import compose
+from aeon.domain.errors import ConfigError
 from aeon.memory import sqlite
 from aeon.memory.build import build, close
 from aeon.memory.guarded import GuardedMemory

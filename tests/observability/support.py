@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from aeon import events as e
-from aeon.adaptive.models import AdaptiveDepthConfiguration, TaskProfile
-from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores, PairStatus
-from aeon.kernel.state import (
+from aeon.domain import events as e
+from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, PairStatus
+from aeon.domain.history import (
     Advisory,
     BestPass,
     EvaluationResults,
@@ -23,13 +22,14 @@ from aeon.kernel.state import (
     StepResult,
     Timing,
 )
-from aeon.llm.interface import CallSite, LLMRequest, Message, Usage
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, RefinementAction, RefusedAction, StepChange, renumbered
+from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
+from aeon.domain.refinement import RepairRecord
+from aeon.domain.report import IssueLocation, ProposedRepair, SemanticValidationReport, ValidationIssue
+from aeon.domain.request import CallSite, LLMRequest, Message, Usage
+from aeon.domain.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, UsageReport
+from aeon.files.jsonl import read_lines
 from aeon.observability.cycle_log import CycleLog
-from aeon.observability.jsonl import read_lines
-from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, RefinementAction, RefusedAction, StepChange, renumbered
-from aeon.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, UsageReport
-from aeon.supervisor.models import RepairRecord
-from aeon.validation.models import IssueLocation, ProposedRepair, SemanticValidationReport, ValidationIssue
 
 TASK = "design a web application with user authentication"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

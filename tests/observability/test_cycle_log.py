@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from aeon import events as e
-from aeon.llm.interface import CallSite, Usage
+from aeon.domain import events as e
+from aeon.domain.refinement import RepairRecord
+from aeon.domain.request import CallSite, Usage
+from aeon.domain.tool_result import ToolResult
+from aeon.files.jsonl import read_lines
 from aeon.observability.cycle_log import CycleLog, plan_at
-from aeon.observability.jsonl import read_lines
 from aeon.plan.transitions import abandoned
-from aeon.supervisor.models import RepairRecord
-from aeon.tools.models import ToolResult
 from tests.observability.support import PLAN, REPAIR, Story, feed, logged, realistic_run
 
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from aeon import Aeon, events
+from aeon import Aeon
+from aeon.domain import events
+from aeon.domain.plan import Plan
+from aeon.files.jsonl import read_lines
 from aeon.observability.cycle_log import plan_of
-from aeon.observability.jsonl import read_lines
-from aeon.plan.models import Plan
 from tests.integration.artefacts import Late, timeless
 from tests.support.scripted_model import (
     ScriptedModel,

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aeon import events as e
-from aeon.llm.interface import CallSite
+from aeon.domain import events as e
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, renumbered
+from aeon.domain.request import CallSite
+from aeon.files.jsonl import read_lines
 from aeon.observability.cycle_log import CycleLog, plan_at, plan_of
-from aeon.observability.jsonl import read_lines
-from aeon.plan.models import FollowUpQuestion, Plan, PlanStep, renumbered
 from tests.observability.support import PLAN, Story, chain_run, feed, logged, realistic_run
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from aeon import events as e
-from aeon.errors import ArtefactError
+from aeon.domain import events as e
+from aeon.domain.errors import ArtefactError
 from aeon.observability.journal import Expendable
 from tests.observability.support import realistic_run
 

@@ -3,11 +3,11 @@ import threading
 
 import pytest
 
-from aeon import events as e
-from aeon.llm.interface import CallSite, Usage
+from aeon.domain import events as e
+from aeon.domain.request import CallSite, Usage
+from aeon.domain.result import TokenUsage
 from aeon.llm.settings import Price
 from aeon.observability.ledger import Ledger
-from aeon.result import TokenUsage
 from tests.observability.support import MODEL, Story, feed, realistic_run
 
 

@@ -1,6 +1,6 @@
 import threading
 
-from aeon import events as e
+from aeon.domain import events as e
 from aeon.observability.observers import detached
 from tests.observability.support import realistic_run
 

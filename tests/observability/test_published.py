@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from aeon import artefacts
+from aeon.app import artefacts
+from aeon.files.jsonl import read_lines
+from aeon.files.resources import resource_root
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
-from aeon.observability.jsonl import read_lines
 from aeon.observability.published import published, text, write
-from aeon.resources import resource_root
 from tests.observability.support import a_result, chain_run, feed, realistic_run
 
 NAMES = ("result", "history", "events", "cycles")

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from aeon.domain.plan import Plan, PlanStep, RefinementAction, Subplan
 from aeon.plan.deltas import DeltaResult
-from aeon.plan.models import Plan, PlanStep, RefinementAction, Subplan
 
 
 def step(step_id: str, *dependencies: str, **fields: Any) -> PlanStep:

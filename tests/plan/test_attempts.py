@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from aeon.plan.attempts import RefinementAttempts, admit, failed, may_refine
 from aeon.plan.settings import RefinementSettings
-
-from .builders import add, decompose, modify, remove, replace
+from tests.plan.builders import add, decompose, modify, remove, replace
 
 SETTINGS = RefinementSettings(max_attempts_per_fragment=3, max_attempts_total=10)
 

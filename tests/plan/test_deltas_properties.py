@@ -3,12 +3,11 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aeon.plan import graph
+from aeon.domain import graph
+from aeon.domain.plan import Plan, PlanStep, RefinementAction, Subplan
 from aeon.plan.deltas import DeltaResult, apply_actions
-from aeon.plan.models import Plan, PlanStep, RefinementAction, Subplan
-from aeon.validation.structural import check_steps
-
-from .builders import action, plan_of, step
+from aeon.plan.structural import check_steps
+from tests.plan.builders import action, plan_of, step
 
 MAX_STEPS = 14
 NEW_IDS = ("n1", "n2", "n3", "nowhere")

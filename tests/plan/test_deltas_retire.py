@@ -1,9 +1,8 @@
 import pytest
 
+from aeon.domain.plan import PlanStep, RefinementAction
 from aeon.plan.deltas import apply_actions
-from aeon.plan.models import PlanStep, RefinementAction
-
-from .builders import (
+from tests.plan.builders import (
     action,
     add,
     assert_refused_whole,

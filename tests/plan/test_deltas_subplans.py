@@ -1,9 +1,8 @@
 import pytest
 
+from aeon.domain.plan import PlanStep
 from aeon.plan.deltas import apply_actions
-from aeon.plan.models import PlanStep
-
-from .builders import (
+from tests.plan.builders import (
     add,
     assert_refused_whole,
     blocked,

@@ -1,10 +1,9 @@
 import pytest
 
-from aeon.errors import PlanError
+from aeon.domain.errors import PlanError
+from aeon.domain.plan import Plan, RefinementAction, Subplan
 from aeon.plan.deltas import DeltaResult, apply_actions
-from aeon.plan.models import Plan, RefinementAction, Subplan
-
-from .builders import (
+from tests.plan.builders import (
     add,
     assert_refused_whole,
     chain,

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import PlanError, ValidationError
-from aeon.plan.models import FollowUpQuestion
+from aeon.domain.errors import PlanError, ValidationError
+from aeon.domain.plan import FollowUpQuestion
+from aeon.domain.report import ValidationIssue
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.triggers import Trigger
 from aeon.tools.registry import Tool, ToolRegistry
-from aeon.validation.models import ValidationIssue
 from tests.contract.components import ANSWERS, an_issue
 from tests.plan.builders import blocked, done, plan_of, step
 from tests.support.scripted_model import ScriptedModel, add, plan, planned, refinement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aeon.kernel.state import StepResult
+from aeon.domain.history import StepResult
 from aeon.plan.transitions import ContextPart, abandoned, cut_off, failed, finished, incoming_context, started
 from tests.plan.builders import blocked, done, plan_of, step
 from tests.plan.builders import failed as failed_step

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores, CriterionResult
-from aeon.plan.models import PlanStep
+from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, CriterionResult
+from aeon.domain.plan import PlanStep
+from aeon.domain.report import IssueLocation, ValidationIssue
 from aeon.plan.triggers import WHOLE, code_triggers, issue_triggers, pass_triggers, step_triggers
-from aeon.validation.models import IssueLocation, ValidationIssue
 from tests.plan.builders import blocked, done, failed, plan_of, step
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aeon.plan.models import FollowUpQuestion, step_view
+from aeon.domain.plan import FollowUpQuestion, step_view
 from aeon.plan.views import answer_view, current_outputs, outline, outputs_view, plan_view, question_view
 from tests.plan.builders import blocked, done, failed, plan_of, step
 
@@ -64,11 +64,7 @@ def test_outputs_of_no_known_step_are_shown_last_and_none_is_lost():
 
 def test_text_is_shown_as_it_is_and_anything_else_as_json():
     shown = outputs_view((), {"a": "{'no': json}", "b": {"tee": "žluťoučký", "cups": [1, None, True]}, "c": 2})
-    assert [o["step_output"] for o in shown] == [
-        "{'no': json}",
-        '{"tee": "žluťoučký", "cups": [1, null, true]}',
-        "2",
-    ]
+    assert [o["step_output"] for o in shown] == ["{'no': json}", '{"tee": "žluťoučký", "cups": [1, null, true]}', "2"]
 
 
 def test_the_current_outputs_leave_out_what_was_replaced_and_keep_what_was_not():

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from aeon.domain.report import ValidationIssue
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.schemas import packaged_schemas
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan
-from aeon.validation.models import ValidationIssue
 from tests.plan import builders
 from tests.support.scripted_model import action, add, modify, plan, planned, refinement
 

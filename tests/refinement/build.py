@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from aeon.convergence.models import ConvergenceAssessment
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.plan import Plan
+from aeon.domain.report import ValidationIssue
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.models import Plan
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
-from aeon.refinement.parts import Occasion, Refined
+from aeon.refinement.models import Occasion, Refined
 from aeon.refinement.refiner import Refiner
-from aeon.validation.models import ValidationIssue
 from aeon.validation.semantic import SemanticValidator
 from tests.support.scripted_model import ScriptedModel
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from aeon.convergence.models import ConvergenceAssessment, ConvergenceScores
-from aeon.errors import Truncated
+from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores
+from aeon.domain.errors import Truncated
+from aeon.domain.plan import Plan, RefinementAction
+from aeon.domain.report import IssueLocation, ValidationIssue
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.models import Plan, RefinementAction
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import WHOLE
-from aeon.validation.models import IssueLocation, ValidationIssue
 from tests.plan.builders import done, plan_of, step
 from tests.refinement.build import Calls, accepted, refine
 from tests.support.scripted_model import ScriptedModel, modify, refinement

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from aeon.errors import LimitReached, ServerFailed, Truncated
+from aeon.domain.errors import LimitReached, ServerFailed, Truncated
+from aeon.domain.plan import PlanStep
+from aeon.domain.report import ProposedRepair, ValidationIssue
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.models import PlanStep
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
 from aeon.refinement.refiner import Refiner
 from aeon.refinement.verdicts import is_stuck
-from aeon.validation.models import ProposedRepair, ValidationIssue
 from tests.plan.builders import blocked, done, failed, plan_of, shape, step
 from tests.refinement.build import Calls, accepted, refine, refusals
 from tests.support.scripted_model import ScriptedModel, action, add, issue, modify, planned, refinement, report

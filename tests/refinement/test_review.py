@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from aeon.plan.models import Plan
-from aeon.validation.models import SemanticValidationReport, ValidationIssue
+from aeon.domain.plan import Plan
+from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from tests.plan.builders import blocked, done, plan_of, shape, step
 from tests.refinement.build import Calls, accepted, refine, refusals
 from tests.support.scripted_model import ScriptedModel, action, add, issue, modify, planned, refinement, report

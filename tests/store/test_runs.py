@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 
 from aeon import Aeon
-from aeon.errors import ConfigError, ServerFailed, StoreFailed, Truncated
+from aeon.domain.errors import ConfigError, ServerFailed, StoreFailed, Truncated
+from aeon.domain.request import LLMAdapter, LLMRequest
+from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
-from aeon.llm.interface import LLMAdapter, LLMRequest
 from aeon.llm.prices import PriceList
 from aeon.llm.settings import RetrySettings
-from aeon.llm.stack import Endpoint, Endpoints
-from aeon.result import RunResult
+from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.store.interface import AnswerSource
-from aeon.store.lookup import ByKey
 from aeon.store.models import Asked, Entry
-from aeon.store.source import open_source
-from aeon.store.sqlite import SqliteStore
+from aeon.store.session.lookup import ByKey
+from aeon.store.session.source import open_source
+from aeon.store.sqlite.store import SqliteStore
 from aeon.tools.registry import Tool
 from tests.integration.artefacts import Late, documents
 from tests.support.scripted_model import ScriptedModel, assessment, blocked, plan, planned, worked

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import ValidationError
-from aeon.plan.models import PlanStep
+from aeon.domain.errors import ValidationError
+from aeon.domain.plan import PlanStep
 from aeon.plan.recursive import RecursivePlanner
 from aeon.supervisor.faithful import foreign_tools
 from aeon.tools.registry import ToolRegistry

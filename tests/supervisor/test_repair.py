@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from aeon import events
-from aeon.errors import AnswerError, SchemaFileError, ServerFailed, Truncated, ValidationError
-from aeon.llm.interface import CallSite, LLMResponse, Parameters, Usage, at_site
-from aeon.schema_violations import FieldError
+from aeon.domain import events
+from aeon.domain.errors import AnswerError, SchemaFileError, ServerFailed, Truncated, ValidationError
+from aeon.domain.request import CallSite, LLMResponse, Parameters, Usage, at_site
+from aeon.schema.violations import FieldError
 from aeon.supervisor.repair import Repaired, Supervisor
 from tests.llm.scripted import COST, Heard, Scripted
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import ValidationError
+from aeon.domain.errors import ValidationError
+from aeon.domain.plan import Plan, PlanStep
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.schemas import packaged_schemas
-from aeon.plan.models import Plan, PlanStep
 from aeon.plan.wire import parse_plan
-from aeon.schema_violations import FieldError
+from aeon.schema.violations import FieldError
 from aeon.supervisor.repair import Supervisor
 from aeon.supervisor.steps import NoToolFits, tool_of
 from aeon.tools.registry import Tool, ToolRegistry

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from aeon.observability.jsonl import read_lines
+from aeon.files.jsonl import read_lines
 
 CLOCK = {
     "time",

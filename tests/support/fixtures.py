@@ -15,7 +15,7 @@ StartServer = Callable[..., OpenAIServer]
 def nothing_is_known_of_any_server() -> Iterator[None]:
     """What one test finds out about a server on some port must not hold for the next one on that port."""
     yield
-    if (capabilities := sys.modules.get("aeon.llm.adapters.capabilities")) is not None:
+    if (capabilities := sys.modules.get("aeon.llm.dialects.capabilities")) is not None:
         capabilities.forget()
 
 

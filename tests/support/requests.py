@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from aeon.llm.interface import LLMRequest, Message
+from aeon.domain.request import LLMRequest, Message
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
-from aeon.convergence.models import ArtefactPair
-from aeon.llm.interface import LLMRequest, LLMResponse, Usage
+from aeon.domain.assessment import ArtefactPair
+from aeon.domain.request import LLMRequest, LLMResponse, Usage
 
 Answer = Mapping[str, Any] | str | Exception | Callable[[LLMRequest], Any]
 
@@ -99,21 +99,11 @@ def worked(request: LLMRequest) -> dict[str, Any]:
 
 
 def clear(output: Any, handoff: str | None = None) -> dict[str, Any]:
-    return {
-        "step_output": output,
-        "clarity_state": "CLEAR",
-        "clarity_reason": None,
-        "handoff_to_next": handoff,
-    }
+    return {"step_output": output, "clarity_state": "CLEAR", "clarity_reason": None, "handoff_to_next": handoff}
 
 
 def blocked(output: str = "half", reason: str = "what is meant?") -> dict[str, Any]:
-    return {
-        "step_output": output,
-        "clarity_state": "BLOCKED",
-        "clarity_reason": reason,
-        "handoff_to_next": None,
-    }
+    return {"step_output": output, "clarity_state": "BLOCKED", "clarity_reason": reason, "handoff_to_next": None}
 
 
 def issue(issue_id: str = "i1", step_id: str | None = None, severity: str = "MEDIUM", **fields: Any) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
-from aeon.llm.adapters.simulated import SimulatedAdapter
-from aeon.llm.interface import CallName, LLMRequest, Message
+from aeon.domain.request import CallName, LLMRequest, Message
 from aeon.llm.settings import SimulatedProvider
+from aeon.simulated.adapter import SimulatedAdapter
 from tests.support.openai_server import Completion, Received, Script
 
 Edit = Callable[[dict[str, Any], Received], dict[str, Any]]

@@ -8,12 +8,7 @@ from tests.support.strict_subset import violations
 
 
 def an_object(**properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def nested(levels: int) -> dict[str, Any]:

@@ -4,10 +4,10 @@ from typing import get_args
 
 import pytest
 
-from aeon.tools.build import build
+from aeon.app.tools import build
+from aeon.domain.tool_result import ToolErrorKind
 from aeon.tools.function import tool
 from aeon.tools.invoke import ToolInvoker
-from aeon.tools.models import ToolErrorKind
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import BuiltinName, BuiltinSettings, ToolSettings
 

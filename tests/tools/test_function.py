@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from aeon.errors import ConfigError
+from aeon.domain.errors import ConfigError
+from aeon.domain.tool_result import ToolResult
 from aeon.tools.function import tool
 from aeon.tools.invoke import ToolInvoker
-from aeon.tools.models import ToolResult
 from aeon.tools.registry import Tool, ToolRegistry
 
 

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from aeon.config import compose
-from aeon.errors import ConfigError
+from aeon.config.settings import compose
+from aeon.domain.errors import ConfigError
 from aeon.tools.registry import ToolRegistry
 from tests.tools.builders import a_tool
 

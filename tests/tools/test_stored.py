@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import StopRequested, StoreFailed, StoreMiss
-from aeon.llm.interface import CallSite, at_site
-from aeon.plan.models import FollowUpQuestion
+from aeon.domain.errors import StopRequested, StoreFailed, StoreMiss
+from aeon.domain.plan import FollowUpQuestion
+from aeon.domain.request import CallSite, at_site
+from aeon.domain.tool_result import ToolResult
 from aeon.store.models import Asked, CallPath, Entry
-from aeon.store.person import stored_ask
-from aeon.store.session import Session, open_session
+from aeon.store.session.person import stored_ask
+from aeon.store.session.session import Session, open_session
+from aeon.store.session.source import open_source
 from aeon.store.settings import StoreSettings
-from aeon.store.source import open_source
-from aeon.store.sqlite import SqliteStore
-from aeon.tools.models import ToolResult
+from aeon.store.sqlite.store import SqliteStore
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import ToolSettings
 from aeon.tools.stored import StoredInvoker

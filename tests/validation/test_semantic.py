@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from aeon.llm.interface import CallSite, at_site
-from aeon.plan.models import PlanStep
+from aeon.domain.plan import PlanStep
+from aeon.domain.report import SemanticValidationReport
+from aeon.domain.request import CallSite, at_site
 from aeon.tools.registry import Tool, ToolRegistry
-from aeon.validation.models import SemanticValidationReport
 from aeon.validation.semantic import SemanticValidator
 from tests.contract.components import a_plan
 from tests.support.scripted_model import ScriptedModel, issue, report

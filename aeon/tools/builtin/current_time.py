@@ -9,9 +9,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
+from aeon.domain.values import Value
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
-from aeon.values import Value
 
 Clock = Callable[[], datetime]
 

@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from aeon.errors import ConfigError
+from aeon.domain.errors import ConfigError
+from aeon.domain.values import Value
 from aeon.tools.builtin import rooted
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
-from aeon.values import Value
 
 MAX_ENTRIES = 1_000
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 
-from aeon.errors import ConfigError
+from aeon.domain.errors import ConfigError
+from aeon.domain.values import Value
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
-from aeon.values import Value
 
 if TYPE_CHECKING:
     import httpx2

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
 
+from aeon.domain.values import Value
 from aeon.memory.interface import STEPS, Memory
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
-from aeon.values import Value
 
 
 class Remembered(Value):

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from aeon.domain.tool_result import ToolResult
 from aeon.tools.builtin.files import list_files_tool, read_file_tool
 from aeon.tools.invoke import ToolInvoker
-from aeon.tools.models import ToolResult
 from aeon.tools.registry import ToolRegistry
 
 SECRET = "what nobody may read"

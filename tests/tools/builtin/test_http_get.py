@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from aeon.errors import ConfigError
+from aeon.domain.errors import ConfigError
+from aeon.domain.tool_result import ToolResult
 from aeon.tools.builtin.http_get import http_get_tool
 from aeon.tools.invoke import ToolInvoker
-from aeon.tools.models import ToolResult
 from aeon.tools.registry import ToolRegistry
 from tests.support.timing import SOON
 

@@ -1,0 +1,168 @@
+"""Settings -> what answers the calls of a process: a provider's endpoints, an adapter of one's own, or a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from aeon.config.settings import Settings, recorded_origin, resolve_provider
+from aeon.domain.errors import ConfigError
+from aeon.domain.request import LLMAdapter
+from aeon.llm.custom import describe_given
+from aeon.llm.prices import AnyEndpoint, named_endpoints, price_list
+from aeon.llm.settings import (
+    CustomProvider,
+    EndpointSettings,
+    LocalProvider,
+    OpenAIProvider,
+    ProviderSettings,
+    SimulatedProvider,
+)
+from aeon.llm.stack import build as stack
+from aeon.llm.stack.breaker import Circuit
+from aeon.llm.stack.build import Endpoint, Endpoints
+from aeon.llm.stack.cooldown import Rest
+from aeon.llm.stack.rate_limit import RateLimiter
+from aeon.llm.stack.retry import patience
+
+
+def settle_provider(settings: Settings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Settings:
+    """The settings with a definite provider; `own` is an adapter that is asked instead. Raises ConfigError."""
+    if own is not None:
+        settings = settings.model_copy(update={"provider": describe_given(own, settings.provider)})
+    return resolve_provider(settings, environ)
+
+
+def build_adapter(settings: Settings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> stack.Endpoints:
+    """What is asked; `own` stays the caller's. A replay calls no model: it needs no key, and loads no adapter.
+
+    Raises ConfigError for an adapter that cannot be had, or that calls no model where `env=prod` asks for one.
+    """
+    if settings.store.mode == "replay":
+        return stack.absent_stack(settings.provider)
+    made = process_stack(settings.provider, environ, own)
+    if settings.env == "prod" and is_synthetic(settings, made):
+        made.close()
+        raise ConfigError(
+            f"provider={settings.provider.kind}: env=prod calls a real model, and this adapter says that it calls none",
+            hint="Use env=dev for trying things out.",
+        )
+    return made
+
+
+def is_synthetic(settings: Settings, adapter: stack.Endpoints) -> bool:
+    """Whether no model is called; of an adapter of one's own that a replay does not load, the recording says it."""
+    if settings.store.mode == "replay" and isinstance(settings.provider, CustomProvider):
+        recorded = recorded_origin(settings)
+        return recorded is not None and recorded.synthetic
+    return isinstance(settings.provider, SimulatedProvider) or adapter.synthetic
+
+
+Environ = Mapping[str, str]
+
+
+LEAST_PATIENCE_SECONDS = 1.0
+
+
+def process_stack(settings: ProviderSettings, environ: Environ, own: LLMAdapter | None = None) -> Endpoints:
+    """The provider's endpoints, for the life of the process; each connects with its first call.
+
+    `own` is the adapter of `provider=custom` where a program gives it; it stays the caller's.
+
+    `settings` are definite: `auto` is resolved with the configuration. `environ` holds the key and the secret headers
+    that they name. Raises `ConfigError` for a variable that is missing or cannot be sent, a base URL that is none, a
+    scenario that cannot be read, or an adapter of one's own that cannot be had.
+    """
+    named = named_endpoints(settings)
+    made: list[Endpoint] = []
+    try:
+        for name, endpoint in named:
+            made.append(_endpoint(name, endpoint, environ, own, has_next=len(made) < len(named) - 1))
+    except BaseException:
+        Endpoints(made).close()
+        raise
+    return Endpoints(made)
+
+
+def _endpoint(
+    name: str, settings: AnyEndpoint, environ: Environ, own: LLMAdapter | None, *, has_next: bool
+) -> Endpoint:
+    factory = FACTORIES.get(settings.kind)
+    if factory is None:
+        raise ConfigError(
+            f"provider={settings.kind} names no adapter: there are {', '.join(sorted(FACTORIES))}",
+            hint="provider=auto becomes one of them in aeon.config.settings.resolve_provider.",
+        )
+    if isinstance(settings, EndpointSettings):
+        settings = settings.model_copy(update={"base_url": settings.address(environ)})
+    adapter = _given(settings, own) if isinstance(settings, CustomProvider) and own else factory(settings, environ)
+    if not isinstance(settings, EndpointSettings | CustomProvider):
+        return Endpoint(name, adapter, settings.retry, price_list(settings), has_next=has_next)
+    limiter = RateLimiter(
+        settings.max_concurrency,
+        settings.requests_per_minute,
+        settings.tokens_per_minute,
+        longest_pause=settings.retry.max_wait_seconds,
+    )
+    # An endpoint with nothing behind it is given as long as a call would try it: a moment's outage is for `Retry`.
+    patient = 0.0 if has_next else max(LEAST_PATIENCE_SECONDS, patience(settings.retry))
+    circuit = Circuit(name, settings.breaker, patience_seconds=patient)
+    rest = Rest(name, settings.breaker.open_seconds) if has_next else None
+    return Endpoint(name, adapter, settings.retry, price_list(settings), limiter, circuit, has_next, rest)
+
+
+def _openai(settings: OpenAIProvider, environ: Environ) -> LLMAdapter:
+    from aeon.llm.openai.adapter import OpenAIAdapter
+
+    key = environ.get(settings.api_key_env, "").strip()
+    if not key and settings.needs_key(environ):
+        raise ConfigError(
+            f"no key for the openai provider: the environment variable {settings.api_key_env} is not set",
+            hint=f"Set {settings.api_key_env} (a .env file is read), or provider.require_key=false for a server that "
+            "wants no key, or provider=simulated to call no model.",
+        )
+    settings = settings.model_copy(update={"base_url": settings.address(environ)})
+    return OpenAIAdapter(settings, key or None, _headers(settings, environ))
+
+
+def _headers(settings: OpenAIProvider, environ: Environ) -> dict[str, str]:
+    """The extra headers, their values from the environment."""
+    missing = sorted({name for name in settings.extra_headers_env.values() if not environ.get(name, "").strip()})
+    if missing:
+        raise ConfigError(
+            f"provider.extra_headers_env needs {', '.join(missing)}, not set in the environment",
+            hint="Set the variable, or remove the header from provider.extra_headers_env.",
+        )
+    return {header: environ[name].strip() for header, name in settings.extra_headers_env.items()}
+
+
+def _simulated(settings: SimulatedProvider, environ: Environ) -> LLMAdapter:  # noqa: ARG001
+    from aeon.simulated.adapter import SimulatedAdapter
+
+    return SimulatedAdapter(settings)
+
+
+def _local(settings: LocalProvider, environ: Environ) -> LLMAdapter:  # noqa: ARG001
+    from aeon.llm.local.adapter import LocalAdapter
+
+    return LocalAdapter(settings)
+
+
+def _custom(settings: CustomProvider, environ: Environ) -> LLMAdapter:  # noqa: ARG001
+    from aeon.llm.custom import load_adapter
+
+    return load_adapter(settings)
+
+
+def _given(settings: CustomProvider, own: LLMAdapter) -> LLMAdapter:
+    from aeon.llm.custom import CustomAdapter
+
+    return CustomAdapter(own, settings, owned=False)
+
+
+FACTORIES: dict[str, Callable[..., LLMAdapter]] = {
+    "custom": _custom,
+    "local": _local,
+    "openai": _openai,
+    "simulated": _simulated,
+}
+"""The adapter of each provider `kind`, made from its settings and the environment."""

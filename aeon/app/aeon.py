@@ -1,0 +1,234 @@
+"""Aeon from Python: settings in, results out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from aeon.app import lineage, rehearsal, wiring
+from aeon.app.lineage import Work
+from aeon.app.rehearsal import Rendered
+from aeon.app.run import Run
+from aeon.app.surroundings import Surroundings
+from aeon.config import settings as configuration
+from aeon.config.compose.origin import Composition
+from aeon.config.compose.recompose import with_own_adapter
+from aeon.config.settings import Settings, environment, read_inputs, read_task
+from aeon.domain.errors import ConfigError, TaskTextError
+from aeon.domain.events import Subscriber
+from aeon.domain.request import LLMAdapter
+from aeon.domain.result import RunResult
+from aeon.files.text import checked_text
+from aeon.kernel.control import RunControl
+from aeon.kernel.orchestrator import Orchestrator
+from aeon.llm.custom import SHARED
+from aeon.llm.settings import CustomProvider
+from aeon.llm.stack.build import Endpoints
+from aeon.llm.stack.spend import Bill
+from aeon.memory.in_memory import InMemory
+from aeon.memory.interface import Memory
+from aeon.memory.settings import key_problem
+from aeon.plan.workflow.load import Workflow
+from aeon.refinement.models import Ask
+from aeon.tools.approval import Approve
+from aeon.tools.registry import Tool
+
+_log = logging.getLogger("aeon")
+
+
+class Aeon:
+    """Runs tasks with one configuration; many runs may share it, also at the same time.
+
+    `settings` are those of the packaged configuration unless given. `environ` is where keys are found by name; the
+    process environment and `.env` unless given. `tools` are offered beside those of the configuration: `aeon.tool`
+    makes one of a function. `memory` is used instead of the one that is configured, by all runs, and stays the
+    caller's; a mapping is the beginning of one. `adapter` answers instead of the configured provider, and stays the
+    caller's too. `composition` is what the settings were composed of; a run without one can be resumed with settings,
+    not with overrides. Raises ConfigError when the provider, the adapter, the prompts, the schemas or the tools cannot
+    be used, or the run that `resume` names.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        environ: Mapping[str, str] | None = None,
+        *,
+        tools: Sequence[Tool] = (),
+        composition: Composition | None = None,
+        memory: Memory | Mapping[str, Any] | None = None,
+        adapter: LLMAdapter | None = None,
+    ) -> None:
+        if settings is None:
+            composition = configuration.composition()
+            settings = configuration.composed(composition)
+        if adapter is not None and composition is not None and not isinstance(settings.provider, CustomProvider):
+            composition = with_own_adapter(composition, SHARED)
+        self._composition, self._parent = composition, lineage.parent_of(settings, composition)
+        lineage.import_own_modules_from(self._parent, settings)
+        self._memory = _as_memory(memory)
+        environ = environment() if environ is None else environ
+        try:
+            self._process = wiring.process(settings, environ, tools, adapter)
+        except ConfigError as error:
+            raise lineage.advised(error, self._parent, settings, environ) from error
+        try:
+            rehearsal.check(self._process)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def from_config(
+        cls,
+        overrides: Sequence[str] = (),
+        *,
+        config_dir: str | Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        tools: Sequence[Tool] = (),
+        memory: Memory | Mapping[str, Any] | None = None,
+        adapter: LLMAdapter | None = None,
+    ) -> Aeon:
+        """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
+        composition = configuration.composition(overrides, config_dir)
+        settings = configuration.composed(composition)
+        return cls(settings, environ, tools=tools, composition=composition, memory=memory, adapter=adapter)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force, with a definite provider."""
+        return self._process.settings
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether no model is called."""
+        return self._process.synthetic
+
+    @property
+    def spent(self) -> Bill:
+        """What all runs up to now have really asked of the provider: answers that a store had are not in it."""
+        adapter = self._process.adapter
+        return adapter.meter.bill if isinstance(adapter, Endpoints) else Bill()
+
+    def run(
+        self,
+        task: str | None = None,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        context: Mapping[str, Any] | None = None,
+        directory: Path | None = None,
+        observers: Sequence[Subscriber] = (),
+        control: RunControl | None = None,
+        ask: Ask | None = None,
+        approve: Approve | None = None,
+        on_start: Callable[[Orchestrator], None] | None = None,
+        warn: Callable[[str], None] = _log.warning,
+    ) -> RunResult:
+        """Run a task to its end, whatever end that is, and give back everything it has.
+
+        When a run is resumed, task, inputs and context are those that it was given, where none are given here.
+        `inputs` is material to work on, by name; `context` what is known already, as JSON values. With a
+        `directory`, the artefacts are written there, the journals as things happen. `observers` are told of every
+        event, each in a thread of its own: a slow or failing one neither slows nor fails the run.
+        `control` stops the run, `ask` puts follow-up questions to a person, `on_start` is given the kernel, whose
+        `state` may be read while the run goes on. A journal that cannot be written any more is given up and the run
+        goes on; `warn` is told so, once. Raises TaskTextError for a task that is empty or not valid Unicode,
+        ArtefactError when the directory cannot be written; if that is so at the end, the error holds the `result`. A
+        failing model is not raised but told in the result's `error`.
+        """
+        around = Surroundings(
+            directory=directory,
+            observers=observers,
+            control=control or RunControl(),
+            ask=ask,
+            approve=approve,
+            on_start=on_start,
+            warn=warn,
+        )
+        return self.prepared_run(task, inputs=inputs, context=context).to_end(around)
+
+    def prepared_run(
+        self,
+        task: str | None = None,
+        *,
+        inputs: Mapping[str, str] | None = None,
+        context: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """What `run` runs, before it has begun: to claim its directory first. Raises TaskTextError."""
+        work = self._work(task, inputs, context)
+        return Run(self._process, work, composition=self._composition, parent=self._parent, memory=self._memory)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know before a run: tools that are missing, what has changed since the run resumed, what
+        of a cassette's settings is not taken."""
+        held_back = lineage.held_back_warnings(self.settings, self._composition)
+        return (*self._process.warnings, *lineage.warnings(self._parent, self._process, self._composition), *held_back)
+
+    @property
+    def workflow(self) -> Workflow | None:
+        """The plan file in force, if there is one."""
+        return self._process.workflow
+
+    def check_inputs(self, names: Collection[str]) -> None:
+        """ConfigError when the plan file needs an input that is not among `names`."""
+        missing = [name for name in self.workflow.input_names if name not in names] if self.workflow else []
+        if missing:
+            raise ConfigError(
+                f"plan_file={self.settings.plan_file}: it needs {', '.join(f'inputs.{name}' for name in missing)}",
+                hint=f'Give inputs.{missing[0]}="..." or input_files.{missing[0]}=path.',
+            )
+
+    def _work(self, task: str | None, inputs: Mapping[str, str] | None, context: Mapping[str, Any] | None) -> Work:
+        """What is to be done; what is not given is what the run that is resumed was given."""
+        before = self._parent.origin if self._parent else None
+        if before is not None:
+            task = read_task(self.settings) if task is None else task
+            inputs = read_inputs(self.settings) if inputs is None else inputs
+            context = before.context if context is None else context
+        text = self.workflow.task if task is None and self.workflow is not None else task or ""
+        if not checked_text(text, "task").strip():
+            raise TaskTextError("the task is empty", hint="Say what is to be done.")
+        given = {name: checked_text(text, f"inputs.{name}") for name, text in (inputs or {}).items()}
+        self.check_inputs(given)
+        plan = self.workflow.plan(text, given) if self.workflow else None
+        inherited = before is not None and before.task_in_plan and text == before.task
+        return Work(text, given, dict(context) if context else None, plan, task_in_plan=task is None or inherited)
+
+    def render(self, call: str, task: str, inputs: Mapping[str, str] | None = None) -> Rendered:
+        """One call as it would be sent, in a small worked example. Raises ConfigError for an unknown call."""
+        return rehearsal.render(self._process, call, task, inputs or {})
+
+    def close(self) -> None:
+        """Close connections. Not needed at the end of a process."""
+        wiring.close(self._process)
+
+    def __enter__(self) -> Aeon:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def render(
+    settings: Settings, call: str, task: str = "An example task.", inputs: Mapping[str, str] | None = None
+) -> Rendered:
+    """One call as these settings would send it. Raises ConfigError."""
+    with Aeon(settings) as aeon:
+        return aeon.render(call, task, inputs)
+
+
+def _as_memory(given: Memory | Mapping[str, Any] | None) -> Memory | None:
+    """A mapping as a memory of its own. Raises ConfigError for what it cannot hold."""
+    if not isinstance(given, Mapping):
+        return given
+    memory = InMemory()
+    for key, value in given.items():
+        if problem := key_problem(key):
+            raise ConfigError(f"memory: {problem}")
+        try:
+            memory.write(key, value)
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"memory: {key}: {error}", hint="Values are JSON values.") from None
+    return memory

@@ -1,0 +1,64 @@
+"""The directory of a run or a multirun: made exclusively, before Hydra starts, so that no two runs share one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from aeon.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aeon.app.run import Run
+
+RUN_ID = "AEON_RUN_ID"
+
+
+def identify_start() -> None:
+    """Name this start of the program, for the directory of its run."""
+    os.environ[RUN_ID] = secrets.token_hex(4)
+
+
+def shown(path: Path) -> Path:
+    """A path as it can be typed here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def claimed_run(cfg: DictConfig, run: Run) -> Path:
+    """Begin the run in its directory. Raises ConfigError when that cannot be made or already holds a run."""
+
+    def claim(directory: Path) -> None:
+        (directory / ".hydra").mkdir()
+
+    return _claimed(cfg, "hydra.run.dir", lambda directory: run.begin(directory, claim))
+
+
+def claimed_sweep(cfg: DictConfig) -> Path:
+    """The same for the directory of a multirun, in which each job makes its own."""
+
+    def claim(directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / "multirun.yaml").touch(exist_ok=False)
+
+    return _claimed(cfg, "hydra.sweep.dir", claim)
+
+
+def _claimed(cfg: DictConfig, key: str, claim: Callable[[Path], object]) -> Path:
+    try:
+        directory = Path(str(OmegaConf.select(cfg, key, throw_on_missing=True))).expanduser().absolute()
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{key}: {error.msg or error}") from None
+    try:
+        claim(directory)
+    except OSError as error:
+        if isinstance(error, FileExistsError) and directory.is_dir():
+            hint = f"Choose another directory ({key}=...), or none: by default each run gets its own."
+            raise ConfigError(f"{key}={directory}: this directory already holds a run", hint=hint) from None
+        hint = f"Choose a directory that can be written: {key}=..."
+        raise ConfigError(f"{key}={directory}: cannot be written: {error.strerror or error}", hint=hint) from None
+    return directory

@@ -1,0 +1,140 @@
+"""Small tasks run in both modes on the configured provider, and what each run showed."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from aeon.app import rehearsal, wiring
+from aeon.app.lineage import Work
+from aeon.app.run import Run
+from aeon.app.surroundings import Surroundings
+from aeon.app.wiring import Process
+from aeon.config.settings import Settings, resolve_provider
+from aeon.domain.events import CallAnswered, PassStarted, PhaseFinished, Recorded
+from aeon.domain.result import RunResult
+
+_log = logging.getLogger("aeon")
+
+Mode = Literal["adaptive", "core"]
+MODES: tuple[Mode, ...] = ("adaptive", "core")
+TASKS = (
+    "Calculate the sum of 5 and 10.",
+    "Name three rivers in Europe and the sea that each of them flows into.",
+    "Write a packing list of at most ten things for a weekend in the mountains.",
+    "Compare tea and coffee as a morning drink in one short paragraph, and recommend one of them.",
+    "Turn this into a table with the columns item and amount: bread 2, milk 1, apples 6.",
+)
+_OF_PROCESS = ("provider", "prompts", "schemas", "tools", "store", "plan_file", "answer")
+_LETTERS = {"PROFILE": "P", "PLAN": "L", "EXECUTE": "X", "RE_EXECUTE": "X", "EVALUATE": "E", "REFINE": "R"}
+LEGEND = "phases: P profile, L plan, X execute, E evaluate, R refine (r: nothing called for it), | a new pass"
+# A budget may end a run within a pass; REFINE is not reached by the pass that converges.
+_ORDER: Mapping[Mode, re.Pattern[str]] = {
+    "adaptive": re.compile(r"P\|L(E([Rr]((\|XE[Rr]P?)*(\|X(E([Rr]P?)?)?)?)?)?)?"),
+    "core": re.compile(r"\|L(\|X)*"),
+}
+
+
+@dataclass
+class _Watched:
+    """A subscriber that notes the phases and counts the answers of one run."""
+
+    phases: list[str] = field(default_factory=list)
+    answers: int = 0
+
+    def __call__(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case PassStarted():
+                self.phases.append("|")
+            case PhaseFinished(phase=phase, outcome=outcome):
+                letter = _LETTERS[phase]
+                self.phases.append(letter.lower() if outcome == "skipped" else letter)
+            case CallAnswered(call=call) if call != "repair":
+                self.answers += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One run. `phases` as in `LEGEND`; `answers` structured answers came, `repaired` of them not valid at first."""
+
+    task: str
+    mode: Mode
+    phases: str
+    answers: int
+    repaired: int
+    result: RunResult
+
+    @property
+    def in_order(self) -> bool:
+        """Whether the phases came in the order that the mode prescribes."""
+        return _ORDER[self.mode].fullmatch(self.phases) is not None
+
+    @property
+    def works(self) -> bool:
+        """Whether it came to its end in order; whether the answer is any good, a person judges."""
+        return self.in_order and self.result.termination_reason != "failed"
+
+
+def runs(
+    settings: Mapping[Mode, Settings], environ: Mapping[str, str], tasks: Sequence[str] = TASKS
+) -> Iterator[Verified]:
+    """Every task in every mode, one run after the other, each made as it is asked for.
+
+    `limits.max_cost` is for all of them together: the runs that it leaves nothing for are not made, nor is any after
+    one whose cost is not known. The other limits are for each run. What is known of a server is shared by all runs,
+    unless the modes have different providers, prompts, schemas, tools or stores. Raises ConfigError before the first
+    call.
+    """
+    spent = 0.0
+    with _processes(settings, environ) as processes:
+        for task in tasks:
+            for mode in MODES:
+                shared = _within(processes[mode], spent)
+                if shared is None:
+                    return
+                run = _run(shared, task, mode)
+                cost = run.result.usage.total.cost
+                spent += math.inf if cost is None else cost  # what is not known may be all there was
+                yield run
+
+
+@contextmanager
+def _processes(settings: Mapping[Mode, Settings], environ: Mapping[str, str]) -> Iterator[dict[Mode, Process]]:
+    """What the runs of each mode share; one process for all of them where the settings are alike."""
+    made: dict[Mode, Process] = {}
+    with ExitStack() as closing:
+        for mode in MODES:
+            wanted = resolve_provider(settings[mode], environ)
+            shared = next((known for known in made.values() if _alike(known.settings, wanted)), None)
+            if shared is None:
+                shared = wiring.process(wanted, environ)
+                closing.callback(wiring.close, shared)
+            made[mode] = replace(shared, settings=wanted)
+            rehearsal.check(made[mode])
+        yield made
+
+
+def _alike(one: Settings, other: Settings) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in _OF_PROCESS)
+
+
+def _within(shared: Process, spent: float) -> Process | None:
+    """The process with what is left of the money; None when nothing is."""
+    limits = shared.settings.limits
+    if limits.max_cost is None:
+        return shared
+    if spent >= limits.max_cost:
+        return None
+    left = limits.model_copy(update={"max_cost": limits.max_cost - spent})
+    return replace(shared, settings=shared.settings.model_copy(update={"limits": left}))
+
+
+def _run(shared: Process, task: str, mode: Mode) -> Verified:
+    watched = _Watched()
+    result = Run(shared, Work(task, {})).to_end(Surroundings(observers=[watched]))
+    return Verified(task, mode, "".join(watched.phases), watched.answers, len(result.repairs), result)

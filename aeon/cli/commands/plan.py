@@ -1,0 +1,192 @@
+"""`aeon plan task=... [out=FILE]`: make a plan, review it, refine it, and write it down instead of running it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aeon.app import artefacts
+from aeon.app.directory import claimed_run, identify_start, shown
+from aeon.app.run import Run
+from aeon.app.surroundings import Planned
+from aeon.cli.commands.show import show
+from aeon.cli.job.arguments import parse
+from aeon.cli.job.attended import attended
+from aeon.cli.job.job import Prepared, prepared
+from aeon.cli.job.plan_text import command_of, plan_text
+from aeon.cli.progress.dag import draw
+from aeon.cli.progress.glyphs import is_utf
+from aeon.cli.progress.view import counted
+from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
+from aeon.cli.terminal.stderr import own_stderr, say
+from aeon.cli.terminal.streams import answer_alone_on_stdout, put
+from aeon.config.compose import compose as config_compose
+from aeon.domain.errors import AeonError, ConfigError
+from aeon.domain.events import CycleStarted, Recorded, Subscriber
+from aeon.domain.graph import layers
+from aeon.domain.plan import Plan
+from aeon.files.writing import unwritable
+
+PLAN = "plan.yaml"
+"""The file in the run's directory."""
+_OUT = "out="
+_WIDEST = 120
+# The task stands in the plan; where its making was recorded, and what it was answered from, does not matter to its run.
+_OF_THE_MAKING = re.compile(r"\+{0,2}(task|task_file|resume|store|store\.\w+|hydra\.run\.dir)=")
+_UNDER_WAY = "its making was still under way"
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """What is to be planned, and where. `out` None is standard output; `arguments` those that a run of the plan needs
+    too."""
+
+    job: Prepared
+    directory: Path
+    out: Path | None
+    arguments: tuple[str, ...]
+
+    def command(self, file: Path) -> str:
+        """What runs the plan in `file` with all that it was made with, but for the task and what it was answered
+        from."""
+        return command_of((f"plan_file={file}", *self.arguments))
+
+    def resuming(self) -> str:
+        """What goes on from what was answered."""
+        return command_of(("plan", f"resume={shown(self.directory)}"))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Make the plan and write it. 3 when the budget ended before it was reviewed and refined, 130 when interrupted.
+
+    Raises ConfigError before any model call for what cannot be used, LLMError and ValidationError when no plan could be
+    made, ArtefactError when it cannot be written: then it is on standard output.
+    """
+    outs = [argument.removeprefix(_OUT) for argument in arguments if argument.startswith(_OUT)]
+    words = tuple(argument for argument in arguments if not argument.startswith(_OUT))
+    given = parse(words)
+    if given.shows:
+        return show(given)
+    if given.flags.multirun:
+        raise ConfigError("aeon plan makes one plan, not several: leave --multirun out")
+    identify_start()
+    whole = config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name, with_hydra=True)
+    job = prepared(whole, whole.hydra)
+    if job.aeon.workflow is not None:
+        raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")
+    out = _target(outs)
+    run = job.aeon.prepared_run(job.task, inputs=job.inputs)
+    directory = claimed_run(whole, run)
+    # What a resumed run was given is in the new directory, and not among today's words.
+    of_today = tuple(word for word in words if not _OF_THE_MAKING.match(word))
+    needed = (f"resume={shown(directory)}",) if job.aeon.settings.resume else of_today
+    return _delivered(_Request(job, directory, out, needed), run)
+
+
+def _delivered(request: _Request, run: Run) -> int:
+    """Make the plan, write it as far as it came; the exit status."""
+    try:
+        made = _made(request, run)
+    except AeonError:
+        say(f"To go on from what was answered: {request.resuming()}")
+        raise
+    if made.plan is None:
+        ended = "Interrupted" if made.interrupted else f"No plan: {made.cut_short}"
+        raising = "" if made.interrupted else "\nRaise what ended it: ttl.base, ttl.limit or limits."
+        say(f"{ended}.{raising}\nTo go on from what was answered: {request.resuming()}")
+    else:
+        _deliver(request, made, made.plan)
+    if made.interrupted:
+        return INTERRUPTED
+    return NOT_CONVERGED if made.cut_short else DONE
+
+
+def _target(outs: Sequence[str]) -> Path | None:
+    """The file to write. ConfigError when it exists already, or its folder does not."""
+    if len(outs) > 1:
+        raise ConfigError("out is given more than once", hint="Give one file.")
+    if not outs or outs[0] == "-":
+        return None
+    if not outs[0]:
+        raise ConfigError("out= names no file", hint="out=plan.yaml")
+    path = Path(outs[0]).expanduser()
+    if path.exists():
+        raise ConfigError(f"out={path}: already there, and is not overwritten", hint="Choose another name, or move it.")
+    if not path.parent.is_dir():
+        raise ConfigError(f"out={path}: there is no folder {path.parent}")
+    return path
+
+
+def _made(request: _Request, run: Run) -> Planned:
+    job = request.job
+    for warning in job.aeon.warnings:
+        say(f"Warning: {warning}")
+    with ExitStack() as leaving:
+        stderr = leaving.enter_context(own_stderr())
+        leaving.enter_context(answer_alone_on_stdout())
+        leaving.enter_context(job.aeon)
+        attendance = attended(job.aeon.settings, stderr, request.directory, request.resuming())
+        person = leaving.enter_context(attendance)
+        around = person.surroundings(request.directory, lambda said: say(f"Warning: {said}"))
+        return run.plan(replace(around, observers=[*around.observers, _drafts(request)]))
+
+
+def _drafts(request: _Request) -> Subscriber:
+    """Leaves the plan in the run's directory before each call, for a program that is killed."""
+    left: list[Plan] = []
+
+    def leave(recorded: Recorded) -> None:
+        plan = recorded.event.plan if isinstance(recorded.event, CycleStarted) else None
+        if plan is not None and left[-1:] != [plan]:
+            left.append(plan)
+            _keep(request, Planned(plan=plan, synthetic=request.job.aeon.synthetic, cut_short=_UNDER_WAY))
+
+    return leave
+
+
+def _keep(request: _Request, made: Planned) -> None:
+    """Leave the plan in the run's directory. Raises ArtefactError."""
+    if made.plan is not None:
+        path = request.directory / PLAN
+        text = plan_text(made.plan, made, request.job.aeon.settings, path, request.command(shown(path)))
+        artefacts.replace(path, text.encode())
+
+
+def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
+    """Write the file, draw the steps."""
+    out = request.out
+    _keep(request, made)
+    if out is None or not made.interrupted:
+        text = plan_text(plan, made, request.job.aeon.settings, out, request.command(out or Path(PLAN)))
+        _write(out, text)
+    width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
+    say(f"\n{draw(plan, width=width, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")
+    say(_ending(request, made, plan))
+
+
+def _write(out: Path | None, text: str) -> None:
+    if out is None:
+        put(text)
+        return
+    try:
+        with out.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        put(text)
+        raise unwritable(out, error) from error
+
+
+def _ending(request: _Request, made: Planned, plan: Plan) -> str:
+    facts = (
+        f"{counted(len(plan.steps), 'step')} in {counted(len(layers(plan)), 'layer')},"
+        f" about {made.calls} calls to the model to carry out."
+    )
+    written = shown(request.directory / PLAN) if made.interrupted or request.out is None else request.out
+    cut_short = f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.\n" * bool(made.cut_short)
+    going_on = f"\nTo go on from what was answered: {request.resuming()}" * bool(made.cut_short)
+    return f"{cut_short}{facts}\nWritten to {written}. Run it: {request.command(written)}{going_on}"

@@ -1,0 +1,36 @@
+"""Running the task, or several in a multirun: composed and checked here, before the engine is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hydra.types import RunMode
+
+from aeon.app.directory import identify_start
+from aeon.cli.job.arguments import parse
+from aeon.cli.job.material import read_material
+from aeon.config.compose import compose as config_compose
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what the command line asks for, or show what it asks to see; the exit status.
+
+    Raises ConfigError for everything that is wrong with the configuration, before any model is called and before any
+    directory is made.
+    """
+    given = parse(arguments)
+    if given.shows:
+        from aeon.cli.commands.show import show
+
+        return show(given)
+    identify_start()
+    plain = config_compose.without_sweeps(given.overrides)
+    whole, added = given.compose(plain, with_hydra=True)
+    several = given.flags.multirun or whole.hydra.mode == RunMode.MULTIRUN
+    if not several and len(plain) < len(given.overrides):
+        whole, _ = given.compose(given.overrides, with_hydra=True)
+    # A job of several is only whole with its own values.
+    material = None if several else read_material(whole)
+    from aeon.cli.job.start import run_one, run_several  # takes time, which a mistake need not wait for
+
+    return run_several(given, whole, added) if material is None else run_one(given, whole, material)

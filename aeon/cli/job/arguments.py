@@ -1,0 +1,188 @@
+"""The command line as Hydra is to see it: free text quoted, standard input read, flags and overrides apart."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import takewhile
+from pathlib import Path
+
+from hydra._internal.utils import get_args_parser
+from omegaconf import DictConfig
+
+from aeon.cli.terminal.stderr import say
+from aeon.config.compose import compose as config_compose
+from aeon.config.compose import project_check
+from aeon.config.compose import recompose as config_origin
+from aeon.config.compose.compose import CONFIG_NAME
+from aeon.config.compose.literal import literal_override
+from aeon.config.compose.origin import Composition
+from aeon.config.compose.project_file import find_project, read_project
+from aeon.domain.errors import ConfigError
+from aeon.files.text import decoded
+
+STANDARD_INPUT = "-"
+_TASKS = ("task=", "task_file=", "resume=")
+_EXPANDED = frozenset('"$`\\!')
+"""What a shell does not leave alone within double quotes."""
+_SHOWING = ("hydra_help", "cfg", "info", "experimental_rerun")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A parsed command line. `flags` is Hydra's own namespace."""
+
+    flags: argparse.Namespace
+    overrides: tuple[str, ...]
+
+    @property
+    def shows(self) -> bool:
+        """Whether something is to be shown, by Hydra, and nothing to be run."""
+        return any(getattr(self.flags, name) for name in _SHOWING)
+
+    def compose(self, overrides: Sequence[str], *, with_hydra: bool = False) -> tuple[DictConfig, frozenset[str]]:
+        """Overrides composed in this folder, and the keys that had to be added (`config_compose.compose_adding`)."""
+        return config_compose.compose_adding(
+            overrides, self.config_dir, config_name=self.config_name, with_hydra=with_hydra
+        )
+
+    @property
+    def config_dir(self) -> Path | None:
+        """The folder of a person's own configuration, looked in before the packaged one."""
+        folder = self.flags.config_dir or self.flags.config_path
+        return Path(folder).expanduser().resolve() if folder else None
+
+    @property
+    def config_name(self) -> str:
+        """The primary configuration file, without its suffix."""
+        return str(self.flags.config_name or CONFIG_NAME)
+
+
+def parse(arguments: Sequence[str]) -> Arguments:
+    """Parse a command line; `resume=DIR` in it brings what DIR was run with before the rest.
+
+    Raises TaskTextError for text that is not valid UTF-8, ConfigError for a bare word or a DIR that is no run's. Leaves
+    with status 2 and a usage line for an unknown flag.
+    """
+    parser = get_args_parser()
+    parser.add_argument("--no-project", action="store_true")
+    parser.prog, parser.usage = "aeon", 'aeon task="..." [key=value ...] [group=option ...]   (aeon --help explains)'
+    flags = parser.parse_intermixed_args([literal_override(argument, _text) for argument in arguments])
+    if flags.config_dir and flags.config_path:
+        raise ConfigError("--config-dir and --config-path are both given", hint="Give one of them.")
+    overrides = tuple(flags.overrides)
+    bare = [text for text in overrides if "=" not in text and not text.startswith("~")]
+    if bare:
+        raise ConfigError(
+            f"{bare[0]}: this is no override (key=value or group=option) and no command",
+            hint=_meant(bare[0], arguments),
+        )
+    return _resumed(_with_project(Arguments(flags, overrides)))
+
+
+def _with_project(given: Arguments) -> Arguments:
+    """The same, after what the project file in force says, which is shown. Raises ConfigError for what it may not."""
+    found = None if given.flags.no_project else find_project(Path.cwd())
+    if found is None:
+        return given
+    if project_check.names_run(given.overrides):
+        say(f"Project {found}: left out, since a run brings its own overrides")
+        return given
+    project = read_project(found)
+    overrides = project_check.checked_overrides(project)
+    say("\n".join(project_check.shown_lines(project)))
+    flags = argparse.Namespace(**vars(given.flags))
+    if given.config_dir is None and project.config_dir is not None:
+        flags.config_dir = str(project.config_dir)
+    flags.overrides = [*project_check.adds_to(given.overrides, overrides), *given.overrides]
+    return Arguments(flags, tuple(flags.overrides))
+
+
+def _resumed(given: Arguments) -> Arguments:
+    """The same, after what the run was given that is resumed, if one is; Hydra's flags say so too."""
+    composed = config_origin.composition(
+        Composition(overrides=given.overrides, config_dir=given.config_dir, config_name=given.config_name)
+    )
+    flags = argparse.Namespace(**vars(given.flags))
+    flags.overrides, flags.config_name = list(composed.overrides), composed.config_name
+    if composed.config_dir is not None:
+        flags.config_dir, flags.config_path = str(composed.config_dir), None
+    return Arguments(flags, composed.overrides)
+
+
+def _meant(word: str, arguments: Sequence[str]) -> str:
+    """What a bare word was most likely meant as, by what stands around it."""
+    from aeon.cli.job.command_names import COMMANDS
+
+    at = next((index for index, argument in enumerate(arguments) if argument == word), 0)
+    before = arguments[at - 1] if at else ""
+    after = arguments[at + 1] if at + 1 < len(arguments) else ""
+    if after.startswith("=") or (is_override(before) and before.endswith("=")) or before == "=":
+        return _without_blanks(arguments, at)
+    words = " ".join(takewhile(lambda text: not is_override(text), arguments[at:]))
+    if before.startswith("task="):
+        return f"If it belongs to the task, quote it: {_as_typed(f'{before} {words}')}"
+    near = get_close_matches(word, COMMANDS, n=1)
+    if any(argument.startswith(_TASKS) for argument in arguments):
+        said = "A task is given already; to set a key, write key=value."
+    else:
+        said = f"If it is the task: {_as_typed(f'task={words}')}"
+    return f"Did you mean `aeon {near[0]}`? {said}" if near else said
+
+
+def is_override(argument: str) -> bool:
+    """Whether an argument is an override or a flag rather than a bare word."""
+    return "=" in argument or argument.startswith(("-", "~"))
+
+
+def _without_blanks(arguments: Sequence[str], at: int) -> str:
+    """The key, sign and value that stand apart around a place, as they are to be written."""
+    start = at if arguments[at + 1 : at + 2] and arguments[at + 1].startswith("=") else at - 1
+    if arguments[start] == "=" and start:
+        start -= 1
+    joined = arguments[start]
+    for part in arguments[start + 1 : start + 3]:
+        if not (joined.endswith("=") or part.startswith("=")):
+            break
+        joined += part
+    return f"No blanks around =: {_as_typed(joined)}"
+
+
+def _as_typed(override: str) -> str:
+    """An override as a shell takes it, its value in quotes where it needs some or is a task."""
+    key, _, value = override.partition("=")
+    if key != "task" and shlex.quote(value) == value:
+        return override
+    return f"{key}={quoted_for_shell(value)}"
+
+
+def quoted_for_shell(text: str) -> str:
+    """A text in quotes that no shell looks into; in double quotes where that is enough."""
+    return shlex.quote(text) if set(text) & _EXPANDED else f'"{text}"'
+
+
+def _text(key: str, argument: str) -> str:
+    """The text that an argument stands for; arguments come as bytes, which may be anything."""
+    if key == "task" and argument == STANDARD_INPUT:
+        return decoded(_standard_input(), "standard input")
+    try:
+        data = os.fsencode(argument)
+    except UnicodeEncodeError:
+        return argument
+    return decoded(data, key)
+
+
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise ConfigError("task=-: standard input is closed", hint='Pipe the task in, or give it as task="...".')
+    try:
+        if sys.stdin.isatty():
+            say("Reading the task from this terminal: type it, then Ctrl-D on a line of its own.")
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise ConfigError(f"task=-: standard input cannot be read: {error.strerror}") from None

@@ -1,0 +1,39 @@
+"""The command line's flags that matter before any configuration is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+
+from aeon.config.compose.project_file import find_project, read_project
+from aeon.domain.errors import ConfigError
+
+FLAGS = (
+    *("--cfg", "--config-dir", "--config-name", "--config-path", "--help", "--hydra-help", "--info", "--multirun"),
+    "--no-project",
+    *("--package", "--resolve", "--run", "--shell-completion", "--version"),
+)
+"""Every long flag of a run."""
+
+HELP = frozenset({"--help", "-h"})
+NO_PROJECT = "--no-project"
+COMPLETION = frozenset({"--shell-completion", "-sc"})
+_FOLDER = ("--config-dir", "-cd", "--config-path", "-cp")
+
+
+def config_folders(arguments: Sequence[str]) -> tuple[Path, ...]:
+    """The folders of a person's own configuration that the arguments name, else that of the project."""
+    apart = [after for flag, after in pairwise(arguments) if flag in _FOLDER]
+    joined = [text.partition("=")[2] for text in arguments if text.partition("=")[0] in _FOLDER and "=" in text]
+    named = tuple(Path(text).expanduser() for text in (*apart, *joined))
+    return named or ((own,) if NO_PROJECT not in arguments and (own := _project_folder()) else ())
+
+
+def _project_folder() -> Path | None:
+    """The folder that a project file names; None for a file that cannot be used, which a run reports."""
+    with suppress(ConfigError):
+        found = find_project(Path.cwd())
+        return read_project(found).config_dir if found else None
+    return None

@@ -1,0 +1,81 @@
+"""Ctrl-C: the first ends the run at a safe boundary, the second ends the program at once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import FrameType
+
+from aeon.cli.progress.echo import restore_echo
+from aeon.cli.terminal.status import INTERRUPTED
+from aeon.kernel.control import RunControl
+
+_SHOW_CURSOR = "\x1b[?25h\x1b[0m"
+
+
+def _stopping() -> str:
+    return "Stopping at the next safe boundary; what there is will be written. Ctrl-C again ends at once."
+
+
+@dataclass
+class Interruption:
+    """The control that Ctrl-C throws, and what is said when it comes.
+
+    `first` gives what the first one is answered with, nothing where the screen shows it; `last` what is said before the
+    second ends the program. Both are called in a signal handler: they take no lock and write nothing.
+    """
+
+    control: RunControl = field(default_factory=RunControl)
+    first: Callable[[], str] = _stopping
+    last: Callable[[], str] = str
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Ctrl-C throws the control while the block lasts; outside the main thread nothing throws it."""
+    interruption = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield interruption
+        return
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        if interruption.control.stop_requested:
+            end_at_once(interruption.last)
+        interruption.control.request_stop()
+        _tell(_said(interruption.first, _stopping()))
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield interruption
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def end_at_once(last: Callable[[], str] = str) -> None:
+    """Leave without waiting for anything, the terminal as it was found; `last` gives what is said before."""
+    said = _said(last, "")
+    restore_echo()
+    with suppress(Exception):
+        if sys.stderr.isatty():
+            said = f"{_SHOW_CURSOR}\n{said}"
+    _tell(said)
+    os._exit(INTERRUPTED)
+
+
+def _said(text: Callable[[], str], otherwise: str) -> str:
+    """What a handler has to say, whatever state it finds the program in."""
+    with suppress(Exception):
+        return text()
+    return otherwise
+
+
+def _tell(text: str) -> None:
+    """Straight to standard error: the signal may have come in the middle of a write to the stream."""
+    if text:
+        with suppress(OSError):
+            os.write(2, f"\n{text}\n".encode(errors="replace"))

@@ -1,0 +1,153 @@
+"""One job: a composed configuration to a run, its answer on standard output, and an exit status."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Collection
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hydra.conf import HydraConf
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+
+from aeon.app.aeon import Aeon
+from aeon.app.run import Run
+from aeon.cli.job.attended import attended, check
+from aeon.cli.job.card import card, heading
+from aeon.cli.job.ending import ending
+from aeon.cli.job.forward import resume_command
+from aeon.cli.job.material import Material, read_material
+from aeon.cli.job.multirun import header, swept
+from aeon.cli.progress.view import one_line
+from aeon.cli.terminal.output import is_seen, write_answer
+from aeon.cli.terminal.status import FAILED, INTERRUPTED, guarded, write_status
+from aeon.cli.terminal.stderr import own_stderr, report, say
+from aeon.cli.terminal.streams import answer_alone_on_stdout, own_stdout
+from aeon.config.compose.compose import packaged_config_dir, with_fallbacks
+from aeon.config.compose.origin import Composition
+from aeon.config.settings import environment
+from aeon.domain.errors import ArtefactError
+from aeon.store.session.source import STORE_NAME, check_own_store
+
+# Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
+TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A job that has been checked as far as that is possible without calling a model."""
+
+    aeon: Aeon
+    task: str | None
+    inputs: dict[str, str]
+
+
+def prepared(
+    cfg: DictConfig, hydra: DictConfig | HydraConf | None = None, material: Material | None = None
+) -> Prepared:
+    """Check a composed configuration, its texts, provider, prompts and schemas; `hydra` is Hydra's part of it, and
+    `material` what was read of it already.
+
+    Raises ConfigError.
+    """
+    composition = composition_of(hydra) if hydra else None
+    if composition is not None and material is None:
+        cfg = with_fallbacks(cfg, composition.overrides, composition.config_dir)
+    material = material or read_material(cfg)
+    settings = material.settings
+    check(settings)
+    check_own_store(settings.store)
+    with answer_alone_on_stdout():
+        aeon = Aeon(settings, environment(), composition=composition)
+    aeon.check_inputs(material.inputs)
+    return Prepared(aeon, material.task, material.inputs)
+
+
+def composition_of(hydra: DictConfig | HydraConf) -> Composition:
+    """What a job was composed of, of which Hydra's part of its configuration is the only witness in its process."""
+    main = next((source.path for source in hydra.runtime.config_sources if source.provider == "main"), None)
+    own = Path(main) if main and Path(main) != packaged_config_dir() else None
+    given, of_hydra = map(_texts, (hydra.overrides.task, hydra.overrides.hydra))
+    return Composition(
+        overrides=(*(text for text in of_hydra if text.startswith("hydra.searchpath=")), *given),
+        config_dir=own,
+        config_name=str(hydra.job.config_name or Composition().config_name),
+    )
+
+
+def _texts(overrides: Any) -> list[str]:
+    """Overrides as they were given: an interpolation in them is none in this list."""
+    return [str(text) for text in OmegaConf.to_container(overrides, resolve=False) or ()]
+
+
+def sweep_job(cfg: DictConfig, *, keys: Collection[str] = (), process: int | None = None) -> int:
+    """What Hydra calls for each job of a multirun, perhaps in another process: prepare, run, leave the exit status.
+
+    In the process of that id, where one job follows the other, it first says which one this is, by what it was given of
+    the `keys` that are swept over. It does not raise, so that every job gets its turn; but an interrupted one ends the
+    multirun.
+    """
+    hydra = HydraConfig.get()
+    if process == os.getpid():
+        say(header(hydra.job.num, swept(_texts(hydra.overrides.task), keys)))
+    directory = Path(hydra.runtime.output_dir)
+    shared = Path(hydra.sweep.dir).absolute() / STORE_NAME if hydra.mode == RunMode.MULTIRUN else None
+    status = guarded(lambda: _run_prepared(prepared(cfg, HydraConfig.get()), directory, shared))
+    write_status(directory, status)
+    if status == INTERRUPTED and HydraConfig.get().mode == RunMode.MULTIRUN:
+        raise KeyboardInterrupt
+    return status
+
+
+def _run_prepared(job: Prepared, directory: Path, of_multirun: Path | None) -> int:
+    return run_job(job, job.aeon.prepared_run(job.task, inputs=job.inputs), directory, of_multirun)
+
+
+def run_job(job: Prepared, run: Run, directory: Path, of_multirun: Path | None = None) -> int:
+    """Carry out the run of a job with its artefacts in `directory`; prints the answer, and on standard error how it
+    ended. `of_multirun` is the store that the jobs of its multirun share."""
+    with own_stdout():
+        return _run(job, run, directory, of_multirun)
+
+
+def _run(job: Prepared, run: Run, directory: Path, of_multirun: Path | None) -> int:
+    settings = job.aeon.settings
+    for warning in job.aeon.warnings:
+        say(f"Warning: {warning}")
+    if os.environ.get("HYDRA_FULL_ERROR"):
+        logging.getLogger("aeon").setLevel(logging.DEBUG)  # a defect inside a run is told with its traceback
+    lost: list[str] = []
+    unwritten: list[ArtefactError] = []
+    with ExitStack() as leaving:
+        stderr = leaving.enter_context(own_stderr())
+        leaving.enter_context(answer_alone_on_stdout())
+        leaving.enter_context(job.aeon)
+        person = leaving.enter_context(attended(settings, stderr, directory, resume_command(directory)))
+        try:
+            result = run.to_end(person.surroundings(directory, lost.append, of_multirun))
+        except ArtefactError as error:
+            if error.result is None:
+                raise
+            result = error.result
+            unwritten.append(error)
+    for warning in lost:
+        say(f"Warning: {warning}")
+    for advisory in result.advisories if settings.progress.kind == "none" else ():
+        if advisory.kind in TOOL_WARNINGS:
+            say(f"Warning: {one_line(advisory.message)}")
+    live = person.progress.live
+    try:
+        if live and result.answer and settings.output == "answer" and is_seen():
+            say(heading("Answer"))
+        write_answer(result, settings.output, markdown=settings.answer.json_schema is None)
+    except ArtefactError as error:
+        unwritten.append(error)
+    say(card(result, directory) if live else ending(result, directory))
+    for problem in unwritten:
+        report(problem)
+    return FAILED if unwritten else result.exit_status

@@ -1,0 +1,98 @@
+"""Starting the job or the jobs of a command line, once what they are composed of has been checked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
+
+from aeon.app.directory import claimed_run, claimed_sweep
+from aeon.cli.job.arguments import Arguments
+from aeon.cli.job.job import prepared, run_job, sweep_job
+from aeon.cli.job.material import Material
+from aeon.cli.job.multirun import Job, read_jobs, summary, swept_keys, write_csv
+from aeon.cli.terminal.status import INTERRUPTED, guarded, read_statuses, worst
+from aeon.cli.terminal.stderr import report, say
+from aeon.config.compose import compose as config_compose
+from aeon.config.compose.literal import quoted
+from aeon.config.compose.problems import composition_error
+from aeon.domain.errors import ArtefactError
+from aeon.files.writing import unwritable
+
+_BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+
+
+def run_one(given: Arguments, whole: DictConfig, material: Material) -> int:
+    """Run the task of a composed configuration, of which `material` was read already; the exit status."""
+    job = prepared(whole, whole.hydra, material)
+    run = job.aeon.prepared_run(job.task, inputs=job.inputs)
+    directory = claimed_run(whole, run)
+
+    def carry_out(_: DictConfig) -> int:
+        # Hydra prints the overrides, task and all, for a job that raises.
+        return guarded(lambda: run_job(job, run, directory))
+
+    with _hydra_errors(directory):
+        return int(config_compose.run_composed(whole, given.config_name, directory, carry_out))
+
+
+def run_several(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
+    """Run the jobs of a multirun, of keys that had to be `added` too; the exit status."""
+    params = dict(whole.hydra.sweeper.get("params") or {})
+    planned: list[list[str]] = []
+    # Another sweeper draws its values as it goes; each of its jobs checks itself.
+    if whole.hydra.sweeper.get("_target_") == _BASIC_SWEEPER:
+        planned = config_compose.sweep_jobs(given.overrides, params, given.config_dir)
+        for overrides in planned:
+            job, more = given.compose(overrides)
+            prepared(job).aeon.close()
+            added |= more
+    directory = claimed_sweep(whole)
+    overrides = [
+        *config_compose.adding(given.overrides, added),
+        f"hydra.sweep.dir={quoted(str(directory))}",
+        f"hydra.mode={RunMode.MULTIRUN.name}",
+    ]
+    keys = swept_keys(given.overrides, map(str, params))
+    try:
+        with _hydra_errors(directory):
+            task = partial(sweep_job, keys=keys, process=os.getpid())
+            config_compose.start_multirun(overrides, given.config_dir, given.config_name, task)
+    except KeyboardInterrupt:
+        _sum_up(read_jobs(directory, keys, planned), INTERRUPTED, directory)
+        raise
+    status = worst(read_statuses(directory))
+    _sum_up(read_jobs(directory, keys, planned), status, directory)
+    return status
+
+
+def _sum_up(jobs: Sequence[Job], status: int, directory: Path) -> None:
+    """Show the jobs of a multirun side by side, within the terminal's width if there is one, and leave them as a
+    file."""
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    say(f"\n{summary(jobs, status, width)}")
+    try:
+        write_csv(jobs, directory)
+    except ArtefactError as error:
+        report(error)
+
+
+@contextmanager
+def _hydra_errors(directory: Path) -> Iterator[None]:
+    """What Hydra raises, as an error of Aeon's own."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise composition_error(error) from error
+    except OSError as error:
+        # Of its own jobs Hydra writes the configuration.
+        raise unwritable(Path(error.filename or directory), error) from error

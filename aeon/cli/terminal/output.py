@@ -1,0 +1,62 @@
+"""Writing to standard output and standard error, whatever is at the other end of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TextIO
+from unicodedata import category
+
+from aeon.cli.progress.glyphs import is_utf
+from aeon.cli.terminal.streams import discard, put, stdout
+from aeon.domain.errors import ArtefactError
+from aeon.domain.result import RunResult
+
+
+def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> None:
+    """The answer, or with `json` the whole result as one line of JSON, on standard output.
+
+    With `markdown` a terminal that has the signs for it is shown the answer rendered; pipes and files get its exact
+    text. A terminal is shown control characters, other than newlines and tabs, as escapes; pipes and files get them as
+    they are. A reader that has gone away (`| head`) is no error. Raises ArtefactError when standard output is closed or
+    full.
+    """
+    stream = stdout()
+    text = _as_json(result, stream) if form == "json" else result.answer
+    if stream is not None and is_seen():
+        text = _harmless(text, r"\u{:04x}" if form == "json" else r"\x{:02x}")
+        if markdown and form != "json" and text and _shows_signs(stream):
+            from aeon.cli.terminal.markdown import rendered  # slow to load, and not needed for a pipe
+
+            text = rendered(text, shutil.get_terminal_size().columns)
+    if not text:
+        return
+    if stream is None:
+        raise ArtefactError("the answer cannot be printed: standard output is closed")
+    try:
+        put(text)
+    except OSError as error:
+        discard()
+        if not isinstance(error, BrokenPipeError):
+            raise ArtefactError(f"the answer cannot be printed: standard output: {error.strerror}") from error
+
+
+def is_seen() -> bool:
+    """Whether standard output is a terminal."""
+    stream = stdout()
+    return stream is not None and stream.isatty()
+
+
+def _shows_signs(stream: TextIO) -> bool:
+    dumb = os.environ.get("TERM", "").lower() in ("", "dumb", "unknown")
+    return is_utf(stream.encoding or "ascii") and not dumb
+
+
+def _as_json(result: RunResult, stream: TextIO | None) -> str:
+    unicode = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").startswith("utf")
+    return result.model_dump_json(ensure_ascii=not unicode)
+
+
+def _harmless(text: str, escape: str) -> str:
+    """The text without a character that could steer a terminal."""
+    return "".join(escape.format(ord(ch)) if category(ch) == "Cc" and ch not in "\n\t" else ch for ch in text)

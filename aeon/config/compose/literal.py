@@ -1,0 +1,71 @@
+"""Free text as a Hydra override: quoted so that Hydra gives it back byte for byte.
+
+Hydra's grammar reads commas, quotes, brackets, `${...}` and more in a bare value. For the keys that hold plain words
+the text is taken literally instead: `task`, `inputs.NAME`, `convergence.criteria.NAME` and `memory.entries.NAME`. The
+patterns of `tools.approval.PATTERN` are no keys to that grammar either, but may be keys of a mapping that is a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from aeon.files.text import checked_text
+
+_LITERAL = re.compile(
+    r"(?P<add>\+{0,2})(?P<key>task|(inputs|convergence\.criteria|memory\.entries)\.[^=]+)=(?P<text>.*)", re.DOTALL
+)
+_APPROVAL = re.compile(r"\+{0,2}tools\.approval\.(?P<pattern>[\w.*?-]+)=(?P<policies>[A-Za-z]+(,[A-Za-z]+)*)", re.ASCII)
+_NAMED_ENTRY = re.compile(r"\+{0,2}(input_files|tools\.functions)\.[^=]+=")
+
+
+def quoted(text: str) -> str:
+    """The text as one single-quoted value of Hydra's grammar.
+
+    Backslashes before a quote, at the end, and before an interpolation are doubled; the quote and the interpolation get
+    one more. Lone surrogates cannot be carried: refuse them before (`aeon.files.text.checked_text`).
+    """
+    escaped = re.sub(r"(\\*)'", r"\1\1\\'", text)
+    escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
+    escaped = re.sub(r"(\\+)\Z", r"\1\1", escaped)
+    return f"'{escaped}'"
+
+
+def literal(value: Any, replaced: Callable[[str], str] = str) -> str:
+    """A plain value in Hydra's grammar, its texts quoted, after `replaced` has changed them.
+
+    Raises ValueError for a key of a mapping that `replaced` would change: keys cannot be quoted.
+    """
+    if isinstance(value, dict):
+        if any(replaced(str(name)) != str(name) for name in value):
+            raise ValueError("a key would have to be replaced")
+        return f"{{{','.join(f'{name}: {literal(item, replaced)}' for name, item in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{','.join(literal(item, replaced) for item in value)}]"
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    return repr(value) if isinstance(value, int | float) else quoted(replaced(str(value)))
+
+
+def literal_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:
+    """An override with its free text quoted; any other argument unchanged.
+
+    `read` is given the key and the text and says what the text really is. A named entry is added or replaced (`++`), so
+    that nobody has to know whether a configuration file has it already; so is a pattern of `tools.approval`, in a
+    sweep too.
+    """
+    if approval := _APPROVAL.fullmatch(argument):
+        pattern, policies = approval["pattern"], approval["policies"].split(",")
+        return "++tools.approval=" + ",".join(f"{{{pattern}: {policy}}}" for policy in policies)
+    match = _LITERAL.fullmatch(argument)
+    if match is None:
+        return f"++{argument.lstrip('+')}" if _NAMED_ENTRY.match(argument) else argument
+    key = match["key"]
+    text = checked_text(read(key, match["text"]), key)
+    return f"{match['add'] if key == 'task' else '++'}{key}={quoted(text)}"
+
+
+def literal_overrides(arguments: Iterable[str]) -> list[str]:
+    """`literal_override` of each."""
+    return [literal_override(argument) for argument in arguments]

@@ -1,0 +1,183 @@
+"""What a project file may not say, whoever wrote it, and what of it is shown before anything starts.
+
+A project file, and the folder of configuration that it names, may come with a repository of strangers. They may choose
+how a run goes; they may not name a secret or where one is sent, read files outside the project, or change how the
+program itself is started. The person says such things on the command line, or with `--config-dir`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from aeon.config.compose.literal import literal, literal_override
+from aeon.config.compose.project_file import Project
+from aeon.domain.errors import ConfigError
+from aeon.domain.values import is_loopback
+from aeon.files.resources import resource_root
+
+PATHS = frozenset(
+    {"criteria_file", "dir", "entries_file", "input_files", "model_path", "path", "plan_file", "resume", "root"}
+    | {"scenario", "schema", "schema_file", "task_file"}
+)
+"""Keys that name a file or a folder, whatever group they are in."""
+
+_PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
+_NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
+_SHOWN = frozenset({"tools", "adapter", "options"})
+_Leaf = tuple[tuple[str, ...], Any]
+
+
+def checked_overrides(project: Project) -> list[str]:
+    """The overrides of a project as Hydra takes them, paths made absolute.
+
+    Raises ConfigError for the first thing that a project may not say, in the file or in its folder of configuration.
+    """
+    for key in project.overrides:
+        _check_key(project, key)
+        for leaf in _leaves(project.overrides[key], tuple(key.lstrip("+~").split("."))):
+            _check_leaf(project, project.path, leaf)
+    for file, leaf in _own_leaves(project):
+        _check_leaf(project, file, leaf)
+    return [_override(project, key, value) for key, value in project.overrides.items()]
+
+
+def shown_lines(project: Project) -> Iterator[str]:
+    """What the project sets, and what of its folder concerns tools and an adapter of one's own, which may start
+    programs: a line each."""
+    said = [f"config_dir={project.config_dir.name}"] if project.config_dir else []
+    said += [f"{key}={_shown(value)}" for key, value in project.overrides.items()]
+    yield f"Project {project.path}: {', '.join(said) or 'nothing is set'} (--no-project leaves it out)"
+    for file, (path, value) in _own_leaves(project):
+        if _SHOWN & {file.parent.name, *path}:
+            yield f"  {file.relative_to(project.folder.resolve())}: {'.'.join(path)}={_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=True, default=str)
+    return "".join(ch if ch.isprintable() else "?" for ch in text)
+
+
+def _check_key(project: Project, key: str) -> None:
+    group = key.lstrip("+~")
+    if key.startswith("~") or "@" in group or "=" in group or not group:
+        raise _refused(project.path, key, "cannot be said in a project file")
+    if group.partition("/")[0].partition(".")[0] in ("hydra", "resume"):
+        raise _refused(project.path, key, "says how the program is started")
+
+
+def _check_leaf(project: Project, file: Path, leaf: _Leaf) -> None:
+    path, value = leaf
+    key = ".".join(path)
+    if any(part.endswith("_env") for part in path) or ("servers" in path and "env" in path):
+        raise _refused(file, key, "names a secret, or where one is found")
+    if isinstance(value, str) and "${" in value:
+        raise _refused(file, key, "an interpolation could name a secret")
+    if path[-1] == "base_url" and value is not None and not is_loopback(str(value)):
+        raise _refused(file, key, f"{value} would be sent your key")
+    if PATHS.intersection(path) and isinstance(value, str) and not _is_inside(project, value):
+        raise _refused(file, key, f"{value} is not within the project's folder, or holds secrets")
+
+
+def _refused(file: Path, key: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"{file}: {key}: {why}; a project file may not do that",
+        hint=f"Say it on the command line ({key}=..., or --config-dir DIR for a whole folder), or use --no-project.",
+    )
+
+
+def _is_inside(project: Project, value: str) -> bool:
+    if value.startswith("~") or any(part.startswith(".env") for part in Path(value).parts):
+        return False
+    place = (project.folder / value).resolve()
+    return place.is_relative_to(project.folder.resolve()) and not place.name.startswith(".env")
+
+
+def _override(project: Project, key: str, value: Any) -> str:
+    """An override in Hydra's grammar; an entry that a person names is added whether or not it is there."""
+    if key.startswith("tools.approval."):
+        return literal_override(f"{key}={value}")
+    if isinstance(value, str) and PATHS.intersection(key.split(".")):
+        value = str((project.folder / value).resolve())
+    return f"{'++' if key.startswith(_NAMED) else ''}{key}={literal(value)}"
+
+
+def _own_leaves(project: Project) -> list[tuple[Path, _Leaf]]:
+    """What the files of the project's folder say that the packaged ones of the same name do not."""
+    found: list[tuple[Path, _Leaf]] = []
+    folder = project.config_dir
+    if folder is None:
+        return []
+    if linked := next((place for place in folder.rglob("*") if place.is_symlink() and place.is_dir()), None):
+        raise _refused(linked, "config_dir", "a linked folder is not looked into")
+    for file in sorted(folder.rglob("*.yaml")):
+        twin = resource_root() / "conf" / file.relative_to(folder)
+        data = _read(file)
+        packaged = _read(twin) if twin.is_file() else ""
+        if data != packaged:
+            found += [(file, leaf) for leaf in _differing(file, data, packaged)]
+    return found
+
+
+def _differing(file: Path, text: str, packaged: str) -> Iterator[_Leaf]:
+    """The leaves of a file that are not in its packaged twin. Raises ConfigError where it reaches beyond its group."""
+    if wrong := next((m[1] for m in _PACKAGE.finditer(text) if m[1] not in ("_global_", "_group_")), None):
+        raise _refused(file, f"@package {wrong}", "moves keys out of their group")
+    usual = {json.dumps(leaf, default=str) for leaf in _leaves(_parsed(file, packaged))}
+    for path, value in _leaves(_parsed(file, text)):
+        if json.dumps((path, value), default=str) in usual:
+            continue
+        if path[:1] == ("defaults",):
+            if any("@" in str(part) or "hydra" in str(part) for part in (*path, value)):
+                raise _refused(file, "defaults", f"{value} reaches beyond the groups of Aeon")
+        elif "hydra" in path[:1] or "hydra" in file.parts[-3:-1]:
+            raise _refused(file, ".".join(path), "says how the program is started")
+        else:
+            yield path, value
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[_Leaf]:
+    """Every single value, with the keys that lead to it; empty mappings and lists are values."""
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            yield from _leaves(item, (*path, *str(name).split(".")))
+    elif isinstance(value, list) and value:
+        for item in value:
+            yield from _leaves(item, path)
+    else:
+        yield path or ("",), value
+
+
+def _parsed(file: Path, text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{file}: not YAML: {error}") from None
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from None
+
+
+def adds_to(given: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """The overrides of a project without those of groups that the command line chooses itself."""
+    chosen = {_key(text) for text in given if "." not in _key(text)}
+    return [text for text in overrides if _key(text).partition(".")[0] not in chosen]
+
+
+def names_run(given: Sequence[str]) -> bool:
+    """Whether overrides resume or replay a run, which brings what it was given itself."""
+    values = {_key(text): text.partition("=")[2] for text in given}
+    return "resume" in values or "replay" in values.get("store.mode", values.get("store", ""))
+
+
+def _key(override: str) -> str:
+    return override.lstrip("+~").partition("=")[0]

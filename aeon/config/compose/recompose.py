@@ -1,0 +1,287 @@
+"""Composing a run again: the overrides it was given, then today's.
+
+`composition` is what is really composed of what a person gives; `recomposed` is the one rule by which an `Origin`, from
+a run's directory or from the head of a cassette, comes before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from aeon.config.compose import origin as origins
+from aeon.config.compose.compose import compose, is_sweep, single_value, sweep_jobs, without_sweeps
+from aeon.config.compose.literal import quoted
+from aeon.config.compose.origin import Composition, Origin
+from aeon.config.compose.recorded import is_name, sorted_out
+from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.store.settings import CASSETTE_SUFFIX
+
+_GIVEN_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
+_SEARCH_PATH = "hydra.searchpath"
+_MOST_OVERRIDES, _PRICE_OF_PARSING = 1_000_000, 100
+"""Characters of a cassette's overrides; and what one costs at least, in characters."""
+
+
+def composition(today: Composition) -> Composition:
+    """What is composed: today's overrides, after those of the run that is resumed or replayed, if one is.
+
+    `resume=DIR` among them names it, or `store.mode=replay store.path=PATH`. Raises ConfigError when DIR is no run's
+    directory, several are named, or PATH is a cassette that cannot be read.
+    """
+    named = [text for text in today.overrides if key_of(text) == "resume"]
+    directory = _directory(named[-1]) if named else None
+    rest = tuple(text for text in today.overrides if key_of(text) != "resume")
+    if directory is None:
+        # `resume=null` stays, since a configuration file may say otherwise.
+        return _of_replay(today.model_copy(update={"overrides": (*rest, *(["resume=null"] if named else []))}))
+    given = today.model_copy(update={"overrides": (*rest, f"resume={quoted(str(directory))}")})
+    return recomposed(origins.read(directory), given, f"resume={directory}")
+
+
+def replayed(path: Path) -> Origin | None:
+    """Where the run comes from that was recorded in a cassette, a run's directory, or the store in one.
+
+    None when the recording does not say. Raises ConfigError when what says it cannot be read.
+    """
+    path = path.expanduser()
+    if path.suffix == CASSETTE_SUFFIX and path.is_file():
+        found = path.stat()
+        return _of_cassette(path, found.st_mtime_ns, found.st_size)
+    directory = path if path.is_dir() else path.parent
+    return origins.read(directory, "store.path") if (directory / origins.FILE).is_file() else None
+
+
+@lru_cache(maxsize=8)
+def _of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
+    from aeon.store.cassette import source as cassette
+
+    try:
+        values = cassette.read(path).origin
+    except StoreFailed as error:
+        raise ConfigError(f"store.path: {error.message}", hint=error.hint) from None
+    if not values:
+        return None
+    origin = origins.parse(values, f"store.path={path}: its origin")
+    if sum(len(text) + _PRICE_OF_PARSING for text in origin.overrides or ()) > _MOST_OVERRIDES:
+        raise ConfigError(f"store.path={path}: its origin: its overrides are too many or too long to be read")
+    # Whoever made it, no file of this machine is read and no address called because a cassette names it.
+    provider = origin.provider.model_copy(update={"base_url": None})
+    return origin.model_copy(update={"provider": provider, "paths": {}, "files": {}})
+
+
+def _of_replay(today: Composition) -> Composition:
+    path = _recording(today.overrides)
+    origin = replayed(path) if path is not None else None
+    if path is None or origin is None or origin.overrides is None:
+        return today
+    if path.suffix == CASSETTE_SUFFIX:
+        folder = _folder(today)
+        of_today = today.config_dir is not None and is_name(origin.config_name)
+        name = origin.config_name if of_today else Composition().config_name
+        taken, _ = sorted_out(origin.overrides, folder)
+        origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
+    return recomposed(origin, today, f"store.path={path}")
+
+
+def held_back(recording: Path, today: Composition) -> tuple[str, ...]:
+    """What the head of a cassette names that only the person who replays it may say, and has not said in today's
+    composition: the keys of overrides, and `--config-dir`.
+
+    Empty for a recording of another kind. Raises ConfigError.
+    """
+    origin = replayed(recording) if recording.suffix == CASSETTE_SUFFIX else None
+    if origin is None:
+        return ()
+    taken, held = sorted_out(origin.overrides or (), _folder(today))
+    said = [f"{key_of(text)}." for text in today.overrides if text not in taken]
+    folder = ["--config-dir"] if origin.config_dir and today.config_dir is None else []
+    return (*folder, *(key for key in held if not any(f"{key}.".startswith(given) for given in said)))
+
+
+def _folder(today: Composition) -> Path | None:
+    return today.config_dir.expanduser() if today.config_dir else None
+
+
+def check_said(resume: Path | None, recording: Path | None, composed: Composition) -> None:
+    """ConfigError when settings resume or replay what was not seen when their overrides were composed: they stand in a
+    configuration file, or are written as nobody can read before."""
+    if resume is not None and not any(key_of(text) == "resume" for text in composed.overrides):
+        raise _unseen("resume", str(resume), f"resume={quoted(str(resume))}")
+    if recording is not None and _recording(composed.overrides) != recording:
+        origin = replayed(recording)
+        if origin is not None and origin.overrides is not None:
+            said = f"store.mode=replay store.path={quoted(str(recording))}"
+            raise _unseen("store.path", str(recording), said)
+
+
+def _unseen(key: str, value: str, said: str) -> ConfigError:
+    return ConfigError(
+        f"{key}={value} comes from a configuration file or an interpolation, too late to compose what was recorded",
+        hint=f"Say it among the overrides, as it is: {said}",
+    )
+
+
+def _recording(overrides: Sequence[str]) -> Path | None:
+    """What `store.path` names, if `store.mode=replay` or `store=replay` is said; None too for an interpolation that
+    cannot be read yet. Raises ConfigError for several values."""
+    said = {key_of(text): text for text in overrides}
+    mode, path = said.get("store.mode", said.get("store", "")), said.get("store.path")
+    if path is None or "replay" not in mode:
+        return None
+    if is_sweep(path) or is_sweep(mode):
+        raise ConfigError(
+            f"{path if is_sweep(path) else mode}: a multirun replays one recording, not several",
+            hint="Sweep another key: python -m aeon -m store=replay store.path=PATH convergence.completeness=0.8,0.9",
+        )
+    value = _composed_value(path) if _composed_value(mode) == "replay" else None
+    return Path(value) if value else None
+
+
+def _composed_value(override: str) -> str | None:
+    """The text that an override's value becomes, quotes and escapes undone; None for an interpolation that needs more
+    than itself."""
+    try:
+        return str(OmegaConf.create({"value": single_value(override, override.partition("=")[2])})["value"])
+    except OmegaConfBaseException:
+        return None
+
+
+def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
+    """The recorded composition with today's after it, so that today's wins; `named` says whose origin it is.
+
+    Task and inputs are not in it: `read_task` and `read_inputs` take them from the origin. Relative paths
+    are those of the folder that the run was started in. Raises ConfigError when the settings were made in a program, or
+    the folder of configuration is gone.
+    """
+    if origin.overrides is None:
+        raise ConfigError(
+            f"{named}: its settings were made in a program (Aeon(settings)), not composed from overrides",
+            hint="Make the same settings again, with `resume` set in them.",
+        )
+    folder = today.config_dir or (Path(origin.config_dir) if origin.config_dir else None)
+    if folder is not None and today.config_dir is None and not folder.is_dir():
+        raise ConfigError(
+            f"{named}: its configuration came from {folder}, which is not there any more",
+            hint="Put it back, or give one of the same content with --config-dir DIR (in Python config_dir=DIR).",
+        )
+    replaced = {key_of(text) for text in today.overrides if text.startswith(("~", "+")) or "." not in key_of(text)}
+    apart = (text for text in origin.overrides if not _is_of_hydra(key_of(text)))
+    again = Composition(
+        overrides=tuple(text for text in apart if key_of(text) not in replaced),
+        config_dir=folder,
+        config_name=origin.config_name if today.config_name == Composition().config_name else today.config_name,
+    )
+    if _asks_another_provider(origin, again, today):
+        again = again.model_copy(update={"overrides": tuple(t for t in again.overrides if not _is_of_provider(t))})
+    anchored = again.overrides if _is_here(origin) else _anchored(origin, again, today)
+    return again.model_copy(update={"overrides": (*anchored, *today.overrides)})
+
+
+def left_out(origin: Origin, composed: Composition) -> tuple[str, ...]:
+    """The keys of the recorded provider that were not taken over, since another was chosen."""
+    said = {key_of(text) for text in composed.overrides}
+    recorded = [key_of(text) for text in origin.overrides or () if _is_of_provider(text)]
+    return tuple(dict.fromkeys(key for key in recorded if key not in said))
+
+
+def recordable(overrides: Iterable[str]) -> tuple[str, ...]:
+    """The overrides that a run is composed from again.
+
+    Task, inputs and the parent are recorded apart; Hydra's own say where and how jobs run, as `sweep` does, but for its
+    search path.
+    """
+    return tuple(text for text in overrides if not _is_apart(key_of(text)))
+
+
+def key_of(override: str) -> str:
+    """The key or group of an override, without what adds or deletes it."""
+    return override.lstrip("+~").partition("=")[0]
+
+
+def with_own_adapter(composed: Composition, kept: Collection[str]) -> Composition:
+    """The composition of settings whose provider a program replaces by an adapter of its own, so that a resumed run
+    asks for one again; `kept` are the keys of the provider that hold for it."""
+
+    def is_kept(text: str) -> bool:
+        group, _, key = key_of(text).partition(".")
+        return group != "provider" or key.partition(".")[0] in kept
+
+    return composed.model_copy(update={"overrides": (*filter(is_kept, composed.overrides), "provider=custom")})
+
+
+def _is_apart(key: str) -> bool:
+    return _is_of_hydra(key) or key.partition(".")[0] in _GIVEN_APART
+
+
+def _is_of_hydra(key: str) -> bool:
+    return key == "hydra" or (key.startswith(("hydra.", "hydra/", "hydra@")) and key != _SEARCH_PATH)
+
+
+def _is_of_provider(override: str) -> bool:
+    """Whether it says something of a provider rather than which one."""
+    return key_of(override).startswith("provider.")
+
+
+def _asks_another_provider(origin: Origin, again: Composition, today: Composition) -> bool:
+    """Whether today's overrides choose another provider, in a job at least: what was said of the recorded one, its
+    address above all, is not for that one and its key."""
+    choosing = [text for text in today.overrides if "." not in key_of(text)]
+    if not choosing or not any(map(_is_of_provider, again.overrides)):
+        return False
+    jobs = sweep_jobs(choosing, {}, again.config_dir)
+    recorded = recordable(origin.overrides or ())
+    before = _provider(again.model_copy(update={"overrides": recorded}))
+    same = {before, origin.provider.kind} if before == "auto" else {before}
+    return any(_provider(again.model_copy(update={"overrides": (*again.overrides, *job)})) not in same for job in jobs)
+
+
+def _provider(composed: Composition) -> str | None:
+    """The option of the group `provider` that is composed; None where nothing can be."""
+    chosen = [text for text in composed.overrides if not _is_of_provider(text)]
+    try:
+        cfg = compose(chosen, composed.config_dir, config_name=composed.config_name, with_hydra=True)
+    except ConfigError:
+        return None
+    return str(cfg.hydra.runtime.choices.get("provider"))
+
+
+def _is_here(origin: Origin) -> bool:
+    return not origin.paths or Path(origin.working_directory) == Path.cwd()
+
+
+def _anchored(origin: Origin, again: Composition, today: Composition) -> Sequence[str]:
+    """The recorded overrides, and after them as absolute ones the relative paths that they lead to, wherever they
+    stand, and that today's do not replace."""
+    given = {key_of(text) for text in again.overrides}
+    said = [f"{key_of(text)}." for text in today.overrides]
+    cfg = compose(without_sweeps((*again.overrides, *today.overrides)), again.config_dir, config_name=again.config_name)
+    made = [
+        f"{key}={quoted(path)}"
+        for key, path in origin.paths.items()
+        if (key in given or not any(f"{key}.".startswith(of_today) for of_today in said))
+        and Path(origin.working_directory, str(OmegaConf.select(cfg, key))) == Path(path)
+    ]
+    return (*again.overrides, *made)
+
+
+def _directory(override: str) -> Path | None:
+    """The directory that `resume=...` names, absolute; a path may hold what Hydra would read as something else."""
+    text = override.partition("=")[2]
+    if not text.strip():
+        raise ConfigError(
+            "resume= is empty: it names no run",
+            hint="Name the directory of a run, as in resume=outputs/2026-11-22/10-00-00-123456-1a2b3c4d.",
+        )
+    if not Path(text).expanduser().is_dir():
+        if is_sweep(override):
+            raise ConfigError(
+                f"{override}: a multirun resumes one run, not several",
+                hint="Sweep another key: python -m aeon -m resume=DIR convergence.completeness=0.8,0.9",
+            )
+        text = single_value(override, text)
+    return Path(text).expanduser().absolute() if text and text != "null" else None

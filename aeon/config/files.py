@@ -1,0 +1,122 @@
+"""The files that a configuration names: task, inputs, criteria, and the answer's schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError as PydanticError
+
+from aeon.domain.assessment import criterion_problem
+from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
+from aeon.files.text import checked_text, decoded
+from aeon.memory.settings import MemorySettings
+
+
+def task_text(task: str | None, task_file: Path | None) -> str:
+    """The task, literally.
+
+    Raises TaskTextError when it is blank or not valid UTF-8, ConfigError for neither, both, or an unreadable file.
+    """
+    if task is not None and task_file is not None:
+        raise ConfigError("task and task_file are both given", hint="Give one of them.")
+    if task is None and task_file is None:
+        raise ConfigError(
+            "no task is given", hint='Say what to do: python -m aeon task="..." (or task_file=..., or task=-)'
+        )
+    text = (
+        checked_text(task, "task")
+        if task is not None
+        else decoded(_bytes(task_file, "task_file"), f"task_file {task_file}")
+    )
+    if not text.strip():
+        raise TaskTextError("the task is empty", hint="Say in plain words what you want done.")
+    return text
+
+
+def input_texts(inputs: Mapping[str, str], input_files: Mapping[str, Path]) -> dict[str, str]:
+    """The inputs by name.
+
+    Raises ConfigError for a name in both or an unreadable file, TaskTextError for text that is not valid UTF-8.
+    """
+    both = sorted(set(inputs) & set(input_files))
+    if both:
+        raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")
+    texts = {name: checked_text(text, f"inputs.{name}") for name, text in inputs.items()}
+    for name, path in input_files.items():
+        texts[name] = decoded(_bytes(path, f"input_files.{name}"), f"input_files.{name} {path}")
+    return texts
+
+
+def criteria(path: Path) -> dict[str, str]:
+    """A YAML or JSON mapping of criterion names to plain words. Raises ConfigError when it is anything else."""
+    text = decoded(_bytes(path, "convergence.criteria_file"), f"convergence.criteria_file {path}")
+    try:
+        read = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"convergence.criteria_file {path}: {error}") from None
+    if not isinstance(read, dict) or not all(isinstance(i, str) and i for pair in read.items() for i in pair):
+        raise ConfigError(f"convergence.criteria_file {path}: must map each criterion's name to a text in plain words")
+    for name, words in read.items():
+        if problem := criterion_problem(name, words):
+            raise ConfigError(f"convergence.criteria_file {path}: {problem}")
+    return read
+
+
+def with_entries(settings: MemorySettings) -> MemorySettings:
+    """The settings with the entries of their file, a YAML or JSON mapping of keys to JSON values.
+
+    Raises ConfigError when it is anything else.
+    """
+    if (path := settings.entries_file) is None:
+        return settings
+    text = decoded(_bytes(path, "memory.entries_file"), f"memory.entries_file {path}")
+    try:
+        read = MemorySettings(entries=yaml.safe_load(text)).entries
+    except yaml.YAMLError as error:
+        raise ConfigError(f"memory.entries_file {path}: {error}") from None
+    except PydanticError as error:
+        found = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(map(str, found["loc"][1:]))
+        raise ConfigError(f"memory.entries_file {path}: {place + ': ' if place else ''}{found['msg']}") from None
+    return settings.model_copy(update={"entries": {**read, **settings.entries}})
+
+
+def json_schema(path: Path) -> dict[str, Any]:
+    """The JSON Schema in a file. Raises SchemaFileError naming the line, or the pointer, of what is wrong with it."""
+    from aeon.schema.json_schema import check_schema  # takes time, and few runs have a schema
+
+    try:
+        schema = json.loads(decoded(_bytes(path, "answer.schema"), str(path)))
+    except json.JSONDecodeError as error:
+        raise SchemaFileError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except TaskTextError as error:
+        raise SchemaFileError(error.message) from None
+    if not isinstance(schema, dict):
+        raise SchemaFileError(f"{path}: a JSON Schema for an answer is an object, this is {type(schema).__name__}")
+    check_schema(schema, str(path))
+    return schema
+
+
+def dotenv_text(path: Path) -> str:
+    """The text of a `.env` file. ConfigError names the line that is not UTF-8; never what is in it: it holds keys."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: not UTF-8 text", hint="Convert it to UTF-8.") from None
+
+
+def _bytes(path: Path | None, key: str) -> bytes:
+    assert path is not None
+    try:
+        return path.expanduser().read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{key}={path}: cannot be read: {error.strerror or error}") from None

@@ -1,0 +1,173 @@
+"""What convergence assessment says, and the thresholds it is held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from aeon.domain.values import Value
+
+ArtefactPair = Literal["plan_steps", "steps_answer", "plan_answer", "memory_answer"]
+IssueKind = Literal["contradiction", "omission", "hallucination", "other"]
+
+
+class ConvergenceThresholds(Value):
+    """The least each score must reach, each in [0, 1] (FR-022)."""
+
+    completeness: float = Field(default=0.95, ge=0, le=1)
+    coherence: float = Field(default=0.90, ge=0, le=1)
+    consistency: float = Field(default=0.90, ge=0, le=1)
+
+
+class PairStatus(Value):
+    """Whether two artefacts agree, and in words why."""
+
+    status: Literal["consistent", "inconsistent", "not_applicable"]
+    explanation: str = ""
+
+
+class ConvergenceScores(Value):
+    """The model's scores, each in [0, 1], and the agreement of each pair of artefacts (FR-025).
+
+    None where nothing was assessed.
+    """
+
+    completeness_score: float | None = Field(default=None, ge=0, le=1)
+    coherence_score: float | None = Field(default=None, ge=0, le=1)
+    consistency_score: float | None = Field(default=None, ge=0, le=1)
+    consistency_status: dict[str, PairStatus] = Field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        """The score of that name, as `scores["completeness_score"]`."""
+        return getattr(self, name)
+
+
+class CriterionResult(Value):
+    """A custom criterion: met or not, and why, in the model's words."""
+
+    name: str
+    met: bool
+    reason: str = ""
+
+
+class ConvergenceAssessment(Value):
+    """Whether the task is done (FR-017 to FR-025, FR-068).
+
+    The scores, criteria, issues and explanation are the model's; `converged` and `reason_codes` follow from them and
+    the configured thresholds. `blocking_issues` are the `detected_issues` that stand in the way of convergence.
+    """
+
+    converged: bool
+    reason_codes: tuple[str, ...] = Field(min_length=1)
+    scores: ConvergenceScores = Field(default_factory=ConvergenceScores)
+    explanation: str = ""
+    detected_issues: tuple[str, ...] = ()
+    blocking_issues: tuple[str, ...] = ()
+    criteria: tuple[CriterionResult, ...] = ()
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _blocking_issues_are_detected(self) -> ConvergenceAssessment:
+        if not set(self.blocking_issues) <= set(self.detected_issues):
+            raise ValueError("every blocking issue must be among detected_issues")
+        return self
+
+    @property
+    def evaluated(self) -> bool:
+        """Whether a model assessed anything; False for a pass whose evaluation was unavailable."""
+        return self.scores.completeness_score is not None
+
+
+SCORE_CODES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "completeness": ("complete", "incomplete"),
+        "coherence": ("coherent", "incoherent"),
+        "consistency": ("consistent", "inconsistent"),
+    }
+)
+"""The reason codes of each score: when it reaches its threshold, and when it does not."""
+
+LOW_SCORE_CODES = tuple(low for _, low in SCORE_CODES.values())
+_VERDICT_CODES = (code for pair in SCORE_CODES.values() for code in pair)
+_OWN_CODES = frozenset({*SCORE_CODES, *_VERDICT_CODES, "evaluation_unavailable", "blocking_issue"})
+_OWN_ENDING = "_detected"
+
+
+def is_own_code(code: str) -> bool:
+    """Whether a reason code is one of Aeon's own; every other one is the name of a custom criterion."""
+    return code in _OWN_CODES or code.endswith(_OWN_ENDING)
+
+
+def criterion_problem(name: str, text: str) -> str | None:
+    """Why a criterion cannot be used: its text is blank, or its name is a reason code of Aeon's own; None if it can."""
+    if not name.strip() or not text.strip():
+        return f"criterion {name!r} says nothing: describe in plain words when it is met"
+    if is_own_code(name):
+        return f"criterion {name!r} has the name of a reason code of Aeon's own: choose another"
+    return None
+
+
+class ConvergenceSettings(ConvergenceThresholds):
+    """`convergence`: the thresholds, and criteria of one's own: a name to plain words that the model judges met or not.
+
+    `criteria_file` is a YAML or JSON file of more criteria; validated settings hold its entries in `criteria`. A name
+    becomes the reason code of a criterion that is not met.
+    """
+
+    criteria: dict[str, str] = Field(default_factory=dict)
+    criteria_file: Path | None = None
+
+    @field_validator("criteria")
+    @classmethod
+    def _usable_criteria(cls, criteria: dict[str, str]) -> dict[str, str]:
+        for name, text in criteria.items():
+            if problem := criterion_problem(name, text):
+                raise ValueError(problem)
+        return criteria
+
+
+ExpirationPoint = Literal["phase_boundary", "mid_phase"]
+SpentReason = Literal["ttl_expired", "max_seconds", "max_tokens", "max_cost", "max_llm_calls", "max_passes"]
+
+
+class TTLExpiredMetadata(Value):
+    """The latest assessment when a budget ended, and its pass; without one the scores are None, and the pass is the one
+    that a budget ended (FR-062)."""
+
+    completeness_score: float | None = None
+    coherence_score: float | None = None
+    consistency_score: float | None = None
+    consistency_status: dict[str, PairStatus] = Field(default_factory=dict)
+    detected_issues: tuple[str, ...] = ()
+    reason_codes: tuple[str, ...] = ()
+    pass_number: int
+
+
+class TTLExpirationResponse(Value):
+    """What a run gives back when its TTL, or another cap of it, ends before convergence (FR-062, FR-064).
+
+    `latest_pass_result` is the latest completed pass, always there at a phase boundary; without one there is a
+    `partial_result`. `result_type` names the kind of response, `termination_reason` the cap.
+    """
+
+    converged: Literal[False] = False
+    result_type: Literal["ttl_expired"] = "ttl_expired"
+    latest_pass_result: dict[str, Any] | None = None
+    partial_result: dict[str, Any] | None = None
+    expiration_point: ExpirationPoint
+    ttl_expired_metadata: TTLExpiredMetadata
+    termination_reason: SpentReason = "ttl_expired"
+
+    @model_validator(mode="after")
+    def _has_a_result(self) -> TTLExpirationResponse:
+        if self.latest_pass_result is None and self.expiration_point == "phase_boundary":
+            raise ValueError(
+                "a budget that ends at a phase boundary leaves a completed pass: latest_pass_result is needed"
+            )
+        if self.latest_pass_result is None and self.partial_result is None:
+            raise ValueError("without a completed pass partial_result is needed")
+        return self

@@ -1,0 +1,274 @@
+"""What happened in a run, as frozen values. Values only: they do not know who listens (`aeon.domain.event_stream`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.event_stream import Emit as Emit
+from aeon.domain.event_stream import Event as Event
+from aeon.domain.event_stream import EventStream as EventStream
+from aeon.domain.event_stream import Recorded as Recorded
+from aeon.domain.event_stream import Subscriber as Subscriber
+from aeon.domain.event_stream import ignore as ignore
+from aeon.domain.history import Advisory, ProfileTransition
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
+from aeon.domain.refinement import RefinementRecord, RepairRecord
+from aeon.domain.report import SemanticValidationReport
+from aeon.domain.request import CallSite, LLMRequest, Usage
+from aeon.domain.tool_result import ToolResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunStarted(Event):
+    """A run began. `provider` is what its endpoint goes by. `synthetic`: no model will be called."""
+
+    run_id: str
+    task: str
+    provider: str
+    synthetic: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseStarted(Event):
+    """A phase began. `stage` is A (profile), B (plan), C (passes) or D (profile update)."""
+
+    stage: str
+    phase: str
+    pass_number: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseFinished(Event):
+    """A phase ended; `outcome` as in PhaseRecord."""
+
+    stage: str
+    phase: str
+    pass_number: int
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileInferred(Event):
+    """Phase A gave a profile, or the default one (`fallback`)."""
+
+    profile: TaskProfile
+    depth: AdaptiveDepthConfiguration
+    fallback: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileUpdated(Event):
+    """The profile changed at a pass boundary."""
+
+    transition: ProfileTransition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanMade(Event):
+    """The plan that execution starts with; `layers` is its depth, `expected_calls` a forecast of the TTL it needs."""
+
+    plan: Plan
+    layers: int
+    expected_calls: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassStarted(Event):
+    """A pass began. `ready` are the steps it will start, in order."""
+
+    pass_number: int
+    ttl_remaining: int
+    ready: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassFinished(Event):
+    """A pass ended. `complete` is False when a budget ended it before its assessment."""
+
+    pass_number: int
+    ttl_remaining: int
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleStarted(Event):
+    """A structured call was charged to the TTL and dispatched.
+
+    `plan` is the plan at that moment; `ttl_remaining` is None for the profile call, which the TTL comes from.
+    """
+
+    site: CallSite
+    call: str
+    ttl_remaining: int | None
+    plan: Plan | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAnswered(Event):
+    """The provider answered one request (a call, or a repair of it); `endpoint` is which of its endpoints.
+
+    `usage_reported` is False when the server did not say what the answer had cost.
+    """
+
+    request: LLMRequest = field(repr=False)
+    site: CallSite
+    call: str
+    role: str
+    model: str
+    text: str = field(repr=False)
+    usage: Usage
+    seconds: float
+    synthetic: bool
+    response_id: str | None = None
+    endpoint: str = ""
+    usage_reported: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallFailed(Event):
+    """A request failed for good, or its answer was no answer; `model` is who gave that answer, if one came.
+
+    `asked` is the model that the request named, if it named one, and `endpoint` who failed. `usage_reported` is False
+    when there was such an answer, or none in time, and the server did not say what it had cost.
+    """
+
+    site: CallSite
+    call: str
+    role: str
+    error: str
+    message: str
+    usage: Usage
+    seconds: float
+    model: str = ""
+    asked: str = ""
+    endpoint: str = ""
+    usage_reported: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairFinished(Event):
+    """The supervisor was asked to repair an answer; see the record for how it ended."""
+
+    site: CallSite
+    record: RepairRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CycleFinished(Event):
+    """A structured call ended, with a value or an error; the last event of its cycle."""
+
+    site: CallSite
+    call: str
+    error: str | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted(Event):
+    """A step was dispatched."""
+
+    pass_number: int
+    cycle: int
+    step: PlanStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFinished(Event):
+    """A step ended: complete, failed, invalid, or still pending when it was abandoned."""
+
+    pass_number: int
+    cycle: int
+    step: PlanStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted(Event):
+    """A tool is about to be called for a step; ToolCalled follows, unless the step is abandoned meanwhile."""
+
+    site: CallSite
+    step_id: str
+    tool: str
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCalled(Event):
+    """A tool was called for a step; `result` says with what, what came of it, and what went wrong."""
+
+    site: CallSite
+    step_id: str
+    result: ToolResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validated(Event):
+    """A validation report is there."""
+
+    pass_number: int
+    cycle: int
+    report: SemanticValidationReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assessed(Event):
+    """A convergence assessment is there, or it was unavailable."""
+
+    pass_number: int
+    cycle: int
+    assessment: ConvergenceAssessment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refined(Event):
+    """A refinement was decided on."""
+
+    pass_number: int
+    refinement: RefinementRecord
+    plan: Plan = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvisoryRaised(Event):
+    """Something a person should know."""
+
+    advisory: Advisory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryScheduled(Event):
+    """A request failed in a way that may pass; it is tried again after `seconds`. `error` is its class, a colon and its
+    message."""
+
+    site: CallSite
+    call: str
+    attempt: int
+    seconds: float
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FallbackUsed(Event):
+    """A request that the endpoint `failed` could not answer, because of `error`, was answered by another, `endpoint`.
+
+    Told once in a run for each pair of them; every CallAnswered names its endpoint.
+    """
+
+    site: CallSite
+    call: str
+    failed: str
+    endpoint: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFinished(Event):
+    """A run ended."""
+
+    termination_reason: str
+    converged: bool
+    passes: int
+    ttl_used: int
+    ttl_allocated: int

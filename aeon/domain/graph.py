@@ -1,0 +1,191 @@
+"""What a plan's dependencies say: order, cycles, layers, what is ready, what is final.
+
+Pure, and near-linear in steps and dependencies. A dependency on a step that is not in the plan orders nothing and is
+never complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
+
+from aeon.domain.errors import PlanError
+from aeon.domain.plan import Plan, PlanStep
+
+
+def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """The ids along one cycle: each depends on the next, the last on the first. Empty when there is none.
+
+    It starts at the one of its steps that the mapping names first, so equal mappings give equal answers.
+    """
+    try:
+        TopologicalSorter(dependencies).prepare()
+    except CycleError as error:
+        along = list(reversed(error.args[1]))[:-1]
+        first = min(range(len(along)), key=_positions(dependencies, along).__getitem__)
+        return tuple(along[first:] + along[:first])
+    return ()
+
+
+def _positions(order: Iterable[str], ids: Iterable[str]) -> list[int]:
+    position = {step_id: index for index, step_id in enumerate(order)}
+    return [position[step_id] for step_id in ids]
+
+
+def find_cycle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
+    """The ids along one cycle of dependencies, as `cycle_in` gives them; empty when there is none."""
+    return cycle_in({step.step_id: step.dependencies for step in steps})
+
+
+def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
+    """The steps with every dependency before its dependents; otherwise in the given order (FR-015).
+
+    Of the steps that could come next, the one that stands first in the given order does. Step ids must be unique.
+    Raises PlanError, naming the cycle, when there is no such order.
+    """
+    sorter = _sorter(steps)
+    waiting: list[int] = []
+    order: list[PlanStep] = []
+    while sorter.is_active():
+        for index in sorter.get_ready():
+            heappush(waiting, index)
+        index = heappop(waiting)
+        order.append(steps[index])
+        sorter.done(index)
+    return tuple(order)
+
+
+def layers(plan: Plan) -> tuple[tuple[str, ...], ...]:
+    """The step ids by layer: those without dependencies, those that depend only on them, and so on; each in plan order.
+
+    Raises PlanError when the dependencies form a cycle.
+    """
+    sorter = _sorter(plan.steps)
+    found: list[tuple[str, ...]] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        found.append(tuple(plan.steps[index].step_id for index in ready))
+        sorter.done(*ready)
+    return tuple(found)
+
+
+def _sorter(steps: Sequence[PlanStep]) -> TopologicalSorter[int]:
+    """A prepared sorter over positions: integers order by the given order, and unknown ids drop out."""
+    position = {step.step_id: index for index, step in enumerate(steps)}
+    sorter: TopologicalSorter[int] = TopologicalSorter()
+    for index, step in enumerate(steps):
+        sorter.add(index, *(position[d] for d in step.dependencies if d in position))
+    try:
+        sorter.prepare()
+    except CycleError:
+        cycle = find_cycle(steps)
+        raise PlanError(
+            f"the dependencies form a cycle: {cycle_text(cycle)}", hint="Remove one of these dependencies."
+        ) from None
+    return sorter
+
+
+def cycle_text(cycle: Sequence[str]) -> str:
+    """A cycle in words: `a depends on b, b depends on a`; of one step, `a depends on itself`."""
+    if len(cycle) == 1:
+        return f"{cycle[0]} depends on itself"
+    return ", ".join(f"{one} depends on {other}" for one, other in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True))
+
+
+def by_id(steps: Iterable[PlanStep]) -> dict[str, PlanStep]:
+    """The steps by their ids, in order; of steps with the same id, the last."""
+    return {step.step_id: step for step in steps}
+
+
+def is_live(step: PlanStep) -> bool:
+    """Whether a step still counts: not replaced and not invalid for good. BLOCKED counts, it may be tried again."""
+    return step.replaced_by is None and (step.status != "invalid" or step.blocked)
+
+
+def ready_steps(plan: Plan) -> tuple[PlanStep, ...]:
+    """The pending steps whose dependencies are all complete, or left to a person, in plan order (FR-065, FR-087)."""
+    settled = {step.step_id for step in plan.steps if step.status == "complete" or step.unfinished}
+    return tuple(step for step in plan.steps if step.status == "pending" and settled.issuperset(step.dependencies))
+
+
+def pending_steps(plan: Plan) -> tuple[PlanStep, ...]:
+    """The steps still to be executed, ready or not, in plan order."""
+    return tuple(step for step in plan.steps if step.status == "pending")
+
+
+def unresolved_steps(plan: Plan) -> tuple[PlanStep, ...]:
+    """The failed, invalid and BLOCKED steps not yet replaced, in plan order: they call for refinement (FR-087)."""
+    return tuple(step for step in plan.steps if step.status in ("failed", "invalid") and step.replaced_by is None)
+
+
+def final_steps(plan: Plan) -> tuple[PlanStep, ...]:
+    """The live steps that no live step depends on, in plan order: what the plan ends with."""
+    return unneeded(step for step in plan.steps if is_live(step))
+
+
+def answer_steps(plan: Plan) -> tuple[PlanStep, ...]:
+    """The complete steps that no complete step depends on, in plan order: their outputs are the answer."""
+    return unneeded(step for step in plan.steps if step.status == "complete")
+
+
+def answer_text(plan: Plan) -> str:
+    """The answer as it stands: the outputs of the answer steps, in plan order, a blank line between them.
+
+    The same text that convergence assesses and that the run hands back; empty while no step is complete.
+    """
+    return "\n\n".join(step.step_output for step in answer_steps(plan) if step.step_output)
+
+
+def unneeded(steps: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
+    """Those of the steps that none of the steps depends on, in order."""
+    steps = tuple(steps)
+    needed = {dependency for step in steps for dependency in step.dependencies}
+    return tuple(step for step in steps if step.step_id not in needed)
+
+
+def dependents(plan: Plan, step_id: str) -> tuple[PlanStep, ...]:
+    """The steps that depend directly on a step, in plan order."""
+    return tuple(step for step in plan.steps if step_id in step.dependencies)
+
+
+def incoming_steps(plan: Plan, step: PlanStep) -> tuple[PlanStep, ...]:
+    """The steps that a step depends on, in plan order: they give its incoming context (FR-015)."""
+    wanted = set(step.dependencies)
+    return tuple(other for other in plan.steps if other.step_id in wanted)
+
+
+def nesting_level(plan: Plan, step_id: str) -> int:
+    """How deep a step is nested in subplans: 0 at the top level, 1 in the first subplan (FR-009, FR-083).
+
+    Raises KeyError when there is no such step.
+    """
+    return level_among(by_id(plan.steps), step_id)
+
+
+def level_among(steps: Mapping[str, PlanStep], step_id: str) -> int:
+    """The nesting level of a step among steps given by id; a parent that is gone still counts.
+
+    Raises KeyError when there is no such step.
+    """
+    return sum(1 for _ in ancestors(steps, step_id))
+
+
+def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
+    """The ids of the steps a step is nested in, nearest first; a circle of parents is walked once.
+
+    Raises KeyError when there is no such step.
+    """
+    parent, seen = steps[step_id].parent_step_id, {step_id}
+    while parent is not None and parent not in seen:
+        yield parent
+        seen.add(parent)
+        parent = steps[parent].parent_step_id if parent in steps else None
+
+
+def expected_calls(plan: Plan) -> int:
+    """About how many LLM cycles a plan needs: n steps in L layers cost n + 4L + 2 (FR-029).
+
+    Raises PlanError when the dependencies form a cycle.
+    """
+    return len(plan.steps) + 4 * len(layers(plan)) + 2

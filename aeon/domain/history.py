@@ -1,0 +1,272 @@
+"""The state of a run and its history. Values only: no decision is made here."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from aeon.domain.assessment import ConvergenceAssessment, SpentReason, TTLExpirationResponse
+from aeon.domain.graph import answer_text
+from aeon.domain.plan import Plan, PlanStep, RefinementAction, RefusedAction
+from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
+from aeon.domain.refinement import RefinementRecord, RepairRecord
+from aeon.domain.report import SemanticValidationReport, ValidationIssue
+from aeon.domain.tool_result import ToolResult
+from aeon.domain.values import Value
+
+Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
+TerminationReason = Literal[SpentReason, "converged", "completed", "step_failed", "stalled", "interrupted", "failed"]
+AdvisoryKind = Literal[
+    "manual_intervention",
+    "refused_action",
+    "conflict",
+    "unanswered_issue",
+    "profile_fallback",
+    "evaluation_unavailable",
+    "refinement_unavailable",
+    "refinement_limit",
+    "unknown_tool",
+    "repaired_step",
+    "fallback_step",
+    "repaired_arguments",
+    "memory_failure",
+]
+
+
+class StepResult(Value):
+    """What executing a step gave: the output, how clear the worker was, and what it handed on (FR-091)."""
+
+    step_id: str
+    step_output: str | None = None
+    clarity_state: str | None = None
+    clarity_reason: str | None = None
+    handoff: str | None = None
+    tool_result: dict[str, Any] | None = None
+    error: str | None = None
+
+
+class Advisory(Value):
+    """Something a person should know; it stops nothing (FR-065, FR-079)."""
+
+    kind: AdvisoryKind
+    message: str
+    pass_number: int
+    step_id: str | None = None
+
+
+class PhaseRecord(Value):
+    """One phase of a pass: when, and whether it was done. Times are ISO 8601, UTC."""
+
+    phase: Phase
+    start_time: str
+    end_time: str | None = None
+    outcome: Literal["done", "skipped", "unavailable", "abandoned"] = "done"
+
+
+class ProfileTransition(Value):
+    """A change of the task's profile between passes, and why (FR-NEW-002)."""
+
+    pass_number: int
+    from_version: int
+    to_version: int
+    reason: str
+    before: TaskProfile
+    after: TaskProfile
+    ttl_before: int
+    ttl_after: int
+
+
+class EvaluationResults(Value):
+    """What evaluating a pass gave; None where it was not reached or not available."""
+
+    validation_report: SemanticValidationReport | None = None
+    convergence: ConvergenceAssessment | None = None
+
+
+class Timing(Value):
+    """Start and end in ISO 8601, UTC, the end after the start; the duration in seconds, measured with a monotonic
+    clock."""
+
+    start_time: str
+    end_time: str
+    duration_seconds: float = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _ends_after_its_start(self) -> Timing:
+        if datetime.fromisoformat(self.end_time) <= datetime.fromisoformat(self.start_time):
+            raise ValueError(f"end_time {self.end_time} must come after start_time {self.start_time}")
+        return self
+
+
+class ExecutionPass(Value):
+    """One pass of the loop (FR-071 to FR-078): pass 0 plans, the others execute.
+
+    `plan_state` is the plan at the start of the pass, `steps` those of the plan at its end, with status and output;
+    in core mode `steps` holds the one carried out, in the last pass all of them, `plan_state` is null after pass 1
+    and `answer` empty. `phase` is the last phase entered, `phases` each with its times; `answer` the text that
+    convergence assessed.
+    """
+
+    pass_number: int = Field(ge=0)
+    phase: Phase
+    phases: tuple[PhaseRecord, ...]
+    plan_state: Plan | None
+    steps: tuple[PlanStep, ...] = ()
+    execution_results: dict[str, StepResult] = Field(default_factory=dict)
+    evaluation_results: EvaluationResults = Field(default_factory=EvaluationResults)
+    refinement: RefinementRecord | None = None
+    refinement_changes: tuple[RefinementAction, ...] = ()
+    clarity_states: dict[str, str] = Field(default_factory=dict)
+    taskprofile: TaskProfile | None = None
+    adaptive_depth: AdaptiveDepthConfiguration | None = None
+    ttl_remaining: int = Field(ge=0)
+    ttl_used: int = Field(default=0, ge=0)
+    answer: str = ""
+    complete: bool = False
+    timing_information: Timing
+
+
+class BestPass(Value):
+    """The pass that came closest to convergence."""
+
+    pass_number: int
+    completeness_score: float
+    coherence_score: float
+    consistency_score: float
+    answer: str
+
+
+class Statistics(Value):
+    """Totals over the passes, and the patterns worth tuning for (FR-076)."""
+
+    total_passes: int
+    total_refinements: int
+    convergence_achieved: bool
+    total_time_seconds: float
+    fragments_refined: dict[str, int] = Field(default_factory=dict)
+    convergence_blockers: dict[str, int] = Field(default_factory=dict)
+    issues_by_type: dict[str, int] = Field(default_factory=dict)
+    scores_by_pass: dict[int, dict[str, float | None]] = Field(default_factory=dict)
+    depth_adjustments: tuple[str, ...] = ()
+
+
+class FinalResult(Value):
+    """How a run ended, inside its history."""
+
+    converged: bool
+    result_type: TerminationReason
+    output: str
+    metadata: dict[str, Any] = Field(default_factory=dict)
+
+
+class ExecutionHistory(Value):
+    """Everything a run did, pass by pass (FR-071 to FR-076, FR-095).
+
+    `passes` are numbered from 0 without gaps; a run that ended before its plan has a pass 0 all the same.
+    """
+
+    execution_id: str
+    task_input: str
+    configuration: dict[str, Any]
+    passes: tuple[ExecutionPass, ...] = Field(min_length=1)
+    profile_transitions: tuple[ProfileTransition, ...] = ()
+    final_convergence: ConvergenceAssessment | None = None
+    final_output: str = ""
+    final_result: FinalResult
+    overall_statistics: Statistics
+
+    @model_validator(mode="after")
+    def _agrees_with_its_passes(self) -> ExecutionHistory:
+        numbers = [record.pass_number for record in self.passes]
+        if numbers != list(range(len(numbers))):
+            raise ValueError(f"passes must be numbered from 0 without gaps, not {numbers}")
+        counted = self.overall_statistics
+        if counted.total_passes != len(numbers) - 1:
+            raise ValueError(f"total_passes is {counted.total_passes}, but {len(numbers) - 1} passes executed")
+        if counted.convergence_achieved != self.final_result.converged:
+            raise ValueError("overall_statistics and final_result must agree whether the run converged")
+        return self
+
+
+class RunState(Value):
+    """A run as it stands; may be asked for at any time, from any thread (Sprint 1, FR-011, FR-012, US2-3).
+
+    `llm_outputs`, `supervisor_actions` and `tool_history` are in order of dispatch.
+    `answer_mark` is put before the answer wherever it is given: what says that no model was called.
+    """
+
+    pass_number: int = 0
+    phase: str = "PROFILE"
+    plan: Plan | None = None
+    profile: TaskProfile | None = None
+    depth: AdaptiveDepthConfiguration | None = None
+    results: dict[str, StepResult] = Field(default_factory=dict)
+    passes: tuple[ExecutionPass, ...] = ()
+    assessment: ConvergenceAssessment | None = None
+    advisories: tuple[Advisory, ...] = ()
+    refused: tuple[RefusedAction, ...] = ()
+    transitions: tuple[ProfileTransition, ...] = ()
+    manual_intervention: tuple[str, ...] = ()
+    conflicts: tuple[ValidationIssue, ...] = ()
+    attempts: dict[str, int] = Field(default_factory=dict)
+    refinements: int = 0
+    unavailable_evaluations: int = 0
+    ttl_allocated: int = 0
+    ttl_used: int = 0
+    answer_mark: str = ""
+    llm_outputs: tuple[LLMOutput, ...] = ()
+    supervisor_actions: tuple[RepairRecord, ...] = ()
+    tool_history: tuple[ToolResult, ...] = ()
+
+    @property
+    def answer(self) -> str:
+        """The answer as it stands (FR-062)."""
+        return self.answer_mark + (answer_text(self.plan) if self.plan else "")
+
+    @property
+    def raised_triggers(self) -> frozenset[str]:
+        """The reasons of the refinements of all passes recorded so far."""
+        records = (record.refinement for record in self.passes)
+        return frozenset(trigger for refinement in records if refinement for trigger in refinement.triggers)
+
+    @property
+    def ttl_remaining(self) -> int:
+        """LLM cycles left; never negative."""
+        return max(0, self.ttl_allocated - self.ttl_used)
+
+    @property
+    def current_steps(self) -> tuple[str, ...]:
+        """The ids of the steps being carried out, in plan order; in core mode at most one."""
+        return tuple(step.step_id for step in self.plan.steps if step.status == "running") if self.plan else ()
+
+
+class RunError(Value):
+    """Why a run failed: the error's class, its message, and what a person can do."""
+
+    type: str
+    message: str
+    hint: str = ""
+
+
+class Outcome(Value):
+    """What the kernel gives back."""
+
+    answer: str
+    converged: bool
+    termination_reason: TerminationReason
+    history: ExecutionHistory
+    state: RunState
+    best_pass: BestPass | None = None
+    ttl_expiration: TTLExpirationResponse | None = None
+    error: RunError | None = None
+
+
+class LLMOutput(Value):
+    """One answer of the model as it came, a repair's too; `cycle` is 0 for the profile call."""
+
+    call: str
+    cycle: int
+    step_id: str | None = None
+    text: str

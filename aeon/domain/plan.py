@@ -1,0 +1,263 @@
+"""Plans, their steps, and the changes that may be made to them. Declarative values only (FR-014, FR-052)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, model_validator
+
+from aeon.domain.report import ValidationIssue
+from aeon.domain.values import Value
+
+StepStatus = Literal["pending", "running", "complete", "failed", "invalid"]
+ClarityState = Literal["CLEAR", "PARTIALLY_CLEAR", "BLOCKED"]
+ActionType = Literal["ADD", "MODIFY", "REMOVE", "REPLACE", "SUBPLAN_CREATE", "STEP_MARK_INVALID"]
+
+EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
+
+
+class PlanStep(Value):
+    """One step of a plan (Sprint 2, PlanStep; Sprint 1, FR-007).
+
+    `step_index` is 1-based. `incoming_context` is what the step was given from its dependencies, `handoff_to_next` what
+    it is asked to prepare for the next ones. `provides` names the artefacts it makes. `parent_step_id` is the step a
+    subplan's step belongs to, `replaced_by` the step that took an executed step's place, `incomplete` marks a step
+    that was abandoned when a budget ended (FR-064): its status stays pending. `manual_intervention` marks one that is
+    left to a person: it is refined no more, and its dependents do not wait for it (FR-065). `errors` holds messages for
+    a person (FR-058).
+    """
+
+    step_id: str = Field(min_length=1)
+    description: str = Field(min_length=1)
+    step_index: int = Field(default=1, ge=1)
+    total_steps: int = Field(default=1, ge=1)
+    status: StepStatus = "pending"
+    dependencies: tuple[str, ...] = ()
+    provides: tuple[str, ...] = ()
+    incoming_context: str | None = None
+    handoff_to_next: str | None = None
+    step_output: str | None = None
+    clarity_state: ClarityState | None = None
+    clarity_reason: str | None = None
+    tool: str | None = None
+    agent: Literal["llm"] | None = None
+    arguments: dict[str, Any] | None = None
+    errors: tuple[str, ...] = ()
+    parent_step_id: str | None = None
+    replaced_by: str | None = None
+    incomplete: bool = False
+    manual_intervention: bool = False
+
+    @model_validator(mode="after")
+    def _blocked_is_invalid(self) -> PlanStep:
+        if self.clarity_state == "BLOCKED" and self.status not in ("invalid", "pending", "running"):
+            raise ValueError("a step whose clarity_state is BLOCKED must have status invalid")
+        return self
+
+    @model_validator(mode="after")
+    def _index_is_within_the_plan(self) -> PlanStep:
+        if "total_steps" in self.model_fields_set and self.step_index > self.total_steps:
+            raise ValueError(f"step_index must be at most total_steps, {self.total_steps}, not {self.step_index}")
+        return self
+
+    @property
+    def blocked(self) -> bool:
+        """Invalid because its worker could not go on, and never complete: refinement may make it pending again."""
+        return self.status == "invalid" and self.clarity_state == "BLOCKED"
+
+    @property
+    def unfinished(self) -> bool:
+        """Left to a person without being complete: its dependents work with what there is (FR-065)."""
+        return self.manual_intervention and self.status in ("failed", "invalid") and self.replaced_by is None
+
+
+class FollowUpQuestion(Value):
+    """What the planner would ask the person, what it assumes meanwhile, and the person's answer if there is one
+    (FR-011)."""
+
+    question: str = Field(min_length=1)
+    assumption: str
+    step_id: str | None = None
+    answer: str | None = None
+
+
+class SubplanOrigin(Value):
+    """A subplan without its steps: whose it is, what it is to achieve, who made it. `depth_level` is 1 for the first
+    level of nesting."""
+
+    parent_step_id: str
+    subplan_goal: str = Field(min_length=1)
+    depth_level: int = Field(ge=1, le=5)
+    created_by: str = "recursive_planner"
+
+
+class Plan(Value):
+    """A declarative plan. `task` is the person's text, verbatim, set by the program; `goal` is the planner's reading
+    of it; `subplans` say what the steps of each decomposed step belong to.
+
+    Steps given without indices are numbered by position; given, `step_index` must run 1..n and `total_steps` must be n.
+    Raises pydantic's ValidationError when ids repeat or indices do not fit.
+    """
+
+    goal: str
+    steps: tuple[PlanStep, ...]
+    task: str = ""
+    questions: tuple[FollowUpQuestion, ...] = ()
+    subplans: tuple[SubplanOrigin, ...] = ()
+
+    @model_validator(mode="after")
+    def _numbered(self) -> Plan:
+        ids = [step.step_id for step in self.steps]
+        repeated = sorted({i for i in ids if ids.count(i) > 1}) if len(set(ids)) != len(ids) else []
+        if repeated:
+            raise ValueError(f"step_id must be unique: {', '.join(repeated)} repeated")
+        if not any("step_index" in step.model_fields_set for step in self.steps):
+            object.__setattr__(self, "steps", renumbered(self.steps))
+            return self
+        indices = [step.step_index for step in self.steps]
+        if sorted(indices) != list(range(1, len(ids) + 1)):
+            raise ValueError(f"step_index must run from 1 to {len(ids)} without gaps, not {indices}")
+        if any(step.total_steps != len(ids) for step in self.steps):
+            raise ValueError(f"total_steps must be {len(ids)}, the number of steps")
+        return self
+
+    def step(self, step_id: str) -> PlanStep:
+        """The step of that id; KeyError when there is none."""
+        for step in self.steps:
+            if step.step_id == step_id:
+                return step
+        raise KeyError(step_id)
+
+    def subplan_of(self, step: PlanStep) -> SubplanOrigin | None:
+        """The subplan that a step belongs to; None for a step of the plan's own."""
+        return next((each for each in self.subplans if each.parent_step_id == step.parent_step_id), None)
+
+    def with_step(self, step: PlanStep) -> Plan:
+        """This plan with the step of the same id exchanged; the others are shared, not copied."""
+        return self.model_copy(update={"steps": tuple(step if s.step_id == step.step_id else s for s in self.steps)})
+
+
+def renumbered(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
+    """The steps with `step_index` 1..n by position and `total_steps` n; a step already right is shared."""
+    total = len(steps)
+    return tuple(
+        step
+        if (step.step_index, step.total_steps) == (index, total)
+        else step.model_copy(update={"step_index": index, "total_steps": total})
+        for index, step in enumerate(steps, start=1)
+    )
+
+
+class RefinementAction(Value):
+    """One change to a plan, proposed by the planner (Sprint 2, RefinementAction).
+
+    `addresses_issues` and `overrides_issues` are ids of validation issues: those the action answers, and those whose
+    proposed repair it deliberately does not follow (FR-079). `semantic_validation_input` is the issues it answers.
+    """
+
+    action_type: ActionType
+    target_step_id: str | None = None
+    new_step: PlanStep | None = None
+    justification: str = Field(min_length=1)
+    semantic_validation_input: tuple[ValidationIssue, ...] = ()
+    inconsistency_detected: bool = False
+    addresses_issues: tuple[str, ...] = ()
+    overrides_issues: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_what_its_type_needs(self) -> RefinementAction:
+        if self.action_type != "ADD" and not self.target_step_id:
+            raise ValueError(f"{self.action_type} needs target_step_id")
+        if self.action_type in ("ADD", "MODIFY", "REPLACE") and self.new_step is None:
+            raise ValueError(f"{self.action_type} needs new_step")
+        return self
+
+    @property
+    def fragment(self) -> str:
+        """The step it is about: the target's id, or for ADD the new step's."""
+        step_id = self.target_step_id
+        if self.action_type == "ADD" or step_id is None:
+            assert self.new_step is not None
+            step_id = self.new_step.step_id
+        return step_id
+
+    @property
+    def answers(self) -> frozenset[str]:
+        """The ids of the issues it answers, named in either of its two fields for them."""
+        return frozenset({*self.addresses_issues, *(issue.issue_id for issue in self.semantic_validation_input)})
+
+
+class DeclinedIssue(Value):
+    """A validation issue that a refinement leaves without a change, and why none is needed (FR-086)."""
+
+    issue_id: str
+    reason: str = Field(min_length=1)
+
+
+class Refinement(Value):
+    """What one refinement proposes: changes, and questions with the assumption made meanwhile.
+
+    `declined` are the issues that need no change, `unanswered` the ids of those of severity HIGH or CRITICAL of which
+    it says nothing.
+    """
+
+    actions: tuple[RefinementAction, ...] = ()
+    questions: tuple[FollowUpQuestion, ...] = ()
+    declined: tuple[DeclinedIssue, ...] = ()
+    unanswered: tuple[str, ...] = ()
+
+
+class Subplan(SubplanOrigin):
+    """The steps that a step is decomposed into (FR-009)."""
+
+    substeps: tuple[PlanStep, ...] = Field(min_length=1)
+
+    @property
+    def origin(self) -> SubplanOrigin:
+        """All of it but its steps."""
+        return SubplanOrigin(**self.model_dump(exclude={"substeps"}))
+
+
+class RefusedAction(Value):
+    """An action that was not applied, and why, in words a person can act on."""
+
+    action: RefinementAction
+    reason: str
+
+
+class StepChange(Value):
+    """What an accepted action did to one step: before and after (FR-073). None where the step did not exist."""
+
+    step_id: str
+    before: PlanStep | None
+    after: PlanStep | None
+
+
+_SHOWN = (
+    "step_id",
+    "step_index",
+    "description",
+    "dependencies",
+    "provides",
+    "handoff_to_next",
+    "tool",
+    "arguments",
+    "status",
+    "clarity_state",
+    "clarity_reason",
+    "errors",
+    "parent_step_id",
+    "replaced_by",
+    "manual_intervention",
+)
+
+
+def step_view(step: PlanStep) -> dict[str, Any]:
+    """A step without its output and without fields that say nothing."""
+    shown = {name: getattr(step, name) for name in _SHOWN}
+    if step.blocked:
+        shown |= {"status": "BLOCKED", "clarity_state": None}
+    if step.status == "pending":
+        shown["clarity_reason"] = None
+    kept = {name: value for name, value in shown.items() if value not in (None, (), False) or name == "dependencies"}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}

@@ -1,0 +1,107 @@
+"""What semantic validation reports. The lowest leaf of values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from aeon.domain.values import Value
+
+ArtifactType = Literal["plan", "step", "execution_artifact", "cross_phase"]
+IssueType = Literal["specificity", "relevance", "consistency", "hallucination", "do_say_mismatch"]
+Severity = Literal["LOW", "MEDIUM", "HIGH", "CRITICAL"]
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+
+
+class IssueLocation(Value):
+    """Where an issue was found: a step, and in words what part of it (Sprint 2, ValidationIssue)."""
+
+    step_id: str | None = None
+    artifact_reference: str | None = None
+
+
+class ProposedRepair(Value):
+    """A fix the model suggests; advisory. `changes` is free-form (FR-045)."""
+
+    action: str
+    target: str
+    changes: dict[str, Any] = Field(default_factory=dict)
+
+
+class ValidationIssue(Value):
+    """One issue, classified and graded by the model alone (FR-042 to FR-045)."""
+
+    issue_id: str = Field(min_length=1)
+    type: IssueType
+    severity: Severity
+    description: str = Field(min_length=1)
+    location: IssueLocation | None = None
+    proposed_repair: ProposedRepair | None = None
+
+    @property
+    def step_id(self) -> str | None:
+        """The step it is about, if it is about one."""
+        return self.location.step_id if self.location else None
+
+
+class SemanticValidationReport(Value):
+    """The issues of one validation; advisory, not an oracle (FR-081).
+
+    `overall_severity` and `issue_summary` follow from `issues` and may be left out; given, they must agree with them.
+    """
+
+    validation_id: str
+    artifact_type: ArtifactType
+    issues: tuple[ValidationIssue, ...] = ()
+    overall_severity: Severity = "LOW"
+    issue_summary: dict[str, int] = Field(default_factory=dict)
+    proposed_repairs: tuple[dict[str, Any], ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _derive(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        issues = [
+            i if isinstance(i, ValidationIssue) else ValidationIssue.model_validate(i) for i in data.get("issues", ())
+        ]
+        derived = {
+            "overall_severity": highest(issues),
+            "issue_summary": summary(issues),
+            "proposed_repairs": [issue.proposed_repair.model_dump() for issue in issues if issue.proposed_repair],
+        }
+        given = {name: value for name, value in data.items() if value or name not in derived}
+        return {**derived, **given, "issues": issues}
+
+    @model_validator(mode="after")
+    def _agree(self) -> SemanticValidationReport:
+        ids = [issue.issue_id for issue in self.issues]
+        if len(ids) != len(set(ids)):
+            raise ValueError("issue_id must be unique within a report")
+        if self.overall_severity != highest(self.issues):
+            raise ValueError(f"overall_severity must be {highest(self.issues)}, the highest among the issues")
+        if self.issue_summary != summary(self.issues):
+            raise ValueError("issue_summary must count the issues by type")
+        return self
+
+
+def highest(issues: Any) -> Severity:
+    """The highest severity among issues; LOW when there are none."""
+    return max((issue.severity for issue in issues), key=SEVERITIES.index, default="LOW")
+
+
+def summary(issues: Any) -> dict[str, int]:
+    """How many issues there are of each type, every type named."""
+    counts = Counter(issue.type for issue in issues)
+    return {kind: counts[kind] for kind in get_args(IssueType)}
+
+
+def reaches(severity: Severity, threshold: Severity) -> bool:
+    """Whether a severity the model gave is at least the configured one."""
+    return SEVERITIES.index(severity) >= SEVERITIES.index(threshold)
+
+
+UNREVIEWED = SemanticValidationReport(validation_id="unreviewed", artifact_type="cross_phase")
+"""Stands for the report on work that is assessed without having been reviewed."""

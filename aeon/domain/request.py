@@ -1,0 +1,166 @@
+"""What passes between Aeon and a language model. A leaf: values and one protocol, no behaviour of a vendor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, Protocol, runtime_checkable
+
+CallName = Literal[
+    "task_profile",
+    "plan",
+    "semantic_validation",
+    "refinement",
+    "subplan",
+    "step",
+    "tool_arguments",
+    "convergence",
+    "repair",
+]
+Role = Literal["planner", "worker", "grader", "repairer"]
+ReasoningMode = Literal["shallow", "balanced", "deep"]
+BYTES_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens and requests of one or more calls.
+
+    `cached_tokens` is a part of `input_tokens`, `reasoning_tokens` of `output_tokens`.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    requests: int = 0
+
+    @classmethod
+    def of_unanswered(cls, request: LLMRequest) -> Usage:
+        """What a request that was sent and not answered has used at least, estimated by the length of its texts."""
+        return cls(input_tokens=estimated_tokens(request), requests=1)
+
+    @property
+    def total_tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Usage)))
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """How a call is to be generated. None leaves the choice to the provider's own settings."""
+
+    model: str | None = None
+    temperature: float | None = None
+    max_tokens: int | None = None
+    effort: str | None = None
+
+    def over(self, base: Parameters) -> Parameters:
+        """These parameters, with `base` filling what is None here."""
+        mine = {f.name: getattr(self, f.name) for f in fields(Parameters)}
+        return replace(base, **{name: value for name, value in mine.items() if value is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Where in a run a structured call is made; numbered by the kernel when the call is dispatched.
+
+    `cycle` is the TTL cycle it is charged to (0: the free profile call), `sequence` the event number of the dispatch,
+    `mode` the reasoning mode in force, `attempt` 0 for the call itself and 1, 2 for its repairs.
+    """
+
+    pass_number: int = 0
+    phase: str = ""
+    cycle: int = 0
+    sequence: int = 0
+    step_id: str | None = None
+    mode: ReasoningMode | None = None
+    attempt: int = 0
+
+
+_site: ContextVar[CallSite] = ContextVar("call_site", default=CallSite())  # noqa: B039 - frozen
+
+
+def current_site() -> CallSite:
+    """The site of the call being made in this thread; an empty one outside a run."""
+    return _site.get()
+
+
+@contextmanager
+def at_site(site: CallSite) -> Iterator[None]:
+    """Make calls in this block at `site`. So a component needs no more arguments than its interface has."""
+    token = _site.set(site)
+    try:
+        yield
+    finally:
+        _site.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class LLMRequest:
+    """One structured request. `call` is the name on the wire (`response_format.json_schema.name`).
+
+    `sample` tells apart several answers that are wanted to the same request; it is not sent. `schema_prompt` tells the
+    model the schema in words, for a server that does not take it as a parameter; empty for the packaged words.
+    """
+
+    call: CallName
+    messages: tuple[Message, ...]
+    schema: Mapping[str, Any]
+    role: Role = "planner"
+    strict: bool = True
+    parameters: Parameters = field(default_factory=Parameters)
+    site: CallSite = field(default_factory=CallSite)
+    sample: int = 0
+    schema_prompt: str = ""
+
+
+def estimated_tokens(request: LLMRequest) -> int:
+    """About how many tokens a request's texts are."""
+    size = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+    return size // BYTES_PER_TOKEN
+
+
+@dataclass(frozen=True, slots=True)
+class LLMResponse:
+    """A model's answer: its text, what it cost, and who gave it. `synthetic` says that no model was called.
+
+    `endpoint` is the configured provider that answered, where there are several. `usage_reported` is False when the
+    server did not say what the answer, or an attempt before it, had cost, so that `usage` counts no tokens, or is an
+    estimate.
+    """
+
+    text: str
+    usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    response_id: str | None = None
+    finish_reason: str = "stop"
+    synthetic: bool = False
+    endpoint: str = ""
+    usage_reported: bool = True
+
+
+@runtime_checkable
+class LLMAdapter(Protocol):
+    """Anything that answers an `LLMRequest`.
+
+    `complete` blocks until the answer is there, may be called from many threads at once, and raises
+    `aeon.domain.errors.LLMError`.
+    """
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request."""
+        ...

@@ -1,0 +1,187 @@
+"""What a run gives back, and what `result.json` holds."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from textwrap import shorten
+from typing import Any, Literal
+
+from pydantic import Field
+
+from aeon.domain.assessment import ConvergenceScores, TTLExpirationResponse
+from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
+from aeon.domain.plan import FollowUpQuestion, RefusedAction
+from aeon.domain.refinement import RepairRecord
+from aeon.domain.values import Address, Value
+
+DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", "pydantic")
+_SHOWN = 70
+SIMULATED_LINE = "[SIMULATED: no model was called]"
+
+
+class TokenUsage(Value):
+    """Tokens and requests; `cost` in the currency of the prices (US dollars, unless configured), None if not known."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    total_tokens: int = 0
+    cost: float | None = None
+
+
+class UsageReport(Value):
+    """Usage of a run: in all, by call name, by role, by model and by pass. Repairs are counted under `repair`.
+
+    `unpriced` are the models that used tokens and have no price, `unreported` those whose server did not say what an
+    answer had used: then the cost is not known, and the tokens may be too few.
+    """
+
+    total: TokenUsage = TokenUsage()
+    by_call: dict[str, TokenUsage] = Field(default_factory=dict)
+    by_role: dict[str, TokenUsage] = Field(default_factory=dict)
+    by_model: dict[str, TokenUsage] = Field(default_factory=dict)
+    by_pass: dict[int, TokenUsage] = Field(default_factory=dict)
+    unpriced: tuple[str, ...] = ()
+    unreported: tuple[str, ...] = ()
+
+
+class TTLReport(Value):
+    """The budget in LLM cycles: what was allocated, what was used."""
+
+    allocated: int
+    used: int
+    remaining: int
+
+
+class Timings(Value):
+    """When a run began and ended (ISO 8601, UTC), and its seconds in all, by call name and by phase."""
+
+    start_time: str
+    end_time: str
+    total_seconds: float
+    seconds_by_call: dict[str, float] = Field(default_factory=dict)
+    seconds_by_phase: dict[str, float] = Field(default_factory=dict)
+
+
+class ProviderReport(Value):
+    """Who answered: the provider's kind, its address if it has one, and the models that answered, by role.
+
+    `endpoints` says how many requests each of the provider's endpoints answered: its own, and those of its fallbacks.
+    `findings` is what the process had found out, by the end of the run, of what its servers do not do as they should.
+    """
+
+    kind: str
+    base_url: Address | None = None
+    models: dict[str, list[str]] = Field(default_factory=dict)
+    endpoints: dict[str, int] = Field(default_factory=dict)
+    findings: tuple[str, ...] = ()
+
+
+class Hashes(Value):
+    """SHA-256, hex, of what went into a run."""
+
+    task: str
+    inputs: dict[str, str]
+    prompts: str
+    schemas: str
+    configuration: str
+
+
+class Saved(Value):
+    """What was not asked again, since it had been answered before.
+
+    `cost` is that of the model's answers; None where one has no price, or there is none.
+    """
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    person_answers: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    total_tokens: int = 0
+    cost: float | None = None
+
+
+class ParentRun(Value):
+    """What a run was answered from, in part or whole.
+
+    `path` is the directory of the run that was resumed, or the store or cassette, absolute; `run_id` its run's, where
+    it is known. `differing` counts the answers of a replay whose request was not the recorded one
+    (`store.match=order`).
+    """
+
+    path: str
+    run_id: str | None = None
+    saved: Saved = Saved()
+    differing: int = 0
+
+
+class RunResult(Value):
+    """What a run gives back. `history` is written to `history.json`, everything else to `result.json`.
+
+    `answer` is the outputs of the complete steps that no complete step depends on, in plan order; with `answer.schema`,
+    JSON of that schema. `parent` is None for a run that could be answered from nowhere. `scores` are those of the
+    latest pass that a model assessed, `assessed_pass`; both None when there was none. `reason_codes` and `explanation`
+    are of the last evaluation, also where it was not available.
+    """
+
+    format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
+    run_id: str
+    parent: ParentRun | None = None
+    synthetic: bool
+    task: str
+    answer: str
+    converged: bool
+    termination_reason: TerminationReason
+    error: RunError | None = None
+    scores: ConvergenceScores | None = None
+    assessed_pass: int | None = None
+    reason_codes: tuple[str, ...] = ()
+    explanation: str = ""
+    best_pass: BestPass | None = None
+    passes: int = 0
+    ttl: TTLReport
+    ttl_expiration: TTLExpirationResponse | None = None
+    usage: UsageReport
+    repairs: tuple[RepairRecord, ...] = ()
+    advisories: tuple[Advisory, ...] = ()
+    follow_up_questions: tuple[FollowUpQuestion, ...] = ()
+    refused_actions: tuple[RefusedAction, ...] = ()
+    timings: Timings
+    versions: dict[str, str]
+    provider: ProviderReport
+    hashes: Hashes
+    configuration: dict[str, Any] = Field(default_factory=dict)
+    history: ExecutionHistory
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """What `repr` and `print` show: how the run ended, and the beginning of its answer."""
+        yield "run_id", self.run_id
+        yield "termination_reason", self.termination_reason
+        yield "passes", self.passes
+        yield "requests", self.usage.total.requests
+        if self.error is not None:
+            yield "error", shorten(self.error.message, _SHOWN, placeholder="...")
+        yield "answer", shorten(self.answer, _SHOWN, placeholder="...")
+
+    @property
+    def exit_status(self) -> int:
+        """0 converged (core mode: every step complete), 1 failed, 3 finished without convergence, 130 interrupted."""
+        if self.converged or self.termination_reason == "completed":
+            return 0
+        return {"failed": 1, "interrupted": 130}.get(self.termination_reason, 3)
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python, Aeon and what it stands on."""
+    found = {"python": platform.python_version()}
+    for name in DISTRIBUTIONS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

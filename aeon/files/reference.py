@@ -1,0 +1,38 @@
+"""Objects of a person's own, named in the configuration as `package.module:object`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+from aeon.domain.errors import ConfigError
+from aeon.files.stdout import printed_to_stderr
+
+
+def load_object(key: str, reference: str, kind: str) -> Any:
+    """Import what `reference` names; the working directory is searched last. `key` of the configuration names it, and
+    `kind` is what is wanted, both for the message.
+
+    Raises ConfigError when it is not of that form or cannot be imported.
+    """
+    module_name, _, path = reference.partition(":")
+    if not module_name or not path:
+        raise ConfigError(f"{key}={reference}: write package.module:{kind}")
+    try:
+        found: Any = _module(module_name)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except Exception as error:  # importing runs the module, in which anything may happen
+        raise ConfigError(f"{key}={reference}: cannot be imported: {type(error).__name__}: {error}") from error
+    return found
+
+
+def _module(name: str) -> Any:
+    # A console script does not see the folder it is started in, and that is where a person's own modules are.
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.append(here)
+    with printed_to_stderr():
+        return importlib.import_module(name)

@@ -1,0 +1,28 @@
+"""Where the packaged configuration, prompts and schemas are, in a checkout and in an installed wheel alike."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+@cache
+def resource_root() -> Path:
+    """The folder that holds `conf/`, `prompts/` and `schemas/`."""
+    checkout = _PACKAGE.parent
+    if (checkout / "pyproject.toml").is_file() and (checkout / "conf").is_dir():
+        return checkout
+    return Path(str(files("aeon") / "_resources"))
+
+
+def find_meant(folder: Path, name: str, holds: Callable[[Path], bool]) -> Path | None:
+    """The folder that was most likely meant by one that lacks what it should hold: `name` in it, the folder around it,
+    or `name` beside it, whichever `holds` it first; None when none does."""
+    around = Path(os.path.normpath(folder / ".."))
+    places = (folder / name, around, around / name)
+    return next((place for place in places if place.is_dir() and holds(place)), None)

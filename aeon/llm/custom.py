@@ -1,0 +1,139 @@
+"""A person's own adapter: `provider=custom provider.adapter=module:Class`, or an object given in Python."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from typing import Any, cast
+
+from aeon.domain.errors import AnswerError, ConfigError, ProviderError, StopRequested
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
+from aeon.files.reference import load_object
+from aeon.files.stdout import printed_to_stderr
+from aeon.llm.settings import NO_NAME, CustomProvider, ProviderSettings
+
+KEY = "provider.adapter"
+_PAGE = "`aeon docs python` has an example."
+_EXPECTED = (ProviderError, AnswerError, StopRequested)
+SHARED = ("retry", "breaker", "prices", "max_concurrency", "requests_per_minute", "tokens_per_minute")
+
+
+class CustomAdapter:
+    """Asks an adapter that was not written here, and holds it to the interface.
+
+    Requests carry the model of the settings where a call names none. An answer without usage counts as one request of
+    unknown usage. Raises what the adapter raises of ProviderError and AnswerError, and ProviderError for every other
+    exception and for an answer that is no LLMResponse.
+    """
+
+    def __init__(self, inner: LLMAdapter, settings: CustomProvider, *, owned: bool) -> None:
+        self._inner, self._settings, self._owned = inner, settings, owned
+
+    def __repr__(self) -> str:
+        return f"CustomAdapter({self._inner!r})"
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether its answers are made up, as the adapter says of itself."""
+        return bool(getattr(self._inner, "synthetic", False))
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request."""
+        request = replace(request, parameters=request.parameters.over(self._settings.parameters))
+        try:
+            with printed_to_stderr():
+                response = self._inner.complete(request)
+        except _EXPECTED:
+            raise
+        except Exception as error:
+            raise self._failed(request, f"{type(error).__name__}: {error}") from error
+        if not isinstance(response, LLMResponse):
+            raise self._failed(request, f"complete returned {type(response).__name__}, not an LLMResponse")
+        return self._accounted(response, request)
+
+    def close(self) -> None:
+        """Close the adapter, unless it was given and stays the caller's."""
+        closing = getattr(self._inner, "close", None)
+        if self._owned and callable(closing):
+            closing()
+
+    def _failed(self, request: LLMRequest, what: str) -> ProviderError:
+        error = ProviderError(
+            f"{KEY}={self._settings.adapter}: {what}",
+            hint=f"Tried again are ConnectionFailed, ServerFailed and RateLimited of aeon.domain.errors alone. {_PAGE}",
+            usage=Usage.of_unanswered(request),
+        )
+        error.usage_reported = False  # it may have been sent, and paid for
+        return error
+
+    def _accounted(self, response: LLMResponse, request: LLMRequest) -> LLMResponse:
+        usage = response.usage if response.usage.requests else replace(response.usage, requests=1)
+        return replace(
+            response,
+            usage=usage,
+            usage_reported=response.usage_reported and response.usage != Usage(),
+            model=response.model or request.parameters.model or "",
+            synthetic=response.synthetic or self.synthetic,
+        )
+
+
+def load_adapter(settings: CustomProvider) -> CustomAdapter:
+    """The adapter of the class that the settings name. Raises ConfigError for a class that is missing, is no adapter,
+    or cannot be made with `provider.options`."""
+    if not settings.adapter:
+        raise ConfigError(
+            f"{KEY}: provider=custom names no adapter",
+            hint=f"Name your class: {KEY}=package.module:Class. A run that was given one in Python is resumed by "
+            f'Aeon.from_config(["resume=DIR"], adapter=...). {_PAGE}',
+        )
+    found = load_object(KEY, settings.adapter, "Class")
+    if not inspect.isclass(found):
+        raise ConfigError(f"{KEY}={settings.adapter}: not a class", hint=_PAGE)
+    _check_complete(f"{KEY}={settings.adapter}", found)
+    try:
+        with printed_to_stderr():
+            made: LLMAdapter = cast(Any, found)(**settings.options)
+    except Exception as error:  # a class of any make may fail in any way
+        raise ConfigError(
+            f"{KEY}={settings.adapter}: cannot be made: {type(error).__name__}: {error}",
+            hint=f"It is called with provider.options as keyword arguments: {', '.join(settings.options) or 'none'}.",
+        ) from error
+    return CustomAdapter(made, settings, owned=True)
+
+
+def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomProvider:
+    """The settings of an adapter that was given in Python, instead of the configured provider.
+
+    What is said there of retries, rates and prices holds for it, and of `provider=custom` the model's name too; else
+    that is the adapter's own `model`, or its class. Raises ConfigError for an object that is no adapter, and where the
+    configuration names one.
+    """
+    kind = adapter if inspect.isclass(adapter) else type(adapter)
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if inspect.isclass(adapter):
+        raise ConfigError(f"adapter={name}: a class is no adapter", hint=f"Give an object of it: {kind.__name__}(...)")
+    _check_complete(f"adapter={name}", adapter)
+    model = getattr(adapter, "model", None)
+    if isinstance(provider, CustomProvider):
+        if provider.adapter:
+            raise ConfigError(
+                f"adapter={name}: the configuration names one too, {KEY}={provider.adapter}",
+                hint=f"Leave one of them out; {KEY}=null takes back what a file or a recorded run says.",
+            )
+        model = model if provider.model == NO_NAME else provider.model
+    kept = {key: getattr(provider, key) for key in SHARED if hasattr(provider, key)}
+    return CustomProvider(**kept, adapter=name, model=model if isinstance(model, str) and model else name)
+
+
+def _check_complete(named: str, found: object) -> None:
+    complete = getattr(found, "complete", None)
+    if not callable(complete):
+        raise ConfigError(
+            f"{named}: no adapter, for it has no method complete(request)",
+            hint=f"aeon.domain.request.LLMAdapter says what an adapter is. {_PAGE}",
+        )
+    if inspect.iscoroutinefunction(complete):
+        raise ConfigError(
+            f"{named}: complete is a coroutine function, and is called from threads",
+            hint=f"Write def complete(self, request), which returns when the answer is there. {_PAGE}",
+        )

@@ -1,0 +1,162 @@
+"""What a server says when it does not take a request, and what may be meant by it. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aeon.llm.dialects.error_table import Meaning, meaning_of
+
+# Statuses that servers have for "I do not know this parameter", with or without words; 500 is doubtful: it may be an
+# outage as well.
+OF_PARAMETERS = frozenset({200, 400, 404, 405, 415, 422, 501})
+DOUBTFUL = 500
+_NEVER = frozenset({401, 402, 429})
+_VAGUE = frozenset({200, 400, 422})
+_EFFORT = "reasoning_effort"
+_OPTIONAL = (_EFFORT, "temperature")
+_FORMAT = re.compile(
+    r"response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties",
+    re.IGNORECASE,
+)
+_CODE = re.compile(r"[a-z]+(_[a-z]+)+")
+_NOT_TAKEN_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden"})
+_NOT_TAKEN = re.compile(
+    r"not (?:\w+ ){0,2}(?:support|permit|allow|recogni[sz]ed|compatible)|unsupported|unrecogni[sz]ed|unknown|unexpected"
+    r"|extra (?:inputs|fields)|extra_forbidden|(?:doesn|does ?n).{0,3}t support|deprecated",
+    re.IGNORECASE,
+)
+_REASONING = re.compile(r"\bthink|\breasoning", re.IGNORECASE)
+_PARAMETERS = re.compile(r"\bparameter", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error that a server answered: its status (the one in the body where the real one is 200), its words, its
+    code, the parameter it names, and the fields that its details point at.
+
+    `meaning` is what the table has for it; `is_page` says that it was an HTML page; `retry_after` and `location` are of
+    its headers.
+    """
+
+    status_code: int
+    message: str
+    code: str = ""
+    param: str = ""
+    fields: frozenset[str] = frozenset()
+    meaning: Meaning | None = None
+    is_page: bool = False
+    retry_after: float | None = None
+    location: str = ""
+
+    @property
+    def of_the_format(self) -> bool:
+        """Whether the server says that the answer's format is what it does not take."""
+        named = self.param.startswith("response_format") or "response_format" in self.fields
+        return named or bool(_FORMAT.search(self.message))
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether it may just as well be an outage."""
+        return self.status_code == DOUBTFUL and not self.of_the_format
+
+    @property
+    def of_the_request(self) -> bool:
+        """Whether another way of saying the same may help: never for a wrong key, a limit, or a plain outage."""
+        if self.meaning is not None or self.is_page or self.status_code in _NEVER:
+            return False
+        by_status = self.status_code in OF_PARAMETERS or self.status_code == DOUBTFUL
+        return by_status or (self.status_code >= 400 and self.of_the_format)
+
+    def not_taken(self, parameters: Collection[str]) -> str | None:
+        """The one of these parameters that the server says it does not take; None if it names none of them.
+
+        Words about thinking or reasoning name the effort: that is what asks for it.
+        """
+        if self.code not in _NOT_TAKEN_CODES and _NOT_TAKEN.search(self.message) is None:
+            return None
+        of_reasoning = (name for name in parameters if name == _EFFORT and self._is_of_reasoning)
+        return next(self._named(parameters), None) or next(of_reasoning, None)
+
+    def suspects(self, parameters: Collection[str]) -> tuple[str, ...]:
+        """Those of these parameters that may be what the server does not take, though it does not say that it is.
+
+        Those that nothing depends on, of an error that names nothing; of an error about a value, only the effort:
+        reasoning modes set one for every model, whereas another value is a person's own to correct.
+        """
+        names_them = self.status_code == 404 and _PARAMETERS.search(self.message) is not None
+        if self.of_the_format or not (self.status_code in _VAGUE or names_them):
+            return ()
+        named = set(self._named(parameters))
+        if self.param or self.fields or named:
+            return (_EFFORT,) if _EFFORT in named else ()
+        return tuple(name for name in _OPTIONAL if name in parameters)
+
+    @property
+    def _is_of_reasoning(self) -> bool:
+        return not self.param and not self.fields and _REASONING.search(self.message) is not None
+
+    def _named(self, parameters: Collection[str]) -> Iterator[str]:
+        """Those of these parameters that the error points at, then those that it quotes."""
+        yield from (name for name in parameters if name == self.param or name in self.fields)
+        yield from (name for name in parameters if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message))
+
+
+def _meaning(status_code: int, codes: list[str], message: str, server: str, key_sent: bool) -> Meaning | None:
+    meaning = meaning_of(status_code, codes, message, server, key_sent)
+    return None if meaning == "model" and _FORMAT.search(message) else meaning
+
+
+def refusal_of(status_code: int, body: Any, server: str = "", key_sent: bool = True) -> Refusal:
+    """What an error's body says; it may be anything: the error itself, an object with one, a list of it, a text, or
+    nothing. `server` is what the endpoint goes by, `key_sent` whether it was sent a key."""
+    if isinstance(body, list) and len(body) == 1:
+        body = body[0]
+    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
+        body = body["error"]
+    if not isinstance(body, Mapping):
+        text = "" if body is None else str(body)
+        codes = [text] if _CODE.fullmatch(text) else []
+        meaning = _meaning(status_code, codes, text, server, key_sent)
+        return Refusal(status_code, text, code="".join(codes), meaning=meaning)
+    inner = body.get("code") if status_code == 200 else None
+    if isinstance(inner, int | str) and re.fullmatch(r"[45]\d\d", str(inner)):
+        status_code = int(inner)
+    details = body.get("detail")
+    said = body.get("message") or details or body
+    message = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
+    codes = [str(body[name]) for name in ("code", "type", "status") if body.get(name)]
+    return Refusal(
+        status_code,
+        message,
+        code=next(iter(codes), ""),
+        param=str(body.get("param") or ""),
+        fields=frozenset(_fields(details)),
+        meaning=_meaning(status_code, codes, message, server, key_sent),
+    )
+
+
+def _fields(details: Any) -> Iterator[str]:
+    """The names in the places that a validation error lists (`[{"loc": ["body", "temperature"], ...}]`)."""
+    for detail in details if isinstance(details, list) else ():
+        places = detail.get("loc") if isinstance(detail, Mapping) else None
+        yield from (str(place) for place in places or () if isinstance(place, str))
+
+
+def error_in(raw: bytes, server: str = "", key_sent: bool = True) -> Refusal | None:
+    """The error in the body of a response whose status says that all is well; None where there is none."""
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(body, Mapping):
+        return None
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    failed = body if body.get("error") else first
+    if not isinstance(failed, Mapping) or not failed.get("error"):
+        return None
+    return refusal_of(200, failed, server, key_sent)

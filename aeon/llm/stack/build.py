@@ -1,0 +1,186 @@
+"""The wrappers around a provider's adapter, assembled here and nowhere else.
+
+Outermost first:
+
+    RunLimits     the run's caps, on what it asks for: a stored answer counts too
+    Store         a kept answer for a request that was paid before
+    ProfileMemo   the first profile of an equal task, asked in this process before
+    Spend         real money and tokens: what the two above answer never arrives here
+    Fallback      over endpoints, each of them:
+      Rest          of one that has answered 429 to a whole call, where another can answer
+      Retry         a backoff holds no slot of the limiter inside it
+      Breaker       open: the fallback's turn, never a retry
+      RateLimit     requests at once, requests and tokens a minute
+      vendor        the only place that knows an SDK
+
+An `Endpoint` lives as long as the process: the vendor's adapter, and what is known of the server by all runs that share
+it. The wrappers of `run_stack` live as long as a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from aeon.domain.errors import RateLimited
+from aeon.domain.events import Emit, ignore
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
+from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
+from aeon.llm.settings import Price, ProviderSettings, RetrySettings
+from aeon.llm.stack.breaker import Breaker, Circuit
+from aeon.llm.stack.cooldown import Rest
+from aeon.llm.stack.fallback import Fallback
+from aeon.llm.stack.knowledge import Knowledge
+from aeon.llm.stack.limits import RunLimits
+from aeon.llm.stack.profile_memo import ProfileMemo
+from aeon.llm.stack.rate_limit import RateLimit, RateLimiter
+from aeon.llm.stack.retry import Retry
+from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.spend import Meter, Spend
+from aeon.llm.stack.stored import Absent, stored
+from aeon.store.session.session import Session
+from aeon.store.settings import StoreSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One server or model, for the life of the process. `has_next` says that another is asked when it cannot answer.
+
+    Without `limiter` and `circuit` (a model in this process, the simulated provider) nothing is held back.
+    """
+
+    name: str
+    adapter: LLMAdapter
+    retry: RetrySettings
+    prices: PriceList
+    limiter: RateLimiter | None = None
+    circuit: Circuit | None = None
+    has_next: bool = False
+    rest: Rest | None = None
+
+
+class Endpoints:
+    """A provider and its fallbacks, in the order they are asked; at least one. As an adapter, it is the first one's.
+
+    `meter` adds up what all runs have really spent, `profiles` keeps their tasks' first profiles.
+    """
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self._endpoints = tuple(endpoints)
+        self.meter = Meter()
+        self.profiles = ProfileMemo()
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return iter(self._endpoints)
+
+    def __repr__(self) -> str:
+        return f"Endpoints({', '.join(repr(endpoint.adapter) for endpoint in self)})"
+
+    @property
+    def model(self) -> str:
+        """The model of calls that do not name their own."""
+        return self._endpoints[0].prices.model
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the adapter says itself that it makes its answers up."""
+        return bool(getattr(self._endpoints[0].adapter, "synthetic", False))
+
+    @property
+    def prices(self) -> PriceBook:
+        """What each endpoint charges."""
+        return PriceBook({endpoint.name: endpoint.prices for endpoint in self})
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request, at the first endpoint, once."""
+        return self._endpoints[0].adapter.complete(request)
+
+    def close(self) -> None:
+        """Close what the adapters hold open."""
+        for endpoint in self:
+            close(endpoint.adapter)
+
+
+def absent_stack(settings: ProviderSettings) -> Endpoints:
+    """The provider's endpoints where none may be called: a replay knows what they charge, and needs no key."""
+    return Endpoints(
+        [
+            Endpoint(name, Absent(endpoint.model), endpoint.retry, price_list(endpoint))
+            for name, endpoint in named_endpoints(settings)
+        ]
+    )
+
+
+def run_stack(
+    adapter: LLMAdapter,
+    *,
+    limits: LimitSettings,
+    retry: RetrySettings | None = None,
+    prices: PriceBook | Mapping[str, Price] | None = None,
+    emit: Emit = ignore,
+    stop: Callable[[], bool] = lambda: False,
+    session: Session | None = None,
+    store: StoreSettings | None = None,
+    provider: ProviderSettings | None = None,
+) -> RunLimits:
+    """One run's wrappers around a process's endpoints, or around any adapter, in the order of the module.
+
+    `retry` and `prices` are the endpoints' own unless given, or those of `provider` for another adapter. `stop` says
+    whether the run was asked to stop; `emit` is told of retries and fallbacks. Calls that name no model are priced as
+    the adapter's own `model`. `session` is the run's use of the store, as `store` says; what is asked is resolved over
+    `provider`, the settings of the adapter.
+    """
+    endpoints = endpoints_of(adapter, provider)
+    if prices is None:
+        prices = endpoints.prices
+    elif not isinstance(prices, PriceBook):
+        prices = PriceBook({"": PriceList(prices, model=endpoints.model)})
+    chain = [(endpoint.name, _of_run(endpoint, retry or endpoint.retry, emit, stop)) for endpoint in endpoints]
+    rests = {endpoint.name: endpoint.rest for endpoint in endpoints if endpoint.rest is not None and endpoint.has_next}
+    inner: LLMAdapter = Fallback(chain, emit=emit, rests=rests)
+    inner = Spend(inner, prices, endpoints.meter)
+    inner = endpoints.profiles.around(inner, store.sample if store else 0)
+    if session is not None:
+        knowledge = Knowledge([endpoint.adapter for endpoint in endpoints])
+        inner = stored(inner, session, store or StoreSettings(), provider, stop, knowledge)
+    return RunLimits(inner, limits, prices)
+
+
+def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) -> Endpoints:
+    """What an adapter asks: its endpoints, or one of one's own alone, retried and priced as `provider` says."""
+    if isinstance(adapter, Endpoints):
+        return adapter
+    model = str(getattr(adapter, "model", provider.model if provider else ""))
+    prices = PriceList(provider.prices if provider else None, model=model)
+    return Endpoints([Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)])
+
+
+def _of_run(endpoint: Endpoint, retry: RetrySettings, emit: Emit, stop: Callable[[], bool]) -> LLMAdapter:
+    """One endpoint as one run sees it: Retry > Breaker > RateLimit > vendor."""
+    inner = endpoint.adapter
+    circuit, rest = endpoint.circuit, endpoint.rest if endpoint.has_next else None
+
+    def check() -> None:
+        if circuit is not None:
+            circuit.check()
+        if rest is not None:
+            rest.check()
+
+    def busy(error: RateLimited, times: int) -> None:
+        # Calls side by side wait for each other: each would be long in using up attempts of its own.
+        if rest is not None and times >= retry.attempts:
+            rest.begin(error)
+
+    if endpoint.limiter is not None:
+        inner = RateLimit(inner, endpoint.limiter, stop=stop, check=check, busy=busy)
+    if circuit is not None:
+        inner = Breaker(inner, circuit)
+    rests = (lambda: rest.is_on) if rest is not None else (lambda: False)
+    return Retry(inner, retry, emit=emit, stop=stop, has_next=endpoint.has_next, rests=rests)
+
+
+def close(adapter: LLMAdapter) -> None:
+    """Close what an adapter holds open, if it holds anything."""
+    closing: Callable[[], None] | None = getattr(adapter, "close", None)
+    if closing is not None:
+        closing()

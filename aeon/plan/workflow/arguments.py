@@ -1,0 +1,36 @@
+"""A step's arguments against its tool's input schema, as far as that can be said before references are filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jsonschema.exceptions import ValidationError
+
+from aeon.files.located_yaml import Place
+from aeon.plan.workflow.references import Reference, references
+from aeon.schema.patterns import CheckTookTooLong
+from aeon.schema.validators import compiled
+
+
+def argument_problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
+    """The place in the arguments of everything that the schema refuses, and why; values yet to come are left out."""
+    try:
+        errors = list(compiled(schema, "input_schema").iter_errors(arguments))
+    except (CheckTookTooLong, RecursionError) as reason:
+        yield (), f"it cannot be checked: {reason}"
+        return
+    for error in sorted(errors, key=lambda error: [str(part) for part in error.absolute_path]):
+        if not _waits(error.instance, error):
+            yield tuple(str(p) if isinstance(p, str) else p for p in error.absolute_path), error.message
+
+
+def _waits(value: Any, error: ValidationError) -> bool:
+    """Whether an error may go away once references in the value are filled in."""
+    if error.validator in ("required", "additionalProperties", "dependentRequired", "minProperties", "maxProperties"):
+        return False
+    if isinstance(value, list) and error.validator in ("type", "minItems", "maxItems"):
+        return False
+    if isinstance(value, Mapping) and error.validator == "type":
+        return False
+    return any(isinstance(found.reference, Reference) for found in references(value))

@@ -1,0 +1,140 @@
+"""Plans that people write: the file's format, and loading it with everything that is wrong with it said at once.
+
+The format is `WorkflowFile`, published for editors as `schemas/workflow.json` and explained in docs/workflows.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pydantic
+
+from aeon.domain.errors import ConfigError
+from aeon.domain.graph import topological
+from aeon.domain.plan import Plan, PlanStep
+from aeon.files.located_yaml import LocatedYaml, UnreadableFile
+from aeon.plan.workflow.check import Unavailable, content_problems
+from aeon.plan.workflow.form import form_problems
+from aeon.plan.workflow.models import Problem, WorkflowFile, WorkflowStep, problem_at
+from aeon.plan.workflow.references import Reference, references, resolve_text
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """A workflow file that can be used. `warnings` are what a person should know of it (Sprint 1, FR-071)."""
+
+    path: Path
+    content: WorkflowFile
+    warnings: tuple[Problem, ...] = ()
+
+    @property
+    def task(self) -> str:
+        """The task in the file, or else its goal."""
+        return self.content.task or self.content.goal
+
+    @property
+    def input_names(self) -> tuple[str, ...]:
+        """The inputs it needs, declared ones first."""
+        used = [r.name for step in self.content.steps for r in _step_references(step) if r.kind == "input"]
+        return tuple(dict.fromkeys((*self.content.inputs, *used)))
+
+    def plan(self, task: str | None = None, inputs: Mapping[str, str] | None = None) -> Plan:
+        """The plan, in stable topological order (Sprint 1, FR-007). `task` goes before the file's own.
+
+        With `inputs`, the descriptions have them filled in; arguments keep their references, as outputs are known only
+        while the plan runs: `aeon.plan.workflow.references.resolve_arguments` fills them in. Raises PlanError when an
+        input is missing.
+        """
+        steps = tuple(_plan_step(step, inputs) for step in self.content.steps)
+        return Plan(goal=self.content.goal, steps=topological(steps), task=task or self.task)
+
+
+def load_workflow(
+    path: Path,
+    *,
+    tool_names: Collection[str] | None = None,
+    input_names: Collection[str] | None = None,
+    max_steps: int = 100,
+    one_final_step: bool = False,
+    unavailable: Unavailable = lambda _: None,
+) -> Workflow:
+    """Read and check a workflow file, YAML or, named `.json`, JSON.
+
+    `tool_names` are the registered tools, `input_names` the inputs that are given; None leaves either unchecked. When
+    `tool_names` maps each to its input schema, arguments are checked too; all about tools are warnings. With
+    `one_final_step` the plan must end with exactly one step. `unavailable` says why a tool that is configured is not
+    registered. Raises ConfigError that lists everything that is wrong,
+    one `path:line:column: error: ...` a line.
+    """
+    workflow, problems = inspect_workflow(
+        path,
+        tool_names=tool_names,
+        input_names=input_names,
+        max_steps=max_steps,
+        one_final_step=one_final_step,
+        unavailable=unavailable,
+    )
+    if workflow is None:
+        errors = [problem for problem in problems if problem.severity == "error"]
+        raise ConfigError(
+            "\n".join(located(path, problem) for problem in errors),
+            hint=f"`aeon check {path}` says the same without a run; `aeon docs workflows` explains the format.",
+        )
+    return workflow
+
+
+def inspect_workflow(
+    path: Path,
+    *,
+    tool_names: Collection[str] | None = None,
+    input_names: Collection[str] | None = None,
+    max_steps: int = 100,
+    one_final_step: bool = False,
+    unavailable: Unavailable = lambda _: None,
+) -> tuple[Workflow | None, tuple[Problem, ...]]:
+    """The workflow, None when it has errors, and every problem in the order of the file.
+
+    The arguments are those of `load_workflow`. Raises ConfigError only when the file cannot be read at all.
+    """
+    try:
+        document = LocatedYaml(path, allow_repeated=True)
+    except UnreadableFile as error:
+        said = f"{error.problem}. {error.hint}" if error.hint else error.problem
+        return None, (problem_at(error.position, said),)
+    content: WorkflowFile | None = None
+    found: list[Problem] = []
+    try:
+        content = WorkflowFile.model_validate(document.value)
+    except pydantic.ValidationError as error:
+        found += form_problems(error, document)
+    found += content_problems(document, tool_names, input_names, max_steps, one_final_step, unavailable)
+    problems = tuple(sorted(dict.fromkeys(found), key=lambda p: (p.line, p.column, p.severity, p.message)))
+    if content is None or any(problem.severity == "error" for problem in problems):
+        return None, problems
+    return Workflow(path, content, problems), problems
+
+
+def located(path: Path, problem: Problem) -> str:
+    """A problem as one line that editors and terminals can jump to."""
+    return f"{path}:{problem.line}:{problem.column}: {problem.severity}: {problem.message}"
+
+
+def _step_references(step: WorkflowStep) -> list[Reference]:
+    found = [*references(step.description), *references(step.arguments)]
+    return [one.reference for one in found if isinstance(one.reference, Reference)]
+
+
+def _plan_step(step: WorkflowStep, inputs: Mapping[str, str] | None) -> PlanStep:
+    return PlanStep(
+        step_id=step.id,
+        description=step.description if inputs is None else resolve_text(step.description, inputs),
+        dependencies=tuple(dict.fromkeys(step.depends_on)),
+        provides=step.provides,
+        incoming_context="",
+        handoff_to_next=step.handoff,
+        tool=step.tool,
+        agent=step.agent,
+        arguments=step.arguments,
+    )

@@ -1,0 +1,82 @@
+"""The format of a workflow file, as values. A leaf; docs/workflows.md explains it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field, JsonValue
+
+from aeon.domain.values import Value
+from aeon.files.located_yaml import Position
+
+
+class WorkflowStep(Value):
+    """One step of the plan: done by a tool, or by the model."""
+
+    id: str = Field(min_length=1, description="The step's name, unique in the file; other steps refer to it.")
+    description: str = Field(
+        min_length=1, description="What the step does, in plain words. May hold `${inputs.NAME}` for short values."
+    )
+    depends_on: tuple[str, ...] = Field(
+        default=(), description="Ids of the steps that come first; their outputs are given to this one."
+    )
+    provides: tuple[str, ...] = Field(default=(), description="Names of what the step makes.")
+    handoff: str | None = Field(default=None, description="What the step is to hand on to the next ones, in words.")
+    tool: str | None = Field(default=None, min_length=1, description="The tool that does it; `aeon tools` lists them.")
+    arguments: dict[str, JsonValue] | None = Field(
+        default=None,
+        description="The tool's arguments; texts may hold `${inputs.NAME}` and `${steps.ID.output}`, also with a path "
+        "into the output: `${steps.ID.output.total}`. Left out, the model is asked for them.",
+    )
+    agent: Literal["llm"] | None = Field(default=None, description="`llm`: the model does it.")
+
+
+class WorkflowFile(Value):
+    """A plan for `python -m aeon plan_file=...`: a goal and the steps that lead to it."""
+
+    schema_uri: str | None = Field(default=None, alias="$schema", description="Where this schema is, for editors.")
+    goal: str = Field(min_length=1, description="What the plan as a whole is for.")
+    task: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The task as a person would put it, verbatim; what the answer is judged by. `task=` on the command "
+        "line goes before it; without either it is the goal.",
+    )
+    inputs: dict[str, str] = Field(
+        default_factory=dict,
+        description="The material it works on, by name, each with a few words on what it is. All of it must be given: "
+        "inputs.NAME=... or input_files.NAME=...",
+    )
+    steps: tuple[WorkflowStep, ...] = Field(min_length=1, description="The steps, in any order.")
+
+
+class Problem(Value):
+    """Something about a workflow file; `line` and `column` count from 1. An error keeps it from being used."""
+
+    line: int = Field(ge=1)
+    column: int = Field(ge=1)
+    severity: Literal["error", "warning"]
+    message: str
+
+
+def problem_at(position: Position, message: str, severity: Literal["error", "warning"] = "error") -> Problem:
+    """A problem at a place of a file. Of what the file holds, nothing that is not printable gets into the message."""
+    said = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in message)
+    return Problem(line=position.line, column=position.column, severity=severity, message=said)
+
+
+def workflow_json_schema() -> dict[str, Any]:
+    """The format as JSON Schema; published as schemas/workflow.json."""
+    schema: dict[str, Any] = _without_titles(WorkflowFile.model_json_schema())
+    definitions = schema.pop("$defs")
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Aeon workflow"}
+    return {**head, **schema, "$defs": definitions}
+
+
+def _without_titles(schema: Any) -> Any:
+    """Pydantic repeats each name as a title, which editors then show in place of the description."""
+    if isinstance(schema, list):
+        return [_without_titles(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _without_titles(item) for key, item in schema.items() if key != "title" or not isinstance(item, str)}

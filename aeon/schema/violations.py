@@ -1,0 +1,86 @@
+"""Where a value is not as its schema says: one `FieldError` for each place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Literal
+
+from jsonschema.exceptions import ValidationError as SchemaViolation
+from jsonschema.protocols import Validator
+
+from aeon.schema.json_schema import pointer
+
+ErrorKind = Literal["form", "range", "content"]
+
+
+_MAX_MESSAGE = 400
+
+
+# Keywords that constrained decoding often leaves aside, where it holds to types, names and enums.
+_RANGES = frozenset(
+    [
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        *("minLength", "maxLength", "minItems", "maxItems", "pattern", "format"),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for the whole answer.
+
+    `kind` is "form" where it is not JSON of the schema's types and names, "range" where a value is outside the bounds
+    that the schema sets, "content" where the schema has no objection.
+    """
+
+    pointer: str
+    message: str
+    kind: ErrorKind = field(default="content", compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.pointer or '(whole answer)'}: {self.message}"
+
+
+def kind_of(errors: Iterable[FieldError]) -> ErrorKind:
+    """The kind that errors have as a whole: "form" where one is of the form, "range" where all are of ranges."""
+    kinds = {error.kind for error in errors}
+    if "form" in kinds:
+        return "form"
+    return "range" if kinds == {"range"} else "content"
+
+
+def violations_of(validator: Validator, value: Any) -> list[FieldError]:
+    """What a schema objects to in a value, by place."""
+    found = [leaf for error in validator.iter_errors(value) for leaf in _leaves(error)]
+    found.sort(key=lambda error: ([_order(part) for part in error.absolute_path], error.message))
+    return list(dict.fromkeys(FieldError(pointer(e.absolute_path), _short(e.message), _kind(e)) for e in found))
+
+
+def _kind(error: SchemaViolation) -> ErrorKind:
+    return "range" if error.validator in _RANGES else "form"
+
+
+def _leaves(error: SchemaViolation) -> Iterator[SchemaViolation]:
+    """The errors inside the one alternative that is of the value's type; else the error itself.
+
+    An object in place of an object or null is told what is wrong with the object.
+    """
+    alternatives = [list(branch) for _, branch in groupby(error.context or (), key=lambda inner: inner.schema_path[0])]
+    meant = [branch for branch in alternatives if not any(e.validator == "type" and not e.path for e in branch)]
+    if len(meant) != 1:
+        yield error
+        return
+    for inner in meant[0]:
+        yield from _leaves(inner)
+
+
+def _order(part: str | int) -> tuple[int, str]:
+    return (part, "") if isinstance(part, int) else (-1, part)
+
+
+def _short(message: str) -> str:
+    """The message, its middle left out where a whole answer was quoted."""
+    half = _MAX_MESSAGE // 2
+    return message if len(message) <= _MAX_MESSAGE else f"{message[:half]} ... {message[-half:]}"

@@ -1,0 +1,259 @@
+"""Scenario files: what the simulated provider answers, how it fails and how long it takes, written by a person.
+
+A request goes through the rules of its call from top to bottom, then through those of "*"; the first rule that fits and
+is not used up answers. When there is none, the simulated answer is given. See docs/scenarios.md for the whole format.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import pydantic
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
+
+from aeon.domain.errors import (
+    AnswerError,
+    AuthenticationFailed,
+    ConfigError,
+    ConnectionFailed,
+    EmptyAnswer,
+    Filtered,
+    LLMError,
+    NotAnAPI,
+    ProviderError,
+    RateLimited,
+    Refused,
+    RequestRefused,
+    ServerFailed,
+    Truncated,
+)
+from aeon.domain.request import CallName, LLMRequest, Usage
+from aeon.domain.values import Value
+from aeon.files.located_yaml import LocatedYaml
+from aeon.simulated.scenario_errors import explained
+
+CallOrAny = Literal[CallName, "*"]
+FailureKind = Literal[
+    "connection",
+    "timeout",
+    "server",
+    "rate_limit",
+    "auth",
+    "request",
+    "not_an_api",
+    "truncated",
+    "refused",
+    "filtered",
+    "empty",
+]
+_STATUS_OF: dict[FailureKind, int] = {"server": 500, "rate_limit": 429, "auth": 401, "request": 400}
+_WITHOUT_STATUS: dict[FailureKind, type[LLMError]] = {
+    "connection": ConnectionFailed,
+    "timeout": ConnectionFailed,
+    "not_an_api": NotAnAPI,
+    "truncated": Truncated,
+    "refused": Refused,
+    "filtered": Filtered,
+    "empty": EmptyAnswer,
+}
+
+
+def _spelled_out(value: Any) -> Any:
+    """`fail: timeout` and `fail: 503` are short for `{kind: timeout}` and `{status: 503}`."""
+    if isinstance(value, str):
+        return {"kind": value}
+    return {"status": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _listed(value: Any) -> Any:
+    """One value is short for a list of one."""
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _not_empty(value: tuple[Any, ...]) -> tuple[Any, ...]:
+    if not value:
+        raise ValueError("must not be an empty list")
+    return value
+
+
+Text = Annotated[str, Field(min_length=1)]
+Number = Annotated[int, Field(ge=0)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed, Text | list[Text]), AfterValidator(_not_empty)]
+Numbers = Annotated[tuple[Number, ...], BeforeValidator(_listed, Number | list[Number]), AfterValidator(_not_empty)]
+
+
+class Failure(Value):
+    """A failure of the provider: its `kind`, or the HTTP `status` that the server would have given.
+
+    `retry_after` (seconds) goes with a rate limit; `message` takes the place of the usual text.
+    """
+
+    kind: FailureKind | None = None
+    status: int | None = Field(default=None, ge=400, le=599)
+    retry_after: float | None = Field(default=None, ge=0)
+    message: str | None = None
+
+    @model_validator(mode="after")
+    def _is_one_failure(self) -> Failure:
+        if (self.kind is None) == (self.status is None):
+            raise ValueError("needs either `kind` or `status`")
+        if self.retry_after is not None and self._status != 429:
+            raise ValueError("`retry_after` goes only with kind rate_limit or status 429")
+        return self
+
+    @property
+    def _status(self) -> int | None:
+        return self.status if self.kind is None else _STATUS_OF.get(self.kind)
+
+    def error(self, usage: Usage | None = None, model: str = "") -> LLMError:
+        """The error that an adapter raises for it; `usage` and `model` are those of an answer without content."""
+        said = self.message or f"simulated by the scenario: {self.kind or f'status {self.status}'}"
+        status = self._status
+        if status is None:
+            kind = _WITHOUT_STATUS[cast(FailureKind, self.kind)]
+            return kind(said, usage=usage, model=model) if issubclass(kind, AnswerError) else kind(said)
+        if status == 429:
+            return RateLimited(said, retry_after=self.retry_after)
+        return _error_of(status)(said, status=status)
+
+
+def _error_of(status: int) -> type[ProviderError]:
+    if status in (401, 403):
+        return AuthenticationFailed
+    return ServerFailed if status in (408, 409) or status >= 500 else RequestRefused
+
+
+Status = Annotated[int, Field(ge=400, le=599)]
+ShortFailure = Annotated[Failure, BeforeValidator(_spelled_out, Failure | FailureKind | Status)]
+
+
+class When(Value):
+    """Which requests a rule is for: everything given must hold; of a list one is enough, of `contains` all count.
+
+    `step_id`: the step the call is made for. `pass_number`: 0 while the plan is made. `phase`: the phase's name.
+    `attempt`: 0 for the call itself, 1 and 2 for its repairs. `contains`: a text that stands somewhere in the prompts.
+    """
+
+    step_id: Texts | None = None
+    pass_number: Numbers | None = None
+    phase: Texts | None = None
+    attempt: Numbers | None = None
+    contains: Texts | None = None
+
+    def fits(self, request: LLMRequest) -> bool:
+        """Whether a request is one of those."""
+        site = request.site
+        chosen = (
+            (self.step_id, site.step_id),
+            (self.pass_number, site.pass_number),
+            (self.phase, site.phase),
+            (self.attempt, site.attempt),
+        )
+        if any(allowed is not None and value not in allowed for allowed, value in chosen):
+            return False
+        return all(any(text in m.content for m in request.messages) for text in self.contains or ())
+
+
+class Rule(Value):
+    """One way to answer: an `answer` (JSON; what it lacks is filled in), a raw `text`, a failure, or `simulated: true`.
+
+    `times` limits how often it is used, with `when` counted for each step apart. Without it, a rule with `when` and the
+    last rule of a list have no limit, any other is used once. `latency_seconds` takes the place of the general one.
+    """
+
+    when: When | None = None
+    times: int | None = Field(default=None, ge=1)
+    answer: JsonValue = None
+    text: str | None = None
+    fail: ShortFailure | None = None
+    simulated: Literal[True] | None = None
+    latency_seconds: float | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _does_one_thing(self) -> Rule:
+        given = [name for name in ("answer", "text", "fail", "simulated") if name in self.model_fields_set]
+        if len(given) > 1:
+            raise ValueError(f"has {' and '.join(given)}; a rule does one of answer, text, fail, simulated")
+        if not given and self.latency_seconds is None:
+            raise ValueError("does nothing: give it one of answer, text, fail, simulated, or latency_seconds")
+        return self
+
+    @property
+    def answers(self) -> bool:
+        """Whether `answer` was given, be it null."""
+        return "answer" in self.model_fields_set
+
+
+Rules = Annotated[tuple[Rule, ...], BeforeValidator(_listed, Rule | list[Rule]), AfterValidator(_not_empty)]
+
+
+class Scenario(Value):
+    """A scenario file: rules by call, or under "*". `seed` and `latency_seconds` go before those of the provider."""
+
+    seed: int | None = Field(default=None, ge=0)
+    latency_seconds: float | None = Field(default=None, ge=0)
+    description: str = ""
+    calls: dict[CallOrAny, Rules] = Field(default_factory=dict)
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read and check a scenario file. Raises ConfigError: file, line, what is wrong and what is allowed."""
+    document = LocatedYaml(path)
+    if not isinstance(document.value, dict):
+        allowed = ", ".join(Scenario.model_fields)
+        raise ConfigError(
+            f"{path}:1: a scenario is a mapping with any of: {allowed}", hint="See `aeon docs scenarios`."
+        )
+    try:
+        return Scenario.model_validate(document.value)
+    except pydantic.ValidationError as error:
+        raise ConfigError(explained(error, document, Scenario), hint="See `aeon docs scenarios`.") from error
+
+
+class Script:
+    """A scenario in use: which rule answers a request, and how often each was used. Thread-safe.
+
+    Uses of a rule with `when` are counted for each step id apart, so that steps which run at the same time do not take
+    each other's; the others are counted in the order in which requests arrive.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self._used: Counter[tuple[str, int, str | None]] = Counter()
+        self._lock = threading.Lock()
+
+    def take(self, request: LLMRequest) -> Rule | None:
+        """The rule for a request, one use of it counted; None when the simulated answer is to be given."""
+        names: tuple[CallOrAny, ...] = (request.call, "*")
+        with self._lock:
+            for name in names:
+                rules = self._scenario.calls.get(name, ())
+                for index, rule in enumerate(rules):
+                    if self._may(name, rules, index, request):
+                        self._used[name, index, _counted_for(rule, request)] += 1
+                        return rule
+        return None
+
+    def _may(self, name: str, rules: tuple[Rule, ...], index: int, request: LLMRequest) -> bool:
+        rule = rules[index]
+        if rule.when is not None and not rule.when.fits(request):
+            return False
+        limit = rule.times if rule.times is not None else _usual_limit(rules, index)
+        return limit is None or self._used[name, index, _counted_for(rule, request)] < limit
+
+
+def _counted_for(rule: Rule, request: LLMRequest) -> str | None:
+    return request.site.step_id if rule.when is not None else None
+
+
+def _usual_limit(rules: tuple[Rule, ...], index: int) -> int | None:
+    """Without `times`: none for a rule with `when` and for the last of its list, else one use."""
+    return None if rules[index].when is not None or index == len(rules) - 1 else 1
+
+
+def scenario_json_schema() -> dict[str, Any]:
+    """The format of a scenario file as JSON Schema, short forms included; published as docs/scenario.schema.json."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Scenario.model_json_schema()}

@@ -1,0 +1,170 @@
+"""The one path of every structured call: render, send, extract, validate, and repair if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+from jsonschema.protocols import Validator
+
+from aeon.domain import events
+from aeon.domain.errors import AeonError
+from aeon.domain.request import (
+    CallName,
+    CallSite,
+    LLMAdapter,
+    LLMRequest,
+    Parameters,
+    ReasoningMode,
+    Role,
+    current_site,
+)
+from aeon.llm.exchange import exchange
+from aeon.llm.prompts import PromptLibrary, packaged_prompts
+from aeon.llm.schemas import SchemaLibrary, packaged_schemas
+from aeon.supervisor.repair import Supervisor
+
+T = TypeVar("T")
+
+
+class StructuredCaller:
+    """Makes structured calls to one model, for one run.
+
+    `shared` are variables that every template sees beside those of its call, which win. `parameters` says how a role
+    generates in a reasoning mode; `max_repairs` is the number of repair calls for one answer. May be used from many
+    threads.
+    """
+
+    def __init__(
+        self,
+        llm: LLMAdapter,
+        *,
+        prompts: PromptLibrary | None = None,
+        schemas: SchemaLibrary | None = None,
+        parameters: Callable[[Role, ReasoningMode | None], Parameters] | None = None,
+        shared: Mapping[str, Any] | None = None,
+        emit: events.Emit = events.ignore,
+        max_repairs: int = 2,
+    ) -> None:
+        self._llm = llm
+        self._prompts = prompts or packaged_prompts()
+        self._schemas = schemas or packaged_schemas()
+        self._parameters = parameters
+        self._shared = {"inputs": {}, **(shared or {})}
+        self._emit = emit
+        self._supervisor = Supervisor(
+            llm,
+            prompts=self._prompts,
+            schemas=self._schemas,
+            parameters=parameters,
+            emit=emit,
+            max_attempts=max_repairs,
+        )
+
+    def text(self, name: str, variables: Mapping[str, Any]) -> str:
+        """The text of a template that is no call's own. Raises PromptError."""
+        return self._prompts.text(name, variables)
+
+    def call(
+        self,
+        name: CallName,
+        variables: Mapping[str, Any],
+        parse: Callable[[Any], T],
+        *,
+        role: Role,
+        site: CallSite | None = None,
+        tools: Sequence[str] | None = None,
+        criteria: Sequence[str] = (),
+        answer_schema: Mapping[str, Any] | None = None,
+        absent: Collection[str] = (),
+    ) -> T:
+        """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included).
+
+        `parse` gets JSON that is valid by `schemas/<name>.json`; its ValueError, pydantic errors and InvalidAnswer go
+        to repair. `site` is the current one (`at_site`) unless given. `tools` are the names that the answer may use,
+        `criteria` those of the custom criteria it may judge, `answer_schema` a person's schema for a step's output, or
+        a tool's own for its arguments, `absent` what the call has nothing of (tools, criteria, issues ...): its part of
+        the schema is not sent, and may be missing in the answer.
+        Emits CallAnswered or CallFailed per request, RepairFinished if there was a repair, always CycleFinished last.
+
+        Raises:
+            ValidationError: no valid answer after `max_repairs`.
+            LLMError: the provider failed, or its answer was cut off, refused, filtered or empty; never repaired.
+            PromptError, SchemaFileError: the call's template or schema cannot be used.
+
+        `usage` of each is everything that was spent on this call.
+        """
+        site = current_site() if site is None else site
+        failure: str | None = None
+        message = ""
+        try:
+            variables = {**self._shared, **variables}
+            wire = self._schemas.wire(name, tools=tools, criteria=criteria, answer_schema=answer_schema, absent=absent)
+            messages = self._prompts.render(name, variables)
+            request = LLMRequest(
+                call=name,
+                messages=messages,
+                schema=wire.schema,
+                schema_prompt=self._prompts.schema_prompt(name, wire.schema, messages),
+                role=role,
+                strict=wire.strict,
+                parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
+                site=site,
+            )
+            validator = self._schemas.local(name, answer_schema, absent)
+            return self._answer(request, validator, parse, variables, tools, absent)
+        except BaseException as error:
+            failure, message = type(error).__name__, str(error)
+            raise
+        finally:
+            self._emit(events.CycleFinished(site=site, call=name, error=failure, message=message), site)
+
+    def _answer(
+        self,
+        request: LLMRequest,
+        validator: Validator,
+        parse: Callable[[Any], T],
+        variables: Mapping[str, Any],
+        names: Sequence[str] | None,
+        absent: Collection[str],
+    ) -> T:
+        def read(answer: Any) -> T:
+            return parse(self._schemas.readable(request.call, answer))
+
+        answered = exchange(self._llm, request, validator, read, emit=self._emit)
+        if not answered.errors:
+            return cast(T, answered.value)
+        text, tools = answered.response.text, _shown_tools(names, variables)
+        try:
+            if request.call in ("plan", "subplan", "refinement"):
+                return self._supervisor.repair_plan(
+                    text,
+                    read,
+                    errors=answered.errors,
+                    tools=tools,
+                    names=names,
+                    call=request.call,
+                    site=request.site,
+                    absent=absent,
+                )
+            repaired = self._supervisor.repair_json(
+                text,
+                request.schema,
+                errors=answered.errors,
+                call=request.call,
+                parse=read,
+                validator=validator,
+                strict=request.strict,
+                tools=tools,
+                site=request.site,
+                role=request.role,
+            )
+        except AeonError as error:
+            error.usage = answered.response.usage + error.usage
+            raise
+        return repaired.value
+
+
+def _shown_tools(names: Sequence[str] | None, variables: Mapping[str, Any]) -> Sequence[Any]:
+    """The tools as a repair is shown them: described where the call's own prompt had descriptions, else by name."""
+    return tuple(variables.get("tools") or names) if names else ()

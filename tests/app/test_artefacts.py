@@ -1,0 +1,169 @@
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from aeon.app import artefacts
+from aeon.domain.errors import ArtefactError
+from aeon.domain.result import SIMULATED_LINE
+from aeon.observability.cycle_log import CycleLog
+from aeon.observability.event_log import EventLog
+from tests.observability.support import a_result, feed, realistic_run
+
+
+def test_what_is_read_back_equals_what_was_written(tmp_path: Path) -> None:
+    result = a_result()
+    artefacts.write(result, tmp_path)
+    assert artefacts.read(tmp_path) == result
+
+
+def test_the_result_is_there_without_its_history_and_the_history_beside_it(tmp_path: Path) -> None:
+    result = a_result()
+    artefacts.write(result, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.md", "history.json", "result.json"]
+    written = json.loads((tmp_path / "result.json").read_bytes())
+    assert set(written) == set(type(result).model_fields) - {"history"}
+    assert json.loads((tmp_path / "history.json").read_bytes())["execution_id"] == "run-1"
+
+
+def test_the_files_are_readable_in_every_script(tmp_path: Path) -> None:
+    artefacts.write(a_result(), tmp_path)
+    assert "Grüße, 世界 🌍" in (tmp_path / "result.json").read_text(encoding="utf-8")
+    assert (tmp_path / "answer.md").read_text(encoding="utf-8") == "The design, whole.\nGrüße, 世界 🌍\n"
+
+
+def test_an_answer_keeps_its_first_line_and_gets_no_second_newline(tmp_path: Path) -> None:
+    answer = f"{SIMULATED_LINE}\nThe design.\n"
+    artefacts.write(a_result(synthetic=True, answer=answer), tmp_path)
+    assert (tmp_path / "answer.md").read_bytes().decode() == answer
+
+
+def test_an_empty_answer_is_an_empty_file(tmp_path: Path) -> None:
+    artefacts.write(a_result(answer=""), tmp_path)
+    assert (tmp_path / "answer.md").read_bytes() == b""
+
+
+def test_half_a_surrogate_pair_in_an_answer_loses_nothing(tmp_path: Path) -> None:
+    result = a_result(answer="half \ud800 pair")
+    artefacts.write(result, tmp_path)
+    assert artefacts.read(tmp_path) == result
+    assert (tmp_path / "answer.md").read_bytes() == b"half \\ud800 pair\n"
+
+
+def test_equal_results_give_equal_bytes_in_a_fixed_order(tmp_path: Path) -> None:
+    (tmp_path / "again").mkdir()
+    artefacts.write(a_result(), tmp_path)
+    artefacts.write(a_result(), tmp_path / "again")
+    for name in ("result.json", "history.json", "answer.md"):
+        assert (tmp_path / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    text = (tmp_path / "result.json").read_text(encoding="utf-8")
+    assert text.startswith('{\n  "format": "aeon.domain.result/1",\n  "run_id": "run-1"')
+
+
+def test_the_whole_result_as_json_holds_its_history() -> None:
+    result = a_result()
+    assert type(result).model_validate_json(artefacts.result_json(result)) == result
+    assert list(json.loads(artefacts.result_json(result)))[-1] == "history"
+
+
+def test_a_file_is_replaced_whole_or_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    artefacts.write(a_result(answer="the first"), tmp_path)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(ArtefactError, match="cannot be written: No space left"):
+        artefacts.write(a_result(answer="the second"), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_disk_that_fills_up_loses_no_file_that_has_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if target.name == "history.json":
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", full)
+    result = a_result()
+    with pytest.raises(ArtefactError, match=r"history\.json cannot be written: No space left") as raised:
+        artefacts.write(result, tmp_path)
+    assert raised.value.result is result
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.md", "result.json"]
+
+
+def test_one_error_names_every_file_that_could_not_be_written(tmp_path: Path) -> None:
+    result = a_result()
+    with pytest.raises(ArtefactError, match=r"answer\.md, history\.json, result\.json cannot be written") as raised:
+        artefacts.write(result, tmp_path / "gone")
+    assert isinstance(raised.value.__cause__, FileNotFoundError)
+    assert raised.value.result is result
+
+
+def test_files_are_as_readable_as_any_other_new_file(tmp_path: Path) -> None:
+    (tmp_path / "other").touch()
+    artefacts.write(a_result(), tmp_path)
+    assert (tmp_path / "result.json").stat().st_mode == (tmp_path / "other").stat().st_mode
+    assert stat.S_ISREG((tmp_path / "result.json").stat().st_mode)
+
+
+def test_preparing_makes_the_directory_and_leaves_it_empty(tmp_path: Path) -> None:
+    artefacts.prepare(tmp_path / "a" / "b")
+    artefacts.prepare(tmp_path / "a" / "b")
+    assert list((tmp_path / "a" / "b").iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ArtefactError, match=r"file/runs cannot be written: Not a directory") as raised:
+        artefacts.prepare(tmp_path / "file" / "runs")
+    assert "hydra.run.dir" in raised.value.hint
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_without_write_permission_says_what_to_do(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(ArtefactError, match="Permission denied"):
+        artefacts.prepare(tmp_path)
+
+
+def test_a_directory_that_went_away_is_an_artefact_error(tmp_path: Path) -> None:
+    with pytest.raises(ArtefactError, match="No such file"):
+        artefacts.write(a_result(), tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("result.json", None, "cannot be read"),
+        ("history.json", b"{", "is not JSON"),
+        ("history.json", b"[]", "does not hold a JSON object"),
+        ("result.json", b'{"format": "aeon.domain.result/9"}', "does not hold a result of this version"),
+    ],
+)
+def test_a_directory_without_a_whole_result_is_an_artefact_error(
+    tmp_path: Path, name: str, content: bytes | None, message: str
+) -> None:
+    artefacts.write(a_result(), tmp_path)
+    (tmp_path / name).unlink()
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(ArtefactError, match=message):
+        artefacts.read(tmp_path)
+
+
+def test_nothing_of_the_environment_gets_into_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = "sk-this-key-is-not-for-any-file"
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    logs = (EventLog(tmp_path / "events.jsonl"), CycleLog(tmp_path / "cycles.jsonl"))
+    for log in logs:
+        feed(log, realistic_run())
+        log.close()
+    artefacts.write(a_result(), tmp_path)
+    written = list(tmp_path.iterdir())
+    assert len(written) == 5
+    assert all(secret.encode() not in path.read_bytes() for path in written)

@@ -1,0 +1,84 @@
+"""`aeon docs`: the pages of the package, and what a key means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import RunAeon
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    ("named", "page"),
+    [
+        ("errors", "docs/errors.md"),
+        ("docs/errors.md", "docs/errors.md"),
+        ("docs/errors.md#every-error", "docs/errors.md"),
+        ("README.md", "README.md"),
+        ("0016", "docs/decisions/0016-a-run-is-composed-again.md"),
+        ("docs/decisions/0016-a-run-is-composed-again.md", "docs/decisions/0016-a-run-is-composed-again.md"),
+        ("convergence", "docs/convergence.md"),
+    ],
+)
+def test_a_topic_prints_its_page(aeon: RunAeon, named: str, page: str) -> None:
+    ended = aeon("docs", named)
+    assert ended.status == 0
+    assert ended.out.strip() == (ROOT / page).read_text(encoding="utf-8").strip()
+
+
+def test_without_a_topic_the_pages_are_listed_with_their_titles(aeon: RunAeon) -> None:
+    out = aeon("docs").out
+    for path in (ROOT / "docs").glob("*.md"):
+        title = path.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
+        assert any(line.split() == [path.stem, *title.split()] for line in out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("key", "lines"),
+    [
+        (
+            "convergence.completeness",
+            ["type: number, at least 0, at most 1", "default: 0.95  (convergence=default)", "convergence=strict: 0.98"],
+        ),
+        ("execution.max_parallel", ["type: integer, at least 1, at most 512", "default: 8  (execution=default)"]),
+        ("provider.effort", ["type: one of none, minimal, low, medium, high, xhigh or null"]),
+        ("provider.require_key", ["type: true or false"]),
+        ("prompts.dir", ["type: path or null", "default: null  (prompts=default)"]),
+        ("task", ["type: text or null", "default: null  (config.yaml)"]),
+        ("tools.functions", ["type: mapping of text", "default: {}  (config.yaml)"]),
+        ("tools.functions.price", ["default: {}  (config.yaml)"]),
+        ("ttl.base=20", ["default: 10  (ttl=default)"]),
+        ("provider.model", ["default: gpt-5-mini  (provider=openai)", "type: text"]),
+        ("provider.retry.attempts", ["default: 3  (provider=openai)", "provider=local: 1"]),
+        ("roles.grader.model", ["The model; null leaves it alone."]),
+    ],
+)
+def test_a_key_prints_its_comment_type_and_default(aeon: RunAeon, key: str, lines: list[str]) -> None:
+    ended = aeon("docs", key)
+    assert ended.status == 0
+    shown = [line.strip() for line in ended.out.splitlines()]
+    assert set(lines) <= set(shown)
+    assert not shown[1].startswith("type:")  # every key is commented
+
+
+def test_a_group_prints_its_options_and_keys(aeon: RunAeon) -> None:
+    lines = aeon("docs", "ttl").out.splitlines()
+    assert lines[0] == "ttl=default | large | small"
+    assert "  ttl.base  What the multiplier m is applied to, in LLM cycles." in lines
+
+
+def test_what_is_neither_a_page_nor_a_key_is_answered_with_the_nearest(aeon: RunAeon) -> None:
+    ended = aeon("docs", "convergence.completness")
+    assert ended.status == 2
+    assert "convergence.completeness" in ended.err
+
+
+def test_a_key_of_ones_own_group_is_described(aeon: RunAeon, tmp_path: Path) -> None:
+    own = tmp_path / "conf" / "customer" / "acme.yaml"
+    own.parent.mkdir(parents=True)
+    own.write_text("# How they are called.\nname: Acme # for short\n", encoding="utf-8")
+    (tmp_path / "aeon.yaml").write_text("config_dir: conf\n", encoding="utf-8")
+    assert "  How they are called. for short\n" in aeon("docs", "customer.name").out

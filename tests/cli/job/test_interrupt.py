@@ -1,0 +1,176 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from aeon.cli.job.interrupt import interruptible
+from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
+
+SLOW = ("task=x", "provider=simulated", "progress=plain", "hydra.run.dir=run")
+
+
+@contextmanager
+def running(directory: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "aeon", *SLOW, *overrides]
+    with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for(process: subprocess.Popen[str], text: str) -> None:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if text in line:
+            return
+    raise AssertionError(f"{text} was never said")
+
+
+def test_ctrl_c_ends_at_a_safe_boundary_with_the_result_written(tmp_path: Path) -> None:
+    with running(tmp_path, "provider.latency_seconds=0.05", "execution.grace_seconds=5") as process:
+        wait_for(process, "EXECUTE")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    assert result["termination_reason"] == "interrupted"
+    assert (tmp_path / "run" / "history.json").is_file()
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
+    with running(tmp_path, "provider.latency_seconds=0.05", "execution.grace_seconds=5") as process:
+        wait_for(process, "EXECUTE")
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "resume=" in err
+    result = json.loads((tmp_path / "run" / "result.json").read_text(encoding="utf-8"))
+    assert result["termination_reason"] == "interrupted"
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+def test_sigterm_ends_what_does_not_listen_to_ctrl_c(tmp_path: Path, ignored: bool) -> None:
+    program = f"""
+import os, signal
+{"signal.signal(signal.SIGINT, signal.SIG_IGN)" if ignored else ""}
+import aeon.cli.main
+aeon.cli.main.main = lambda arguments: os.kill(os.getpid(), signal.SIGTERM) or signal.pause()
+from aeon.__main__ import main
+main([])
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60, check=False)
+    assert ended.returncode == (130 if ignored else -signal.SIGINT)
+
+
+def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
+    with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=60") as process:
+        wait_for(process, "PROFILE")
+        process.send_signal(signal.SIGINT)
+        wait_for(process, "Ctrl-C again ends at once")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert f"Ended at once. What was written is in {tmp_path / 'run'}" in err
+    assert "python -m aeon resume=run\n" in err
+
+
+def test_ctrl_c_says_what_is_waited_for(tmp_path: Path) -> None:
+    with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=42") as process:
+        wait_for(process, "PROFILE")
+        process.send_signal(signal.SIGINT)
+        wait_for(process, "Stopping: nothing new is started. Work that is under way has 42 s to end: task_profile.")
+
+
+def test_ctrl_c_in_the_picture_is_shown_in_it_and_a_second_leaves_the_way_back(tmp_path: Path) -> None:
+    slow = ("task=x", "provider=simulated", "provider.latency_seconds=60", "progress=live")
+    with at_a_terminal(tmp_path, *slow) as terminal:
+        terminal.wait_for("profile")
+        terminal.type("\r\x03")
+        terminal.wait_for("Ctrl-C again ends at once", seconds=5)
+        terminal.wait_for("Work that is under way has 9 s", seconds=5)
+        assert "^C" not in terminal.shown
+        # The picture is drawn over itself: between two of its heads the cursor goes up.
+        frames = terminal.shown.split("Aeon  x")[1:]
+        assert all("\x1b[1A" in frame for frame in frames[:-1])
+        terminal.type("\x03")
+        terminal.wait_for("python -m aeon resume=run\r\n", seconds=5)
+        assert terminal.process.wait(timeout=5) == 130
+        assert "\x1b[?25h" in terminal.shown
+
+
+def test_the_echo_of_the_terminal_is_back_when_the_program_has_ended(tmp_path: Path) -> None:
+    with at_a_terminal(tmp_path, "task=x", "provider=simulated", "progress=live") as terminal:
+        terminal.wait_for("run/answer.md")
+        terminal.process.wait(timeout=15)
+        assert terminal.echoes
+
+
+def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
+    sweep = ("--multirun", "ttl.base=9,10", "hydra.sweep.dir=sweep", "provider.latency_seconds=0.05")
+    with running(tmp_path, *sweep) as process:
+        wait_for(process, "EXECUTE")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert re.search(r"^0 +ttl.base=9 +interrupted .*\n1 +ttl.base=10 +not started ", err, re.MULTILINE)
+    assert (tmp_path / "sweep" / "0" / "result.json").is_file()
+    assert not (tmp_path / "sweep" / "1").exists()
+
+
+def test_the_first_signal_throws_the_switch_and_the_handler_is_restored(capfd: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    with interruptible() as interruption:
+        control = interruption.control
+        assert not control.stop_requested
+        os.kill(os.getpid(), signal.SIGINT)
+        assert control.stop_requested
+    assert signal.getsignal(signal.SIGINT) is before
+    assert "safe boundary" in capfd.readouterr().err
+
+
+def test_outside_the_main_thread_there_is_a_control_and_no_handler() -> None:
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def work() -> None:
+        with interruptible() as interruption:
+            seen.append((interruption.control.stop_requested, signal.getsignal(signal.SIGINT)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [(False, before)]
+
+
+INTERRUPTED_AT = """
+import os, runpy, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == where:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+where, sys.argv = sys.argv[1], ["aeon", "task=x", "provider=simulated", "progress=none"]
+{start}
+"""
+STARTS = ('runpy.run_module("aeon", run_name="__main__")', "from aeon.__main__ import main\nsys.exit(main())")
+
+
+@pytest.mark.parametrize("start", STARTS, ids=("module", "console-script"))
+@pytest.mark.parametrize("module", ["aeon.cli.main", "pydantic", "hydra", "omegaconf"])
+def test_ctrl_c_while_the_program_is_loaded_leaves_no_traceback(tmp_path: Path, module: str, start: str) -> None:
+    command = [sys.executable, "-c", INTERRUPTED_AT.replace("{start}", start), module]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "Interrupted.\n")
+    assert list(tmp_path.iterdir()) == []

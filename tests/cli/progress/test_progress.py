@@ -1,0 +1,414 @@
+import io
+import re
+import threading
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from aeon.cli.progress import progress
+from aeon.cli.progress.glyphs import glyphs
+from aeon.cli.progress.live import picture, trace
+from aeon.cli.progress.progress import progress_for
+from aeon.cli.progress.steps import shown
+from aeon.cli.progress.view import Conditions, RunView, StepView, clock, counted, one_line
+from aeon.domain import events as e
+from aeon.domain.assessment import ConvergenceThresholds
+from aeon.domain.history import Advisory
+from tests.cli.conftest import RunAeon
+from tests.integration.wire import script
+from tests.observability.support import PLAN, START, Story, chain_run, feed, realistic_run, step
+from tests.support.timing import SOON
+
+XTERM = {"TERM": "xterm-256color"}
+ESCAPE = "\x1b"
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def shown_by(
+    kind: str, told: Sequence[e.Recorded], stream: io.StringIO | None = None, environ: dict[str, str] | None = None
+) -> str:
+    stream = stream or io.StringIO()
+    with progress_for(kind, stream, XTERM if environ is None else environ) as subscriber:
+        feed(subscriber, told)
+    return stream.getvalue()
+
+
+def drawn(view: RunView, width: int, height: int = 24, encoding: str = "utf-8", after: float = 0) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, width=width, height=height, color_system=None, highlight=False)
+    now = (view.now or START) + timedelta(seconds=after)
+    console.print(picture(view, now, width, height, glyphs(encoding)))
+    return out.getvalue().splitlines()
+
+
+def seen(told: Sequence[e.Recorded], conditions: Conditions | None = None) -> RunView:
+    view = RunView(conditions or Conditions())
+    feed(view, told)
+    return view
+
+
+def until(told: Sequence[e.Recorded], kind: type[e.Event], number: int = 1) -> Sequence[e.Recorded]:
+    """The run up to and with the n-th event of a kind."""
+    places = [index for index, recorded in enumerate(told) if isinstance(recorded.event, kind)]
+    return told[: places[number - 1] + 1]
+
+
+def without_times(text: str) -> str:
+    return re.sub(r"\d+\.\ds|\d\d:\d\d", "T", text)
+
+
+def test_a_run_in_plain_lines_reads_from_top_to_bottom() -> None:
+    text = without_times(shown_by("plain", realistic_run()))
+    assert text == (Path(__file__).parent / "progress_plain.txt").read_text(encoding="utf-8")
+
+
+def test_plain_lines_hold_no_control_code_whatever_a_model_writes() -> None:
+    hostile = "\x1b[31mred\x1b[0m\r\n\x07[bold]bell[/bold]\u202e"
+    story = Story()
+    story.tell(e.RunStarted(run_id="r", task=hostile, provider="openai", synthetic=False))
+    odd = PLAN.with_step(step("gather").model_copy(update={"description": hostile, "step_id": "gather"}))
+    story.tell(e.PlanMade(plan=odd, layers=3, expected_calls=9))
+    story.tell(e.AdvisoryRaised(advisory=Advisory(kind="conflict", message=hostile, pass_number=1, step_id=hostile)))
+    text = shown_by("plain", story.told)
+    assert not [ch for ch in text if not ch.isprintable() and ch != "\n"]
+    assert "[bold]bell[/bold]" in text
+    view = seen(story.told)
+    assert not [ch for line in drawn(view, 80) for ch in line if not ch.isprintable()]
+    assert any("[bold]bell" in line for line in drawn(view, 80))
+
+
+@pytest.mark.parametrize("kind", ["auto", "live", "plain", "none"])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_run_without_a_model_says_so_first_whatever_is_shown(kind: str, terminal: bool) -> None:
+    text = shown_by(kind, realistic_run(synthetic=True), Terminal() if terminal else io.StringIO())
+    first = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text).strip(" =\n\r")
+    assert first.startswith("SIMULATED: no model is called.")
+
+
+def test_a_run_with_a_model_says_nothing_of_it() -> None:
+    for kind in ("auto", "plain", "none"):
+        assert "SIMULATED" not in shown_by(kind, realistic_run())
+    assert shown_by("none", realistic_run()) == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "terminal", "environ", "live"),
+    [
+        ("auto", True, XTERM, True),
+        ("auto", False, XTERM, False),
+        ("auto", True, {**XTERM, "NO_COLOR": "1"}, True),
+        ("auto", True, {**XTERM, "NO_COLOR": ""}, True),
+        ("auto", True, {"TERM": "dumb"}, False),
+        ("auto", True, {}, False),
+        ("live", True, {**XTERM, "NO_COLOR": "1"}, True),
+        ("live", False, XTERM, False),
+        ("live", True, {"TERM": "dumb"}, False),
+        ("plain", True, XTERM, False),
+        ("none", True, XTERM, False),
+    ],
+)
+def test_a_picture_is_drawn_only_where_it_can_be_seen(
+    kind: str, terminal: bool, environ: dict[str, str], live: bool
+) -> None:
+    text = shown_by(kind, realistic_run(), Terminal() if terminal else io.StringIO(), environ)
+    assert (ESCAPE in text) is live
+
+
+@pytest.mark.parametrize("kind", ["auto", "live"])
+def test_no_colour_is_used_under_no_color(kind: str) -> None:
+    text = shown_by(kind, realistic_run(synthetic=True), Terminal(), {**XTERM, "NO_COLOR": "1"})
+    codes = {int(code) for found in re.findall(r"\x1b\[([0-9;]*)m", text) for code in found.split(";") if code}
+    assert not {code for code in codes if 30 <= code <= 49 or code >= 90}
+
+
+def test_the_picture_gives_way_to_what_the_steps_gave() -> None:
+    text = shown_by("live", realistic_run(), Terminal())
+    last = text.rsplit("complete  (model)  output of gather", 1)
+    assert len(last) == 2
+    assert "1 repair, 1 retry, 1 advisory, 1 question" in last[1]
+    assert "newest output" not in last[1]
+    assert text.endswith("\n")
+
+
+def test_a_run_cut_short_says_where_it_stood() -> None:
+    told = until(realistic_run(), e.StepStarted, 2)
+    out = io.StringIO()
+    Console(file=out, width=80, color_system=None).print(trace(seen(told), 80))
+    assert out.getvalue().startswith("Ended in EXECUTE after 00:")
+    assert "gather     complete  (model)  output of gather" in out.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 40, 20])
+@pytest.mark.parametrize("height", [24, 12])
+@pytest.mark.parametrize("synthetic", [True, False])
+def test_every_moment_of_a_run_fits_the_width_of_the_terminal(width: int, height: int, synthetic: bool) -> None:
+    view = RunView()
+    for recorded in realistic_run(synthetic=synthetic):
+        view(recorded)
+        assert all(len(line) <= width for line in drawn(view, width, height))
+
+
+@pytest.mark.parametrize("told", [realistic_run(synthetic=True), chain_run(100)])
+@pytest.mark.parametrize("width", [80, 40])
+@pytest.mark.parametrize("height", [50, 24, 18, 12])
+def test_every_moment_of_a_run_fits_the_height_of_the_terminal(
+    told: Sequence[e.Recorded], width: int, height: int
+) -> None:
+    view = RunView()
+    for number, recorded in enumerate(told):
+        view(recorded)
+        if number % 11 == 0:
+            assert len(drawn(view, width, height)) < height
+
+
+def test_the_picture_shows_what_runs_what_is_blocked_and_what_is_left() -> None:
+    lines = drawn(seen(until(realistic_run(), e.StepFinished, 3)), 80)
+    text = "\n".join(lines)
+    assert "pass 1" in text
+    assert "6 of 34 cycles, about 18 expected" in text
+    assert any(line.startswith("■ │ auth ") for line in lines)
+    assert any(line.startswith("·─╯ combine ") for line in lines)
+    assert "4 steps: 2 complete, 1 blocked, 1 pending" in text
+
+
+def test_a_step_that_runs_shows_how_long() -> None:
+    view = seen(until(realistic_run(), e.StepStarted))
+    assert any(re.match(r"●   gather .* 65s$", line) for line in drawn(view, 80, after=65))
+    assert "01:" in drawn(view, 80, after=65)[1]
+
+
+NEEDED = Conditions(ConvergenceThresholds(completeness=0.98, coherence=0.9, consistency=0.9))
+
+
+def rows_of(view: RunView, name: str, width: int) -> Text:
+    (row,) = [
+        line
+        for line in picture(view, START, width, 40, glyphs("utf-8")).renderables
+        if isinstance(line, Text) and line.plain.startswith(name)
+    ]
+    return row
+
+
+def test_scores_are_bars_with_their_threshold_and_their_values_in_the_order_of_time() -> None:
+    view = seen(realistic_run(), NEEDED)
+    assert rows_of(view, "completeness", 80).plain == f"completeness {'━' * 23}┃ 0.62 → 0.97 of 0.98"
+    assert rows_of(view, "coherence", 80).plain == f"coherence    {'━' * 22}┃─ 0.80 → 0.94 of 0.90"
+    assert rows_of(view, "completeness", 40).plain == f"completeness {'━' * 12} 0.97 of 0.98".replace("━ 0", "┃ 0")
+
+
+def test_a_bar_is_green_only_above_its_threshold() -> None:
+    view = seen(realistic_run(), NEEDED)
+    styles = {
+        name: {str(span.style) for span in rows_of(view, name, 80).spans} for name in ("completeness", "coherence")
+    }
+    assert "green" in styles["coherence"]
+    assert "green" not in styles["completeness"]
+    assert "yellow" in styles["completeness"]
+
+
+def test_the_newest_output_fills_the_room_that_is_free_and_no_more() -> None:
+    view = seen(until(realistic_run(), e.StepFinished, 1))
+    long = "\n".join(f"line {n}" for n in range(99))
+    assert view.newest is not None
+    view.newest = view.newest.model_copy(update={"step_output": long})
+    for height in (14, 18, 24, 50):
+        lines = drawn(view, 80, height)
+        assert len(lines) < height
+        assert ("newest output: gather" in lines) == (height > 14)
+    assert len(lines) == 49
+    assert lines[-1].strip() == "..."
+
+
+def test_questions_stand_in_the_picture_with_their_text() -> None:
+    lines = drawn(seen(realistic_run()), 40, 40)
+    assert "? Which identity provider? (assumed:" in lines
+    assert "none, e-mail and password)" in lines
+
+
+def test_a_run_that_is_stopping_says_what_it_waits_for_and_how_long() -> None:
+    view = seen(until(realistic_run(), e.StepStarted, 2))
+    view.stopped = view.now
+    text = " ".join(" ".join(drawn(view, 40, 40, after=3)).split())
+    assert "Stopping: nothing new is started. Work that is under way has 7 s to end: step data-model." in text
+    assert "Ctrl-C again ends at once" in text
+
+
+def test_cost_so_far_stands_in_the_picture() -> None:
+    view = seen(realistic_run(), Conditions(cost=lambda _: 0.0123))
+    assert "cost 0.0123" in "\n".join(drawn(view, 80))
+
+
+def test_a_plan_too_long_for_its_lanes_is_shown_without() -> None:
+    lines = drawn(seen(until(chain_run(100), e.PlanMade)), 80, 24)
+    assert any(line.startswith("· s") for line in lines)
+
+
+def test_without_thresholds_scores_are_bars_alone() -> None:
+    row = next(line for line in drawn(seen(realistic_run()), 80) if line.startswith("completeness"))
+    assert row.rstrip() == f"completeness {'━' * 23}─ 0.62 → 0.97"
+
+
+def test_a_terminal_without_unicode_gets_plain_signs() -> None:
+    text = "\n".join(drawn(seen(realistic_run()), 80, encoding="ascii"))
+    assert text.isascii()
+    assert "+   gather" in text
+
+
+def test_text_that_a_stream_cannot_carry_keeps_its_width() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
+    forgiving = progress.Forgiving(stream)
+    forgiving.write("Grüße…\n")
+    assert raw.getvalue() == b"Gr??e~\n"
+
+
+def test_of_a_long_plan_the_steps_that_matter_are_shown() -> None:
+    states = ["complete"] * 60 + ["running", "failed"] + ["pending"] * 38
+    views = [
+        StepView(step(f"s{n}").model_copy(update={"status": state}), ended=n if state == "complete" else 0)
+        for n, state in enumerate(states)
+    ]
+    assert [view.step.step_id for view in shown(views, 8)] == ["s57", "s58", "s59", "s60", "s61", "s62", "s63"]
+    assert shown(views[:8], 8) == views[:8]
+    assert [v.step.step_id for v in shown(views[62:], 4)] == ["s62", "s63", "s64"]
+
+
+def test_steps_stay_known_when_a_refinement_changes_the_plan() -> None:
+    view = seen(until(realistic_run(), e.Refined, 2))
+    assert view.steps["gather"].seconds == pytest.approx(1.7)
+    assert view.steps["auth"].step.description == "Design sign-in with e-mail and password"
+    assert view.counts() == {"complete": 2, "pending": 2}
+
+
+def test_a_long_plan_is_not_listed_whole_in_plain_lines() -> None:
+    text = shown_by("plain", until(chain_run(100), e.PlanMade))
+    assert "100 steps in 100 layers" in text
+    assert text.rstrip().endswith("and 80 more")
+
+
+@pytest.mark.parametrize("kind", ["plain", "live", "none"])
+def test_a_stream_that_cannot_be_written_to_fails_nothing(kind: str) -> None:
+    class Broken(Terminal):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    assert shown_by(kind, realistic_run(synthetic=True), Broken()) == ""
+    closed = Terminal()
+    closed.close()
+    with progress_for(kind, closed, XTERM) as subscriber:
+        feed(subscriber, realistic_run(synthetic=True))
+
+
+@pytest.mark.parametrize("kind", ["plain", "live", "none"])
+def test_an_event_that_cannot_be_shown_fails_nothing(kind: str) -> None:
+    broken: Any = e.Recorded(1, 0, "no time", None)  # type: ignore[arg-type]
+    told = realistic_run()
+    stream = Terminal()
+    with progress_for(kind, stream, XTERM) as subscriber:
+        feed(subscriber, [told[0], broken, *told[1:]])
+    assert kind == "none" or "pass 2  finished" in stream.getvalue() or "output of gather" in stream.getvalue()
+
+
+def test_a_terminal_that_hangs_does_not_hold_up_a_run() -> None:
+    go_on = threading.Event()
+
+    class Hanging(io.StringIO):
+        def write(self, text: str) -> int:
+            go_on.wait(90)
+            return super().write(text)
+
+    with progress_for("plain", Hanging(), XTERM) as subscriber:
+        begun = time.monotonic()
+        feed(subscriber, realistic_run())
+        lasted = time.monotonic() - begun
+        go_on.set()
+    assert lasted < SOON
+
+
+def test_an_error_of_the_run_passes_through() -> None:
+    def run(kind: str) -> None:
+        with progress_for(kind, Terminal(), XTERM) as subscriber:
+            subscriber(realistic_run()[0])
+            raise RuntimeError("of the run")
+
+    for kind in ("plain", "live", "none"):
+        with pytest.raises(RuntimeError, match="of the run"):
+            run(kind)
+
+
+def test_nothing_is_drawn_while_a_person_is_asked_something() -> None:
+    stream = Terminal()
+    with progress_for("live", stream, XTERM) as subscriber:
+        told = realistic_run()
+        feed(subscriber, told[:30])
+        with subscriber.pause():
+            before = stream.getvalue()
+            feed(subscriber, told[30:40])
+            time.sleep(0.3)
+            assert stream.getvalue() == before
+        feed(subscriber, told[40:])
+        assert len(stream.getvalue()) > len(before)
+    assert "output of gather" in stream.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["plain", "none"])
+def test_pausing_changes_nothing_where_nothing_is_drawn(kind: str) -> None:
+    stream = io.StringIO()
+    with progress_for(kind, stream, XTERM) as subscriber, subscriber.pause():
+        feed(subscriber, realistic_run(synthetic=True))
+    assert stream.getvalue() == shown_by(kind, realistic_run(synthetic=True))
+
+
+def test_small_words() -> None:
+    assert [counted(1, "retry"), counted(2, "retry"), counted(2, "pass"), counted(1200, "token")] == [
+        "1 retry",
+        "2 retries",
+        "2 passes",
+        "1,200 tokens",
+    ]
+    assert clock(timedelta(seconds=3723)) == "1:02:03"
+    assert clock(timedelta(seconds=-1)) == "00:00"
+    assert one_line("a\n\tb\x00c", 4) == "a b…"
+    assert datetime.fromisoformat(realistic_run()[0].time) == START
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_a_narrow_terminal_cuts_no_count_of_steps(encoding: str) -> None:
+    told = realistic_run()
+    tallies = []
+    for moment in range(1, len(told) + 1):
+        view = seen(told[:moment])
+        lines = [line for line in drawn(view, 40, 40, encoding) if re.match(r"  \d+ steps?: ", line)]
+        for line in lines:
+            counts = re.findall(r"\d+", line.split(": ", 1)[1].split(" (")[0])
+            assert sum(map(int, counts)) == len(view.steps), line
+            assert len(counts) == len(view.counts()), line
+        tallies += lines
+    assert tallies
+
+
+def test_a_count_that_does_not_fit_in_words_is_given_in_signs() -> None:
+    view = seen(realistic_run()[:-1])
+    told = "\n".join(drawn(view, 30, 40))
+    assert f"{len(view.steps)} step" in told
+    for state, number in view.counts().items():
+        assert f"{number} {state}" in told or f"{number}{glyphs('utf-8').states[state]}" in told
+
+
+def test_the_first_line_names_the_endpoint_that_was_chosen(aeon: RunAeon, start_server):
+    server = start_server(script())
+    for command in ((), ("plan",)):
+        ended = aeon(*command, "task=x", "provider=ollama", "provider.model=m", f"provider.base_url={server.url}")
+        assert "  provider ollama  task: x" in ended.err

@@ -1,0 +1,96 @@
+"""`provider=NAME` for servers of many makes: configuration files only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from aeon import Aeon, ConfigError
+from aeon.config.settings import compose, resolve_provider
+from aeon.llm.settings import OpenAIProvider
+from tests.integration.wire import TASK, script
+
+FOLDER = Path(__file__).parents[2] / "conf" / "provider"
+HOSTED = ("anthropic", "azure", "gemini", "groq", "mistral", "openai", "openrouter", "together")
+OWN = ("litellm", "llama_cpp", "lm_studio", "ollama", "vllm")
+UNNAMED = ("azure", "litellm", "lm_studio", "ollama", "vllm")
+
+
+def key_of(name: str) -> str:
+    return f"{name.upper()}_API_KEY" if name != "azure" else "AZURE_OPENAI_API_KEY"
+
+
+def composed(name: str, *more: str) -> OpenAIProvider:
+    provider = compose([f"provider={name}", *more]).provider
+    assert isinstance(provider, OpenAIProvider)
+    return provider
+
+
+@pytest.mark.parametrize("name", [*HOSTED, *OWN])
+def test_a_preset_goes_by_its_own_name_and_has_a_key_of_its_own(name: str) -> None:
+    assert (composed(name).name, composed(name).api_key_env) == (name, key_of(name))
+
+
+@pytest.mark.parametrize("name", [*HOSTED, *OWN])
+def test_a_preset_begins_by_saying_what_it_is_how_to_start_and_what_it_supports(name: str) -> None:
+    opening = FOLDER.joinpath(f"{name}.yaml").read_text().split("\n\n")[0]
+    assert opening.startswith("# ")
+    if name != "openai":
+        assert any(word in opening for word in ("Start:", "Sign up", "Make a key"))
+        assert "upports" in opening or "schema" in opening
+
+
+@pytest.mark.parametrize("name", sorted({*HOSTED, *OWN} - {"openai"}))
+def test_openais_own_variables_never_send_a_preset_elsewhere(name: str) -> None:
+    other = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_API_KEY": "sk-openai"}
+    provider = composed(name, "provider.model=m")
+    assert provider.address(other) == provider.base_url
+    assert provider.api_key_env not in other
+
+
+@pytest.mark.parametrize("name", HOSTED)
+def test_a_hosted_preset_wants_its_key_and_names_the_variable(name: str) -> None:
+    address = {"AZURE_OPENAI_BASE_URL": "https://example.openai.azure.com/openai/v1/"}
+    with pytest.raises(ConfigError, match=key_of(name)):
+        resolve_provider(compose([f"provider={name}", "provider.model=m"]), address)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_server_of_ones_own_wants_none(name: str) -> None:
+    settings = resolve_provider(compose([f"provider={name}", "provider.model=m"]), {})
+    assert str(settings.provider.base_url).startswith("http://localhost:")
+
+
+@pytest.mark.parametrize("name", UNNAMED)
+def test_where_no_model_is_everybodys_one_must_be_named(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"provider.model: no model is named") as refused:
+        resolve_provider(compose([f"provider={name}"]), {})
+    assert "provider.model=NAME; NAME is what the server calls it" in refused.value.hint
+    assert ("`ollama list`" in refused.value.hint) == (name == "ollama")
+
+
+def test_azure_needs_the_address_of_its_resource() -> None:
+    azure = compose(["provider=azure", "provider.model=mine"])
+    with pytest.raises(ConfigError, match="AZURE_OPENAI_BASE_URL"):
+        resolve_provider(azure, {"AZURE_OPENAI_API_KEY": "k"})
+    environ = {"AZURE_OPENAI_API_KEY": "k", "AZURE_OPENAI_BASE_URL": "https://r.openai.azure.com/openai/v1/"}
+    assert resolve_provider(azure, environ).provider.base_url == environ["AZURE_OPENAI_BASE_URL"]
+
+
+def test_presets_hold_settings_alone() -> None:
+    for path in FOLDER.glob("*.yaml"):
+        held = yaml.safe_load(path.read_text())
+        assert not any("sk-" in str(value) for value in held.values()), path
+
+
+@pytest.mark.parametrize("name", [name for name in (*HOSTED, *OWN) if name != "azure"])
+def test_a_whole_run_goes_through_a_preset(name: str, start_server) -> None:
+    server = start_server(script())
+    overrides = [f"provider={name}", f"provider.base_url={server.url}", "provider.model=m"]
+    overrides += ["provider.structured_output=json_schema"]  # the one form that this server takes
+    with Aeon.from_config(overrides, environ={key_of(name): "sk-own"}) as aeon:
+        result = aeon.run(TASK)
+    assert result.converged
+    assert {request.headers["authorization"] for request in server.requests} == {"Bearer sk-own"}

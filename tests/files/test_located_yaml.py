@@ -1,0 +1,129 @@
+"""Values that know where they stand in their file."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from aeon.domain.errors import ConfigError
+from aeon.files.located_yaml import LocatedYaml, Position, UnreadableFile, dotted
+
+TEXT = """\
+a: 1
+b:
+  - x
+  - {c: [y, "z"]}
+base: &base {p: 1, q: 2}
+more: {<<: *base, q: 3}
+"""
+
+
+def read(folder: Path, text: str, name: str = "my.yaml", **options: bool) -> LocatedYaml:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return LocatedYaml(path, **options)
+
+
+def test_each_value_and_each_key_has_its_position(tmp_path: Path) -> None:
+    document = read(tmp_path, TEXT)
+    assert document.value["b"] == ["x", {"c": ["y", "z"]}]
+    assert document.position(()) == Position(1, 1)
+    assert document.position(("a",)) == Position(1, 4)
+    assert document.key_position(("a",)) == Position(1, 1)
+    assert document.position(("b", 1, "c", 1)) == Position(4, 13)
+    assert document.key_position(("b", 1)) == Position(4, 5)
+    assert document.line(("b",)) == 2
+
+
+def test_what_is_not_there_stands_where_the_nearest_thing_around_it_does(tmp_path: Path) -> None:
+    assert read(tmp_path, TEXT).position(("b", 1, "nothing", 7)) == Position(4, 5)
+
+
+def test_what_a_merge_key_brings_in_stands_where_it_was_written(tmp_path: Path) -> None:
+    document = read(tmp_path, TEXT)
+    assert document.value["more"] == {"p": 1, "q": 3}
+    assert document.line(("more", "p")) == 5
+    assert document.line(("more", "q")) == 6
+    assert document.repeated == ()
+
+
+def test_json_has_the_same_positions(tmp_path: Path) -> None:
+    document = read(tmp_path, '{\n\t"a": {"b":1,\n\t\t"c": [true, null]}\n}', "my.json")
+    assert document.value == {"a": {"b": 1, "c": [True, None]}}
+    assert document.key_position(("a", "b")) == Position(2, 8)
+    assert document.position(("a", "c", 1)) == Position(3, 15)
+
+
+def test_json_that_yaml_cannot_read_is_read_without_positions(tmp_path: Path) -> None:
+    document = read(tmp_path, '{\n"' + "k" * 2000 + '": 1, "a": "\x7f"}', "my.json")
+    assert document.value["a"] == "\x7f"
+    assert document.position(("a",)) == Position(1, 1)
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    assert read(tmp_path, "\ufeffa: 1").value == {"a": 1}
+    assert read(tmp_path, '\ufeff{"a": 1}', "my.json").value == {"a": 1}
+
+
+def test_keys_that_stand_twice_are_refused_or_all_listed(tmp_path: Path) -> None:
+    text = "a: 1\na: 2\nb: {c: 1, c: 2, c: 3}"
+    with pytest.raises(ConfigError, match=r"my\.yaml:2: `a` stands here again; it is on line 1 already"):
+        read(tmp_path, text)
+    document = read(tmp_path, text, allow_repeated=True)
+    assert [(again.place, again.position, again.first_line) for again in document.repeated] == [
+        (("a",), Position(2, 1), 1),
+        (("b", "c"), Position(3, 11), 3),
+        (("b", "c"), Position(3, 17), 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "position", "problem"),
+    [
+        ("a: [1", (1, 6), "expected"),
+        ("a: 1\nb: *c", (2, 4), "undefined alias"),
+        ("a: !!int x", (1, 1), "not YAML"),
+        ("a: !!bool x", (1, 1), "not YAML"),
+        ("ok: 1\nx: \x01", (2, 4), "does not allow"),
+        ("? [a]\n: b", (1, 3), "unhashable"),
+    ],
+)
+def test_what_is_no_yaml_says_where(tmp_path: Path, text: str, position: tuple[int, int], problem: str) -> None:
+    with pytest.raises(UnreadableFile) as caught:
+        read(tmp_path, text)
+    assert caught.value.position == position
+    assert problem in caught.value.problem
+    assert caught.value.message == f"{tmp_path / 'my.yaml'}:{position[0]}: {caught.value.problem}"
+
+
+def test_a_place_is_written_as_people_do() -> None:
+    assert dotted(("calls", "step", 1, "answer")) == "calls.step[2].answer"
+    assert dotted(()) == ""
+
+
+def test_numbers_that_json_lacks_are_numbers_and_no_text(tmp_path: Path) -> None:
+    value = read(
+        tmp_path, 'a: [.inf, -.Inf, +.INF]\nb: [.nan, .NaN, .NAN]\nc: [".nan", .Nan, -.nan, .infinity]\n'
+    ).value
+    assert value["a"] == [math.inf, -math.inf, math.inf]
+    assert all(math.isnan(number) for number in value["b"])
+    assert value["c"] == [".nan", ".Nan", "-.nan", ".infinity"]
+
+
+def test_of_merged_mappings_the_first_one_with_a_key_counts_and_the_own_key_before_all(tmp_path: Path) -> None:
+    text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc:\n  <<: [*a, *b]\n  x: 3\nd: {<<: *b}\n"
+    path = tmp_path / "m.yaml"
+    path.write_text(text)
+    value = LocatedYaml(path).value
+    assert value["c"] == {"x": 3, "y": 1, "z": 2}
+    assert value["d"] == {"y": 2, "z": 2}
+
+
+@pytest.mark.parametrize("name", ["deep.yaml", "deep.json"])
+def test_values_nested_too_deeply_are_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("[" * 250 + "]" * 250)
+    with pytest.raises(ConfigError, match="nested more than 200 levels deep"):
+        LocatedYaml(path)

@@ -1,0 +1,79 @@
+"""The tables of failures, against the SDK that is installed."""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import openai
+import openai._exceptions as sdk
+import pytest
+
+from aeon.domain.errors import LLMError
+from aeon.llm.openai.endpoint import Endpoint
+from aeon.llm.openai.errors import OTHER_ERRORS, STATUS_ERRORS, translate
+from aeon.llm.openai.waiting import retry_after
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+def exceptions_of_the_sdk() -> set[type[Exception]]:
+    """Every exception class that the SDK publishes or defines beside those."""
+    named = [*vars(openai).values(), *vars(sdk).values()]
+    found = {cls for cls in named if isinstance(cls, type) and issubclass(cls, Exception)}
+    return {cls for cls in found if not cls.__name__.startswith("_")}
+
+
+def test_every_exception_of_the_sdk_is_in_the_tables() -> None:
+    names = {cls.__name__ for cls in exceptions_of_the_sdk()}
+    assert names == STATUS_ERRORS | OTHER_ERRORS.keys()
+
+
+def test_the_exceptions_with_a_status_are_in_the_table_for_those() -> None:
+    with_status = {cls.__name__ for cls in exceptions_of_the_sdk() if issubclass(cls, openai.APIStatusError)}
+    assert with_status == STATUS_ERRORS
+
+
+def test_every_entry_is_an_error_of_a_model_call() -> None:
+    assert all(issubclass(kind, LLMError) for kind in OTHER_ERRORS.values())
+
+
+def test_a_programming_error_is_not_made_into_a_provider_error() -> None:
+    assert translate(KeyError("x"), Endpoint("http://localhost/v1", "OPENAI_API_KEY", 1.0)) is None
+
+
+@pytest.mark.parametrize("shift", [90, 0, -90])
+def test_a_date_to_wait_for_becomes_seconds_and_never_negative(shift: int) -> None:
+    date = format_datetime(NOW + timedelta(seconds=shift), usegmt=True)
+    assert retry_after({"retry-after": date}, now=NOW) == max(0, shift)
+
+
+@pytest.mark.parametrize("value", ["-1", "nan", "inf", "", "tomorrow"])
+def test_a_wait_that_makes_no_sense_is_ignored(value: str) -> None:
+    assert retry_after({"retry-after": value}, now=NOW) is None
+
+
+LIMITED = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-remaining-tokens": "100"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"llm_provider-retry-after": "7"}, 7.0),
+        ({"llm_provider-retry-after": "7", "retry-after": "2"}, 2.0),
+        ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-reset-tokens": "9h", **LIMITED}, 360.0),
+        ({"llm_provider-x-ratelimit-reset-tokens": "12ms"}, 0.012),
+        ({"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "1h2m3.5s"}, 3723.5),
+        ({"x-ratelimit-reset-requests": "2026-11-21T12:00:30Z"}, 30.0),
+        ({"x-ratelimit-reset-requests": "20", "x-ratelimit-remaining-requests": "5"}, None),
+        ({"x-ratelimit-reset-requests": "soon"}, None),
+        ({"x-ratelimit-reset-tokens-minute": "9", "x-ratelimit-remaining-tokens-minute": "0"}, 9.0),
+        ({"x-ratelimit-reset-requests": f"{NOW.timestamp() + 30:.0f}"}, 30.0),
+        ({"x-ratelimit-reset-requests": f"{(NOW.timestamp() + 30) * 1000:.0f}"}, 30.0),
+        ({"x-ratelimit-reset-requests": f"{NOW.timestamp() - 30:.0f}"}, 0.0),
+    ],
+)
+def test_a_wait_that_a_proxy_hides_is_found(headers: dict[str, str], seconds: float | None) -> None:
+    assert retry_after(headers, now=NOW, limited=True) == pytest.approx(seconds)
+
+
+def test_a_server_that_fails_does_not_ask_to_wait_for_its_limits() -> None:
+    assert retry_after({"x-ratelimit-reset-requests": "6m0s"}, now=NOW) is None

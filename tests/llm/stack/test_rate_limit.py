@@ -1,0 +1,334 @@
+"""What a limiter allows: at once, a minute, in which order, and who may leave."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aeon.domain.errors import CircuitOpen, RateLimited, ServerFailed, StopRequested
+from aeon.domain.request import LLMRequest, LLMResponse, Message, Usage
+from aeon.llm.attempts import may_go_out
+from aeon.llm.openai import event_loop
+from aeon.llm.stack.per_minute import MARGIN_SECONDS, MINUTE_SECONDS, PerMinute
+from aeon.llm.stack.rate_limit import EXPECTED_OUTPUT, RateLimit, RateLimiter
+from tests.support.requests import request
+from tests.support.timing import SOON
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Server:
+    """Answers when it is told to, and counts what is under way."""
+
+    def __init__(self, usage: Usage | None = None) -> None:
+        self.usage = usage or Usage(10, 10, requests=1)
+        self.go = threading.Event()
+        self.go.set()
+        self.lock = threading.Lock()
+        self.under_way = self.most = 0
+        self.order: list[str] = []
+        self.failure: Exception | None = None
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        with self.lock:
+            self.order.append(request.call)
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+        self.go.wait(10)
+        with self.lock:
+            self.under_way -= 1
+        if self.failure is not None:
+            raise self.failure
+        return LLMResponse("{}", self.usage)
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.002)
+
+
+def test_no_more_than_the_limit_fits_into_any_minute() -> None:
+    clock = Clock()
+    minute = PerMinute(3, clock)
+    for _ in range(3):
+        assert minute.wait(1) == 0.0
+        minute.take(1)
+        clock.now += 10
+    assert minute.wait(1) == pytest.approx(30.0 + MARGIN_SECONDS, abs=0.01)
+    clock.now += 30.01 + MARGIN_SECONDS
+    assert minute.wait(1) == 0.0
+    minute.take(1)
+    assert minute.wait(1) == pytest.approx(10.0, abs=0.02)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 400), st.integers(0, 400), st.floats(0.01, 40)), min_size=1, max_size=40),
+    st.integers(400, 5000),
+)
+def test_whatever_comes_the_tokens_of_a_minute_stay_within_the_limit(
+    asked: list[tuple[int, int, float]], limit: int
+) -> None:
+    clock = Clock()
+    minute = PerMinute(limit, clock)
+    used_at: list[tuple[float, int]] = []
+    for units, unused, later in asked:
+        clock.now += later
+        while (wait := minute.wait(units)) > 0:
+            clock.now += wait
+        taken = minute.take(units)
+        used_at.append((clock.now, max(0, units - unused)))
+        minute.settle(taken, max(0, units - unused))
+    grain = max(1, limit // 1000)
+    for start, _ in used_at:
+        assert sum(units for at, units in used_at if start <= at < start + 59.99) <= limit + grain
+
+
+def test_tokens_that_were_not_used_are_given_back_within_their_minute_only() -> None:
+    clock = Clock()
+    minute = PerMinute(1000, clock)
+    taken = minute.take(1000)
+    assert minute.wait(400) > 0
+    minute.settle(taken, 100)
+    assert minute.wait(400) == 0.0
+    minute.take(400)
+    assert minute.wait(600) > 0
+    clock.now += 62
+    assert minute.wait(1000) == 0.0
+    minute.take(1000)
+    assert minute.wait(1) > 0
+    minute.settle(taken, 0)
+    assert minute.wait(1) > 0
+
+
+def test_what_is_given_back_makes_no_room_in_the_next_minute() -> None:
+    clock = Clock()
+    minute = PerMinute(10_000, clock)
+    minute.settle(minute.take(9_500), 100)
+    clock.now += 57
+    minute.take(600)
+    clock.now += 5
+    assert minute.wait(9_500) > 0
+    assert minute.wait(9_400) == 0.0
+
+
+def test_many_small_requests_fill_a_minute_though_its_grain_is_larger_than_they_are() -> None:
+    minute = PerMinute(1_000_000, Clock())
+    sent = 0
+    while minute.wait(600) == 0.0:
+        minute.settle(minute.take(600), 500)
+        sent += 1
+    assert 1_990 <= sent <= 2_000
+
+
+def test_tokens_that_were_used_beyond_the_estimate_are_paid_by_those_that_follow() -> None:
+    clock = Clock()
+    minute = PerMinute(1000, clock)
+    minute.settle(minute.take(100), 900)
+    assert minute.wait(300) > 0
+    assert minute.wait(100) == 0.0
+
+
+def test_more_than_a_minute_allows_waits_for_an_empty_minute_and_is_owed_after() -> None:
+    clock = Clock()
+    minute = PerMinute(1000, clock)
+    minute.take(1)
+    assert minute.wait(2500) > 0
+    clock.now += 62
+    assert minute.wait(2500) == 0.0
+    minute.take(2500)
+    clock.now += 62
+    assert minute.wait(1) == 0.0
+    minute.take(1)
+    assert minute.wait(1) > 0
+
+
+def test_no_more_are_under_way_than_may_be() -> None:
+    server, limiter = Server(), RateLimiter(3)
+    server.go.clear()
+    with ThreadPoolExecutor(10) as pool:
+        asked = [pool.submit(RateLimit(server, limiter).complete, request()) for _ in range(10)]
+        until(lambda: server.under_way == 3)
+        time.sleep(0.02)
+        server.go.set()
+        assert [future.result().text for future in asked] == ["{}"] * 10
+    assert server.most == 3
+
+
+def test_who_comes_first_is_served_first() -> None:
+    server, limiter = Server(), RateLimiter(1)
+    server.go.clear()
+    names = ["plan", "step", "refinement", "convergence", "subplan"]
+    with ThreadPoolExecutor(5) as pool:
+        asked = []
+        for number, name in enumerate(names):
+            asked.append(pool.submit(RateLimit(server, limiter).complete, request(name)))
+            until(lambda number=number: server.under_way + len(limiter._waiting) == number + 1)
+        server.go.set()
+        for future in asked:
+            future.result()
+    assert server.order == names
+
+
+def test_a_run_that_is_stopped_leaves_the_queue_and_the_others_go_on() -> None:
+    server, limiter = Server(), RateLimiter(1)
+    server.go.clear()
+    stopped = threading.Event()
+    with ThreadPoolExecutor(3) as pool:
+        first = pool.submit(RateLimit(server, limiter).complete, request("plan"))
+        until(lambda: server.under_way == 1)
+        leaving = pool.submit(RateLimit(server, limiter, stop=stopped.is_set).complete, request("step"))
+        until(lambda: len(limiter._waiting) == 1)
+        last = pool.submit(RateLimit(server, limiter).complete, request("subplan"))
+        stopped.set()
+        with pytest.raises(StopRequested, match="before a step call was sent"):
+            leaving.result(SOON)
+        server.go.set()
+        assert (first.result().text, last.result().text) == ("{}", "{}")
+    assert server.order == ["plan", "subplan"]
+
+
+def test_a_wait_for_the_next_minute_can_be_left_at_once() -> None:
+    server, limiter = Server(), RateLimiter(8, requests_per_minute=1)
+    stopped = threading.Event()
+    through = RateLimit(server, limiter, stop=stopped.is_set)
+    through.complete(request())
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(through.complete, request())
+        time.sleep(0.05)
+        stopped.set()
+        with pytest.raises(StopRequested):
+            waiting.result(2)
+    assert len(server.order) == 1
+
+
+def test_an_endpoint_that_was_given_up_meanwhile_is_not_asked() -> None:
+    server, limiter = Server(), RateLimiter(8)
+
+    def check() -> None:
+        raise CircuitOpen("it opened")
+
+    with pytest.raises(CircuitOpen):
+        RateLimit(server, limiter, check=check).complete(request())
+    assert server.order == []
+    assert RateLimit(server, limiter).complete(request()).text == "{}"
+
+
+def test_429_narrows_the_window_and_a_failing_server_does_not() -> None:
+    server, limiter = Server(), RateLimiter(8)
+    through = RateLimit(server, limiter)
+    server.failure = ServerFailed("500")
+    with pytest.raises(ServerFailed):
+        through.complete(request())
+    assert limiter.slots == 8
+    server.failure = RateLimited("429")
+    with pytest.raises(RateLimited):
+        through.complete(request())
+    assert limiter.slots == 1
+    server.failure = None
+    for _ in range(50):
+        through.complete(request())
+    assert limiter.slots == 8
+
+
+@pytest.mark.parametrize(("asked", "paused"), [(20.0, True), (600.0, False), (None, False)])
+def test_a_server_that_asks_to_wait_is_left_alone_by_all_but_not_for_ever(asked: float | None, paused: bool) -> None:
+    clock = Clock()
+    server, limiter = Server(), RateLimiter(8, clock=clock)
+    server.failure = RateLimited("429", retry_after=asked)
+    with pytest.raises(RateLimited):
+        RateLimit(server, limiter).complete(request())
+    server.failure = None
+    impatient = RateLimit(server, limiter, stop=lambda: True)
+    if paused:
+        with pytest.raises(StopRequested):
+            impatient.complete(request())
+        clock.now += 20
+    assert impatient.complete(request()).text == "{}"
+
+
+def test_tokens_are_counted_by_estimate_then_by_what_was_used() -> None:
+    clock = Clock()
+    text = "x" * 4000
+    asked = request(messages=(Message("user", text),))
+    estimate = 1000 + EXPECTED_OUTPUT
+    limiter = RateLimiter(8, tokens_per_minute=2 * estimate, clock=clock)
+    cheap = RateLimit(Server(Usage(100, 0, requests=1)), limiter, stop=lambda: True)
+    for _ in range(15):
+        cheap.complete(asked)
+    dear = RateLimit(Server(Usage(3000, 0, requests=1)), limiter, stop=lambda: True)
+    answered = 0
+    with pytest.raises(StopRequested):  # noqa: PT012
+        for _ in range(5):
+            dear.complete(asked)
+            answered += 1
+    assert answered == 1
+
+
+class Negotiating:
+    """Sends so many requests for one, each after some seconds, and keeps when they went out."""
+
+    def __init__(self, clock: Clock, tries: int, seconds: float = 0.0) -> None:
+        self.clock, self.tries, self.seconds = clock, tries, seconds
+        self.sent: list[float] = []
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        async def send() -> None:
+            for _ in range(self.tries):
+                self.clock.now += self.seconds
+                await may_go_out()
+                self.sent.append(self.clock.now)
+
+        event_loop.run(send())
+        return LLMResponse("{}", Usage(10, 10, requests=self.tries))
+
+
+def test_every_request_that_goes_out_is_counted_not_every_call() -> None:
+    clock = Clock()
+    limiter = RateLimiter(8, requests_per_minute=5, clock=clock)
+    server = Negotiating(clock, tries=3)
+    through = RateLimit(server, limiter, stop=lambda: True)
+    through.complete(request())
+    with pytest.raises(StopRequested):
+        through.complete(request())
+    assert len(server.sent) == 5
+    clock.now += MINUTE_SECONDS + MARGIN_SECONDS + 0.01
+    through.complete(request())
+    assert len(server.sent) == 8
+
+
+def test_a_request_is_counted_when_it_goes_out_not_when_its_turn_has_come() -> None:
+    clock = Clock()
+    limiter = RateLimiter(8, requests_per_minute=2, clock=clock)
+    slow = Negotiating(clock, tries=1, seconds=30)
+    through = RateLimit(slow, limiter, stop=lambda: True)
+    through.complete(request())
+    through.complete(request())
+    clock.now += 31 + MARGIN_SECONDS
+    slow.seconds = 0
+    through.complete(request())
+    with pytest.raises(StopRequested):
+        through.complete(request())
+    assert [at - slow.sent[0] for at in slow.sent] == pytest.approx([0, 30, 61 + MARGIN_SECONDS])
+
+
+def test_the_tokens_of_a_refused_request_are_not_counted_twice() -> None:
+    clock = Clock()
+    limiter = RateLimiter(8, tokens_per_minute=2 * EXPECTED_OUTPUT, clock=clock)
+    through = RateLimit(Negotiating(clock, tries=4), limiter, stop=lambda: True)
+    for _ in range(10):
+        through.complete(request())
+    with pytest.raises(StopRequested):  # noqa: PT012
+        for _ in range(50):
+            through.complete(request())

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aeon.domain.errors import StoreFailed
+from aeon.store.cassette import yaml as cassette_yaml
+from aeon.store.cassette.yaml import Writer, load
+
+ODD = " \t\n\r\x00\x1b\x7f\x85\xa0\u2028\u2029\ufeff\ufffe\U0001f600aB-:#|>&*!%@`'\"\\{}[],?~=\ud83d01.e"
+
+
+def joined(text: str) -> str:
+    """As JSON reads it: two halves side by side are one character."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+
+
+texts = (st.text(st.sampled_from(ODD)) | st.text(st.characters(exclude_categories=()))).map(joined)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(texts, inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def written(value: dict[str, Any]) -> str:
+    """What stands in the file, once it has been there."""
+    return "\n".join([*Writer().mapping(value), ""]).encode().decode()
+
+
+@given(texts, texts)
+def test_any_text_comes_back_byte_for_byte_wherever_it_stands(one: str, other: str) -> None:
+    value = {"a": one, "list": [one, {"x": other, "y": one}, [other, [one]], {"z": [other]}], "b": other}
+    assert load(written(value)) == value
+
+
+@given(texts, texts)
+def test_a_reader_that_is_not_in_c_reads_the_same(one: str, other: str) -> None:
+    class Slow(yaml.SafeLoader):
+        """PyYAML's own."""
+
+    Slow.add_constructor("!json", cassette_yaml._json_text)
+    value = {"a": one, "list": [one, {"x": other, "y": one}], "b": other}
+    assert yaml.load(written(value), Loader=Slow) == value
+
+
+@given(st.dictionaries(texts, values, max_size=4))
+def test_any_json_value_comes_back_as_it_was(value: dict[str, Any]) -> None:
+    value = {"v": value, "end": [value]}
+    assert json.dumps(load(written(value))) == json.dumps(value)
+
+
+@pytest.mark.parametrize(
+    "value", ["no", "null", "0x1f", "1e3", "2026-11-21", "~", "=", "<<", "12:30", ".5", "on", "-", "? x", "- a", "a: b"]
+)
+def test_a_text_that_looks_like_something_else_stays_a_text(value: str) -> None:
+    assert load(written({value: value, "in": [value, {"a": value}]})) == {value: value, "in": [value, {"a": value}]}
+
+
+@pytest.mark.parametrize("number", [1e16, 1e-7, -1.5e300, 0.1, 1.0, -0.0, 10**40, -3])
+def test_a_number_keeps_its_value_and_its_kind(number: float) -> None:
+    read = load(written({"n": number}))["n"]
+    assert (read, type(read), repr(read)) == (number, type(number), repr(number))
+
+
+def test_a_text_of_several_lines_is_a_block_as_it_was() -> None:
+    assert written({"a": "# Title\n\n  * one  \n\t* two\n"}) == "a: |\n  # Title\n\n    * one  \n  \t* two\n"
+
+
+def test_a_text_with_a_character_that_a_block_cannot_hold_is_still_a_line_for_a_line() -> None:
+    assert written({"a": "one\r\n  two\nthree\x00"}) == 'a: "one\\r\\n\\\n  \\  two\\n\\\n  three\\x00"\n'
+
+
+def test_nesting_beyond_what_yaml_is_read_with_comes_back() -> None:
+    deep: Any = "end"
+    for _ in range(300):
+        deep = [deep]
+    assert load(written({"deep": deep, "in": [deep]})) == {"deep": deep, "in": [deep]}
+
+
+def test_a_key_of_any_length_comes_back() -> None:
+    value = {"tool": {"k" * 3000: 1}, "of": [{"k" * 3000: [1]}]}
+    assert load(written(value)) == value
+
+
+def test_what_is_shared_stands_once() -> None:
+    text = "said in every request\n" * 3
+    first = Writer().node(text, 0, "rule")
+    lines = Writer({json.dumps(text): "rule"}).mapping({"a": text, "b": [text, {"c": text}]})
+    whole = "\n".join(["shared:", f"- {first[0]}", *first[1:], *lines, ""])
+    assert whole.count("said") == 3
+    assert load(whole) == {"shared": [text], "a": text, "b": [text, {"c": text}]}
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join([f'*{chr(97 + n)}'] * 10)}]\n" for n in range(12)
+)
+
+
+CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600))
+MERGES = "a: &a {x: 1}\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} {{<<: [{', '.join([f'*{chr(97 + n)}'] * 10)}]}}\n" for n in range(12)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("a: 2026-11-21", "2026-11-21"),
+        ("a: 1" + ":1" * 400_000, "1" + ":1" * 400_000),
+        ("a: yes", "yes"),
+        ("a: 0x1f", "0x1f"),
+        ("a: 1_000", "1_000"),
+        ("a: 010", "010"),
+        ("a: 1e3", 1000.0),
+        ("a: -12", -12),
+        ("a: true", True),
+        ("a: null", None),
+        ("a:", None),
+        ("a: {<<: {b: 1}}", {"<<": {"b": 1}}),
+    ],
+)
+def test_a_plain_scalar_is_one_of_jsons_or_a_text(text: str, value: object) -> None:
+    read = load(text)["a"]
+    assert (read, type(read)) == (value, type(value))
+
+
+@pytest.mark.timeout(10)
+def test_merge_keys_multiply_nothing() -> None:
+    with pytest.raises(StoreFailed, match="characters once its aliases are followed"):
+        load(MERGES)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (BOMB, "characters once its aliases are followed"),
+        ("a: &a [*a]", "holds itself"),
+        ("a: [", "not YAML"),
+        ("a: !!python/object/apply:os.system [ls]", "not YAML"),
+        ('a: !json "{"', "not YAML"),
+        ("[" * 100_000, "not YAML"),
+        ("a: !!binary aGk=", "not YAML"),
+        ("a: !!timestamp 2026-11-21", "not YAML"),
+        ("a: !!set {x}", "not YAML"),
+        ('a: {!!merge "<<": {b: 1}}', "not YAML"),
+        (f"a: {'1' * 5000}", "not YAML"),
+        ("a: {1: b}", "a key in it is no text"),
+        ("a: {[1]: b}", "not YAML"),
+        (CHAIN, "nested more than 400 levels deep"),
+    ],
+    ids=[
+        *(
+            "bomb",
+            "loop",
+            "broken",
+            "object",
+            "json",
+            "deep",
+            "bytes",
+            "date",
+            "set",
+            "merge",
+            "digits",
+            "number as key",
+        ),
+        *("list as key", "chain"),
+    ],
+)
+def test_a_file_that_would_do_harm_is_refused(text: str, why: str) -> None:
+    with pytest.raises(StoreFailed, match=why):
+        load(text)

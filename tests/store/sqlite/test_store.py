@@ -1,0 +1,425 @@
+import os
+import resource
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from aeon.domain.errors import StoreFailed
+from aeon.store.interface import AnswerStore
+from aeon.store.sqlite.store import SqliteStore
+from tests.store.entries import SYSTEM, asked, entry
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "deep" / "store.sqlite"
+
+
+def run(script: str, *arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen([sys.executable, "-c", script, *arguments], stdout=subprocess.PIPE, text=True)
+
+
+def test_it_is_what_the_store_is_expected_to_be(path: Path) -> None:
+    store = SqliteStore(path)
+    assert isinstance(store, AnswerStore)
+    store.close()
+
+
+def test_an_answer_comes_back_whole_by_its_key_and_by_what_was_asked(path: Path) -> None:
+    kept = entry("ask é 世界\n", step="s2", attempt=2, occurrence=3, strict=True, parameters={"temperature": 0.5})
+    store = SqliteStore(path)
+    store.put(kept)
+    store.close()
+    again = SqliteStore(path)
+    assert again.get(kept.asked.key) == kept
+    assert again.by_content(kept.asked.content) == kept
+    assert again.get(asked("something else").key) is None
+    assert again.by_content(asked("something else").content) is None
+    again.close()
+
+
+def test_the_digests_of_an_answer_that_is_read_are_those_of_what_it_says(path: Path) -> None:
+    store = SqliteStore(path)
+    store.put(entry("what is asked"))
+    found = next(store.entries())
+    assert (found.asked.key, found.asked.content) == (asked("what is asked").key, asked("what is asked").content)
+    store.close()
+
+
+def test_the_first_answer_under_a_key_stays(path: Path) -> None:
+    store = SqliteStore(path)
+    for text in ("first", "second"):
+        store.put(entry(text=text))
+    assert [kept.answer["text"] for kept in store.entries()] == ["first"]
+    store.close()
+
+
+def test_the_first_answer_to_a_request_is_that_of_wherever_it_was_asked_first(path: Path) -> None:
+    store = SqliteStore(path)
+    for number in (2, 1):
+        store.put(entry(text=f"in pass {number}", pass_number=number))
+    found = store.by_content(asked().content)
+    assert found is not None
+    assert found.answer["text"] == "in pass 2"
+    store.close()
+
+
+def test_answers_are_listed_by_pass_and_then_as_they_came(path: Path) -> None:
+    store = SqliteStore(path)
+    for number, user in ((1, "b"), (0, "z"), (1, "a"), (0, "y")):
+        store.put(entry(user, text=user, pass_number=number))
+    assert [kept.answer["text"] for kept in store.entries()] == ["z", "y", "b", "a"]
+    store.close()
+
+
+def test_a_text_that_many_requests_hold_is_kept_once(path: Path) -> None:
+    store = SqliteStore(path)
+    for number in range(20):
+        store.put(entry(f"short {number}"))
+    store.close()
+    with sqlite3.connect(path) as connection:
+        texts = [text for (text,) in connection.execute("SELECT text FROM texts")]
+        requests = [text for (text,) in connection.execute("SELECT request FROM answers")]
+    connection.close()
+    assert len(texts) == 2
+    assert len(requests) == 20
+    assert not any(SYSTEM[:30] in request for request in requests)
+
+
+def test_what_no_encoding_has_is_kept_all_the_same(path: Path) -> None:
+    odd = entry("half \ud800 pair " * 50, text="\ud83d \x00 \u2028", tool={"$ref": "x" * 300, "a": ["y" * 300, None]})
+    store = SqliteStore(path)
+    store.put(odd)
+    assert store.get(odd.asked.key) == odd
+    store.close()
+
+
+def test_what_is_kept_is_on_the_disk_whatever_becomes_of_the_process(path: Path) -> None:
+    script = (
+        "import os, pathlib, signal, sys\n"
+        "from aeon.store.sqlite.store import SqliteStore\n"
+        "from tests.store.entries import entry\n"
+        "store = SqliteStore(pathlib.Path(sys.argv[1]))\n"
+        "[store.put(entry(str(n))) for n in range(5)]\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    process = run(script, str(path))
+    process.communicate(timeout=60)
+    assert process.returncode == -9
+    store = SqliteStore(path, read_only=True)
+    assert len(list(store.entries())) == 5
+    assert store._reader is not None
+    store.close()
+
+
+def test_each_put_waits_for_the_disk(path: Path) -> None:
+    store = SqliteStore(path)
+    assert store._writer is not None
+    full = 2
+    assert store._writer.execute("PRAGMA synchronous").fetchone() == (full,)
+    assert store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    store.close()
+
+
+def test_several_processes_that_make_and_share_a_store_lose_nothing(path: Path) -> None:
+    script = (
+        "import pathlib, sys\n"
+        "from aeon.store.sqlite.store import SqliteStore\n"
+        "from tests.store.entries import asked, entry\n"
+        "store = SqliteStore(pathlib.Path(sys.argv[1]))\n"
+        "for n in range(60):\n"
+        "    store.put(entry(f'own {sys.argv[2]} {n}'))\n"
+        "    store.put(entry(f'common {n}', text=sys.argv[2]))\n"
+        "    assert store.get(asked(f'common {n}').key)\n"
+        "print('done')\n"
+    )
+    running = [run(script, str(path), name) for name in "abcd"]
+    assert [process.communicate(timeout=100)[0] for process in running] == ["done\n"] * 4
+    store = SqliteStore(path)
+    assert len(list(store.entries())) == 4 * 60 + 60
+    store.close()
+
+
+def test_threads_that_keep_answers_at_once_lose_none(path: Path) -> None:
+    store = SqliteStore(path)
+    start = threading.Barrier(16)
+
+    def keep(name: int) -> None:
+        start.wait()
+        for number in range(20):
+            store.put(entry(f"{name} {number}"))
+            assert store.get(asked(f"{name} {number}").key)
+
+    threads = [threading.Thread(target=keep, args=(name,)) for name in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(list(store.entries())) == 16 * 20
+    store.close()
+
+
+def test_whoever_reads_does_not_wait_for_one_who_writes(path: Path) -> None:
+    store = SqliteStore(path)
+    store.put(entry())
+    with store._writing:
+        assert store.get(asked().key)
+        assert store.by_content(asked().content)
+        assert len(list(store.entries())) == 1
+    store.close()
+
+
+def test_a_closed_store_keeps_nothing_more_without_complaint_and_cannot_be_read(path: Path) -> None:
+    store = SqliteStore(path)
+    store.close()
+    store.close()
+    store.put(entry())
+    with pytest.raises(StoreFailed, match="cannot be read: it is closed"):
+        store.get("k")
+    again = SqliteStore(path)
+    assert list(again.entries()) == []
+    again.close()
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text("my notes, dear to me\n" * 100)
+    for read_only in (False, True):
+        with pytest.raises(StoreFailed, match="file is not a database") as raised:
+            SqliteStore(path, read_only=read_only)
+        assert f"move {path} away" in raised.value.hint
+    assert path.read_text() == "my notes, dear to me\n" * 100
+
+
+def test_a_database_of_something_else_is_refused_and_left_alone(path: Path) -> None:
+    path.parent.mkdir()
+    other = sqlite3.connect(path)
+    other.execute("CREATE TABLE answers (mine TEXT)")
+    other.close()
+    before = path.read_bytes()
+    for read_only in (False, True):
+        with pytest.raises(StoreFailed, match="an SQLite file of something else") as raised:
+            SqliteStore(path, read_only=read_only)
+        assert "store.path" in raised.value.hint
+    assert path.read_bytes() == before
+
+
+def test_a_store_of_a_newer_aeon_is_refused(path: Path) -> None:
+    SqliteStore(path).close()
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    with pytest.raises(StoreFailed, match=r"a newer Aeon has written it \(version 7, this one knows 1\)"):
+        SqliteStore(path)
+
+
+def test_a_damaged_store_is_told_when_it_is_read(path: Path) -> None:
+    store = SqliteStore(path)
+    for number in range(200):
+        store.put(entry(f"number {number} " * 40))
+    store.close()
+    damaged = bytearray(path.read_bytes())
+    damaged[4096 * 3 :] = b"\x07" * (len(damaged) - 4096 * 3)
+    path.write_bytes(damaged)
+    with pytest.raises(StoreFailed, match="cannot be") as raised:
+        list(SqliteStore(path, read_only=True).entries())
+    assert "damaged" in raised.value.hint
+
+
+def test_an_answer_whose_text_is_gone_is_told(path: Path) -> None:
+    store = SqliteStore(path)
+    store.put(entry())
+    store.close()
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM texts")
+    connection.commit()
+    connection.close()
+    again = SqliteStore(path)
+    with pytest.raises(StoreFailed, match=r"the text [0-9a-f]{64} is missing"):
+        again.get(asked().key)
+    again.close()
+
+
+def test_a_directory_in_the_place_of_the_file_is_told(path: Path) -> None:
+    path.mkdir(parents=True)
+    with pytest.raises(StoreFailed, match="unable to open database file") as raised:
+        SqliteStore(path)
+    assert "writable" in raised.value.hint
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreFailed, match=r"cannot be opened: (File exists|Not a directory)"):
+        SqliteStore(tmp_path / "file" / "store.sqlite")
+
+
+@pytest.fixture
+def guest(path: Path) -> Iterator[Path]:
+    """A store with one answer, in a folder that nobody may write."""
+    store = SqliteStore(path)
+    store.put(entry())
+    store.close()
+    path.chmod(0o444)
+    path.parent.chmod(0o555)
+    yield path
+    path.parent.chmod(0o755)
+
+
+AS_NOBODY = (
+    "import os, pathlib, sys\n"
+    "from aeon.domain.errors import StoreFailed\n"
+    "from aeon.store.sqlite.store import SqliteStore\n"
+    "from tests.store.entries import asked\n"
+    "if os.getuid() == 0:\n"
+    "    os.setuid(65534)\n"
+    "path = pathlib.Path(sys.argv[1])\n"
+)
+
+
+def opened_up(path: Path) -> None:
+    """Let everybody through to a folder of pytest's, which is the owner's alone."""
+    for folder in path.parents:
+        if folder.stat().st_uid == os.getuid() and str(folder).startswith("/tmp/"):
+            folder.chmod(folder.stat().st_mode | 0o055)
+
+
+def test_a_store_in_a_folder_that_cannot_be_written_can_be_read(guest: Path) -> None:
+    opened_up(guest.parent)
+    script = AS_NOBODY + "store = SqliteStore(path, read_only=True)\nprint(store.get(asked().key).answer['text'])\n"
+    assert run(script, str(guest)).communicate(timeout=60)[0] == "done\n"
+
+
+def test_a_store_that_cannot_be_written_is_told_before_anything_is_kept(guest: Path) -> None:
+    opened_up(guest.parent)
+    script = (
+        AS_NOBODY + "try:\n    SqliteStore(path)\nexcept StoreFailed as error:\n    print(error.message, error.hint)\n"
+    )
+    said = run(script, str(guest)).communicate(timeout=60)[0]
+    assert "cannot be opened" in said
+    assert "writable" in said
+
+
+def test_a_full_disk_is_told_and_what_was_kept_stays(path: Path) -> None:
+    script = (
+        "import pathlib, resource, sys\n"
+        "from aeon.domain.errors import StoreFailed\n"
+        "from aeon.store.sqlite.store import SqliteStore\n"
+        "from tests.store.entries import asked, entry\n"
+        "store = SqliteStore(pathlib.Path(sys.argv[1]))\n"
+        "store.put(entry('before'))\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, resource.RLIM_INFINITY))\n"
+        "try:\n"
+        "    [store.put(entry(str(n) * 50_000)) for n in range(9)]\n"
+        "except StoreFailed as error:\n"
+        "    print(error.message)\n"
+        "    print(error.hint)\n"
+        "assert store.get(asked('before').key)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        "store.put(entry('after'))\n"
+        "assert store.get(asked('after').key)\n"
+    )
+    process = run(script, str(path))
+    said = process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+    assert "cannot be written" in said
+    assert "full" in said
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
+
+
+def test_a_file_that_somebody_keeps_locked_is_waited_for_once_and_not_with_every_answer(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aeon.store.sqlite.file.BUSY_SECONDS", 2)
+    store = SqliteStore(path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    began = monotonic()
+    for number in range(3):
+        with pytest.raises(StoreFailed, match="database is locked") as raised:
+            store.put(entry(str(number)))
+    assert monotonic() - began < 3 * 2 - 0.5
+    assert "Another program" in raised.value.hint
+    other.execute("ROLLBACK")
+    other.close()
+    store.put(entry("free again"))
+    assert [kept.asked.request["messages"][1]["content"] for kept in store.entries()] == ["free again"]
+    store.close()
+
+
+def test_what_is_open_for_reading_is_never_written(path: Path) -> None:
+    SqliteStore(path).close()
+    store = SqliteStore(path, read_only=True)
+    with pytest.raises(StoreFailed, match="open for reading"):
+        store.put(entry())
+    store.close()
+
+
+@pytest.mark.parametrize("name", ["a b#c?.sqlite", "100%.sqlite", "é'\".sqlite"])
+def test_any_name_of_a_file_will_do(tmp_path: Path, name: str) -> None:
+    store = SqliteStore(tmp_path / name)
+    store.put(entry())
+    store.close()
+    again = SqliteStore(tmp_path / name, read_only=True)
+    assert again.get(asked().key)
+    again.close()
+    assert name in {file.name for file in tmp_path.iterdir()}
+
+
+def test_reading_leaves_nothing_beside_the_file_and_the_file_as_it_was(path: Path) -> None:
+    store = SqliteStore(path)
+    store.put(entry())
+    store.close()
+    before = path.read_bytes()
+    for _ in range(2):
+        reader = SqliteStore(path, read_only=True)
+        assert reader.get(asked().key) is not None
+        reader.close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes() == before
+
+
+def test_what_somebody_is_writing_is_read_and_left_to_them(path: Path) -> None:
+    writer = SqliteStore(path)
+    reader = SqliteStore(path, read_only=True)
+    writer.put(entry())
+    assert reader.get(asked().key) is not None
+    reader.close()
+    writer.put(entry("another"))
+    assert len(list(writer.entries())) == 2
+    writer.close()
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_what_a_killed_program_left_is_read_and_stays_as_it_is(path: Path) -> None:
+    script = (
+        "import os, pathlib, sys\n"
+        "from aeon.store.sqlite.store import SqliteStore\n"
+        "from tests.store.entries import entry\n"
+        "SqliteStore(pathlib.Path(sys.argv[1])).put(entry())\n"
+        "os._exit(0)\n"
+    )
+    run(script, str(path)).communicate(timeout=60)
+    journal = path.with_name("store.sqlite-wal")
+    before = path.read_bytes(), journal.read_bytes()
+    reader = SqliteStore(path, read_only=True)
+    assert reader.get(asked().key) is not None
+    reader.close()
+    assert (path.read_bytes(), journal.read_bytes()) == before
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_removed_while_it_is_written_is_noticed(path: Path, replaced: bool) -> None:
+    store = SqliteStore(path)
+    store.put(entry())
+    path.unlink()
+    if replaced:
+        path.write_bytes(b"")
+    with pytest.raises(StoreFailed, match="cannot be written: the file was removed or replaced"):
+        store.put(entry("another"))
+    store.close()
