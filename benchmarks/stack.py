@@ -18,8 +18,8 @@ from aeon.llm.prices import PriceList
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.breaker import Circuit
+from aeon.llm.stack.limits import LimitSettings
 from aeon.llm.stack.rate_limit import RateLimiter
-from aeon.llm.stack.settings import LimitSettings
 
 REQUEST = LLMRequest(
     "step", (Message("system", "Be brief. " * 100), Message("user", "Why? " * 400)), {"type": "object"}

@@ -211,10 +211,10 @@ def test_a_module_path_that_others_hold_on_to_re_exports_and_nothing_else(name: 
 
 
 def test_files_stay_small():
-    """At most 310 lines each; the orchestrator, which reads top to bottom, has its own bound above."""
+    """At most 320 lines each; the orchestrator, which reads top to bottom, has its own bound above."""
     long = {
         path.relative_to(ROOT).as_posix(): count
         for path in ROOT.rglob("*.py")
-        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 310
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) > 320
     }
     assert set(long) <= {"kernel/orchestrator.py"}, long

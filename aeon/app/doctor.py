@@ -17,7 +17,7 @@ from aeon.llm.exchange import Answered, exchange
 from aeon.llm.settings import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import Endpoint, Endpoints
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings
 from aeon.schema.violations import ErrorKind, kind_of
 
 

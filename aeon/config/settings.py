@@ -50,7 +50,7 @@ from aeon.llm.settings import (
     SchemaSettings,
     SimulatedProvider,
 )
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.settings import MemorySettings
 from aeon.observability.settings import ObservabilitySettings
 from aeon.plan.settings import RefinementSettings

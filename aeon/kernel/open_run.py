@@ -15,7 +15,7 @@ from aeon.kernel.control import RunControl, Workers, as_done
 from aeon.kernel.recorder import OpenPass, OpenPhase, Stopwatch
 from aeon.kernel.settings import ExecutionSettings
 from aeon.kernel.ttl import TTL
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.transitions import cut_off
 from aeon.plan.triggers import WHOLE, fragment_of

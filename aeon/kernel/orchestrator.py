@@ -41,7 +41,7 @@ from aeon.kernel.profiling import Profiling, least_limit
 from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.settings import ONE_STEP, ExecutionSettings, Mode
 from aeon.kernel.ttl import TTL, TTLExpired
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.guarded import GuardedMemory
 from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory

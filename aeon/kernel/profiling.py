@@ -16,7 +16,7 @@ from aeon.domain.request import CallSite
 from aeon.kernel.open_run import OpenRun
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.ttl import TTL
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings
 from aeon.refinement.signatures import accepted_arguments
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from aeon.cli.job import attended
-from aeon.cli.job import questions as ask
-from aeon.cli.job.questions import approve
+from aeon.cli.terminal import questions as ask
+from aeon.cli.terminal.questions import approve
 from aeon.domain.plan import PlanStep
 from aeon.tools.approval import ApprovalRequest
 from tests.cli.conftest import RunAeon

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.job import questions as asking
+from aeon.cli.terminal import questions as asking
 from aeon.domain.errors import StopRequested
 from aeon.domain.plan import FollowUpQuestion
 

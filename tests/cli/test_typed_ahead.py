@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.job import questions as asking
+from aeon.cli.terminal import questions as asking
 from aeon.domain.plan import FollowUpQuestion
 from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
 

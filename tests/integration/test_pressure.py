@@ -16,8 +16,7 @@ from aeon.domain.events import FallbackUsed
 from aeon.domain.request import LLMResponse
 from aeon.llm.settings import OpenAIFallback, OpenAIProvider
 from aeon.llm.stack import build as stack
-from aeon.llm.stack.limits import RunLimits
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings, RunLimits
 from tests.llm.scripted import Heard
 from tests.support.able_server import AbleServer
 from tests.support.fixtures import StartServer

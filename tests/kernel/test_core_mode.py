@@ -13,7 +13,7 @@ from aeon.domain.history import RunState
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMRequest
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.in_memory import InMemory
 from aeon.tools.registry import ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, run, statuses

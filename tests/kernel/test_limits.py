@@ -10,7 +10,7 @@ import pytest
 from aeon.domain.errors import LimitReached
 from aeon.kernel.control import RunControl
 from aeon.kernel.settings import ExecutionSettings
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings
 from aeon.plan.settings import RefinementSettings
 from tests.kernel.build import advisories, kernel, run, statuses
 from tests.support.scripted_model import (

@@ -7,7 +7,7 @@ import pytest
 from aeon.domain.errors import ServerFailed
 from aeon.domain.events import CycleStarted
 from aeon.kernel.ttl import TTL, TTLExpired
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings
 from tests.kernel.build import kernel, phases, run, statuses
 from tests.support.scripted_model import (
     ScriptedModel,

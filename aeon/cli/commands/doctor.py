@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from aeon.app import doctor, rehearsal, wiring
 from aeon.app.doctor import RoleCheck
-from aeon.cli.commands.show import show
 from aeon.cli.job.arguments import parse
+from aeon.cli.job.show import show
 from aeon.cli.progress.view import counted, one_line
 from aeon.cli.terminal.status import DONE, FAILED
 from aeon.cli.terminal.stderr import say

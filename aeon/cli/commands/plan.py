@@ -14,11 +14,11 @@ from aeon.app import artefacts
 from aeon.app.directory import claimed_run, identify_start, shown
 from aeon.app.run import Run
 from aeon.app.surroundings import Planned
-from aeon.cli.commands.show import show
 from aeon.cli.job.arguments import parse
 from aeon.cli.job.attended import attended
 from aeon.cli.job.job import Prepared, prepared
 from aeon.cli.job.plan_text import command_of, plan_text
+from aeon.cli.job.show import show
 from aeon.cli.progress.dag import draw
 from aeon.cli.progress.glyphs import is_utf
 from aeon.cli.progress.view import counted

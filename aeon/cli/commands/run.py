@@ -20,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     given = parse(arguments)
     if given.shows:
-        from aeon.cli.commands.show import show
+        from aeon.cli.job.show import show
 
         return show(given)
     identify_start()

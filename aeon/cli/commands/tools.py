@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from aeon.app.tools import build, build_run_registry
-from aeon.cli.commands.show import show
 from aeon.cli.job.arguments import parse
+from aeon.cli.job.show import show
 from aeon.cli.progress.view import one_line
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.stderr import say

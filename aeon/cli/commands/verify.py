@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from aeon.app import verify
 from aeon.app.verify import LEGEND, MODES, TASKS, Verified
-from aeon.cli.commands.show import show
 from aeon.cli.job.arguments import Arguments, parse
+from aeon.cli.job.show import show
 from aeon.cli.progress.view import counted, one_line
 from aeon.cli.terminal.status import DONE, FAILED, NOT_CONVERGED
 from aeon.cli.terminal.stderr import say

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TextIO
 
 from aeon.app.surroundings import Surroundings
-from aeon.cli.job.interrupt import Interruption, interruptible
-from aeon.cli.job.questions import approve, ask, at_terminal
 from aeon.cli.job.replayed import recording
 from aeon.cli.progress.progress import Progress, progress_for
 from aeon.cli.progress.view import Conditions
+from aeon.cli.terminal.interrupt import Interruption, interruptible
+from aeon.cli.terminal.questions import approve, ask, at_terminal
 from aeon.cli.terminal.stderr import pass_over
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError

@@ -31,11 +31,10 @@ from aeon.llm.stack.breaker import Breaker, Circuit
 from aeon.llm.stack.cooldown import Rest
 from aeon.llm.stack.fallback import Fallback
 from aeon.llm.stack.knowledge import Knowledge
-from aeon.llm.stack.limits import RunLimits
+from aeon.llm.stack.limits import LimitSettings, RunLimits
 from aeon.llm.stack.profile_memo import ProfileMemo
 from aeon.llm.stack.rate_limit import RateLimit, RateLimiter
 from aeon.llm.stack.retry import Retry
-from aeon.llm.stack.settings import LimitSettings
 from aeon.llm.stack.spend import Meter, Spend
 from aeon.llm.stack.stored import Absent, stored
 from aeon.store.session.session import Session

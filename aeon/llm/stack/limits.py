@@ -9,11 +9,13 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from pydantic import Field
+
 from aeon.domain.errors import AeonError, LimitReached, LLMError, ProviderError
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
+from aeon.domain.values import Value
 from aeon.llm.prices import PriceBook, PriceList, check_prices
 from aeon.llm.settings import Price
-from aeon.llm.stack.settings import LimitSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +128,15 @@ def check(limits: LimitSettings, spent: Spent) -> None:
                 f"limits.{name}={cap:.12g} is reached ({used:.12g} used)",
                 hint=f"Raise limits.{name}, or set it to null.",
             )
+
+
+class LimitSettings(Value):
+    """`limits`: the global resource caps; None is no cap. Seconds of wall time, tokens and calls of one run, cost in
+    the
+    currency of the price table."""
+
+    max_seconds: float | None = Field(default=None, gt=0)
+    max_tokens: int | None = Field(default=None, gt=0)
+    max_cost: float | None = Field(default=None, gt=0)
+    max_llm_calls: int | None = Field(default=None, gt=0)
+    max_passes: int | None = Field(default=20, gt=0)

@@ -8,7 +8,7 @@ from aeon.domain.request import CallSite, LLMAdapter
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.settings import AutoProvider, OpenAIProvider, Price, RetrySettings, SimulatedProvider
 from aeon.llm.stack import build as stack
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings
 from tests.support.openai_server import Completion, Failure, OpenAIServer
 from tests.support.requests import request
 

@@ -24,7 +24,7 @@ from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Message, Para
 from aeon.llm.settings import LocalProvider, OpenAIProvider, RetrySettings, SimulatedProvider
 from aeon.llm.stack import stored
 from aeon.llm.stack.build import run_stack
-from aeon.llm.stack.settings import LimitSettings
+from aeon.llm.stack.limits import LimitSettings
 from aeon.llm.stack.stored import Absent, Stored, reach, shaping
 from aeon.store.models import Entry
 from aeon.store.session.session import Session, open_session

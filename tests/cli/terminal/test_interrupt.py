@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.job.interrupt import interruptible
+from aeon.cli.terminal.interrupt import interruptible
 from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
 
 SLOW = ("task=x", "provider=simulated", "progress=plain", "hydra.run.dir=run")

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from aeon.cli.job.questions import approve, ask
 from aeon.cli.progress.progress import progress_for
+from aeon.cli.terminal.questions import approve, ask
 from aeon.domain.events import Recorded, RunStarted
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.tools.approval import ApprovalRequest
