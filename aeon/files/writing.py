@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import PydanticSerializationError, to_json
 
 from aeon.domain.errors import ArtefactError
 
 
 def encoded(value: Any, *, indent: int | None = None) -> bytes:
-    """JSON as UTF-8, readable in every script; half a surrogate pair, which UTF-8 cannot carry, as its escape."""
+    """JSON as UTF-8, readable in every script; half a surrogate pair, which UTF-8 cannot carry, as its escape.
+
+    Raises ValueError for a number that JSON does not have.
+    """
+    if indent is not None:
+        # The standard encoder indents in Python, ten times slower; it says what is wrong with what this one refuses.
+        with suppress(PydanticSerializationError):
+            data = to_json(value, indent=indent)
+            if b"NaN" not in data and b"Infinity" not in data:
+                return data
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
     return text.encode("utf-8", "backslashreplace")
 

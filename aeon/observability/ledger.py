@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
@@ -89,6 +89,11 @@ class Ledger:
             unreported=unreported,
         )
 
+    def cost(self) -> float | None:
+        """The cost so far; None where that of one call is not known."""
+        with self._lock:
+            return _cost([cost for booked in self._booked.values() for cost in booked.costs])
+
     def repairs(self) -> tuple[RepairRecord, ...]:
         """Every repair, in the order its cycle was dispatched (FR-029, FR-033)."""
         with self._lock:
@@ -163,8 +168,6 @@ def _grouped(booked: Mapping[Account, Booked], key: Callable[[Account], Key]) ->
 def _sum(items: Iterable[Booked]) -> TokenUsage:
     items = list(items)
     total = sum((booked.usage for booked in items), Usage())
-    costs = [cost for booked in items for cost in booked.costs]
-    known = [cost for cost in costs if cost is not None]
     return TokenUsage(
         requests=total.requests,
         input_tokens=total.input_tokens,
@@ -172,8 +175,13 @@ def _sum(items: Iterable[Booked]) -> TokenUsage:
         cached_tokens=total.cached_tokens,
         reasoning_tokens=total.reasoning_tokens,
         total_tokens=total.total_tokens,
-        cost=math.fsum(known) if len(known) == len(costs) else None,
+        cost=_cost([cost for booked in items for cost in booked.costs]),
     )
+
+
+def _cost(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return math.fsum(known) if len(known) == len(costs) else None
 
 
 def _phase(event: PhaseStarted | PhaseFinished) -> tuple[str, str, int]:

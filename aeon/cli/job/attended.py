@@ -102,7 +102,7 @@ def _conditions(settings: Settings, control: RunControl) -> Conditions:
 def _cost(ledger: Ledger) -> Callable[[Recorded], float | None]:
     def cost(recorded: Recorded) -> float | None:
         ledger(recorded)
-        return ledger.usage().total.cost
+        return ledger.cost()
 
     return cost
 
