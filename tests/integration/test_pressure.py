@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from aeon.app.adapters import process_stack
 from aeon.domain.errors import CircuitOpen, ConnectionFailed, QuotaExhausted, RateLimited, StopRequested
 from aeon.domain.events import FallbackUsed
 from aeon.domain.request import LLMResponse
@@ -35,7 +36,7 @@ def endpoint(server: OpenAIServer, **given: Any) -> dict[str, Any]:
 
 @contextmanager
 def stacked(settings: OpenAIProvider, **given: Any) -> Iterator[tuple[stack.Endpoints, RunLimits]]:
-    endpoints = stack.process_stack(settings, ENVIRON)
+    endpoints = process_stack(settings, ENVIRON)
     try:
         yield endpoints, stack.run_stack(endpoints, limits=LimitSettings(), **given)
     finally:

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from aeon.app.adapters import process_stack
 from aeon.config.settings import compose, resolve_provider
 from aeon.domain.errors import ConfigError, ProviderError
 from aeon.llm.local import files as local_files
 from aeon.llm.settings import LocalProvider, Price
-from aeon.llm.stack import build as stack
 from tests.support.requests import request
 
 
@@ -37,7 +37,7 @@ def model_file(tmp_path: Path) -> Path:
 
 def problem(given: LocalProvider) -> ConfigError:
     with pytest.raises(ConfigError) as raised:
-        stack.process_stack(given, {})
+        process_stack(given, {})
     return raised.value
 
 
@@ -109,7 +109,7 @@ def test_a_library_that_is_there_and_broken_is_said_with_the_first_call(
     model_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
-    adapter = stack.process_stack(settings(model_path=model_file), {})
+    adapter = process_stack(settings(model_path=model_file), {})
     with pytest.raises(ProviderError, match="llama-cpp-python cannot be imported") as raised:
         adapter.complete(request())
     assert "pip install" in raised.value.hint

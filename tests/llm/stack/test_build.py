@@ -2,6 +2,7 @@
 
 import pytest
 
+from aeon.app.adapters import process_stack
 from aeon.domain.errors import ConfigError, LimitReached, ServerFailed
 from aeon.domain.events import Event
 from aeon.domain.request import CallSite, LLMAdapter
@@ -17,13 +18,13 @@ FAST = RetrySettings(initial_seconds=0, jitter_seconds=0)
 
 def openai_adapter(server: OpenAIServer, **settings: object) -> LLMAdapter:
     provider = OpenAIProvider.model_validate({"base_url": server.url, "model": "m", **settings})
-    return stack.process_stack(provider, {"OPENAI_API_KEY": "k", "TEAM": "blue"})
+    return process_stack(provider, {"OPENAI_API_KEY": "k", "TEAM": "blue"})
 
 
 def test_the_key_and_secret_headers_come_from_the_variables_that_the_settings_name(openai_server: OpenAIServer) -> None:
     openai_server.script["plan"] = {"answer": "x"}
     provider = OpenAIProvider(base_url=openai_server.url, api_key_env="MY_KEY", extra_headers_env={"X-Team": "TEAM"})
-    adapter = stack.process_stack(provider, {"MY_KEY": " sk-1\n", "TEAM": "blue", "OPENAI_API_KEY": "another"})
+    adapter = process_stack(provider, {"MY_KEY": " sk-1\n", "TEAM": "blue", "OPENAI_API_KEY": "another"})
     adapter.complete(request())
     stack.close(adapter)
     headers = openai_server.requests[0].headers
@@ -33,41 +34,41 @@ def test_the_key_and_secret_headers_come_from_the_variables_that_the_settings_na
 def test_the_address_comes_from_the_environment_unless_it_is_configured(openai_server: OpenAIServer) -> None:
     openai_server.script["plan"] = {"answer": "x"}
     environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": openai_server.url}
-    adapter = stack.process_stack(OpenAIProvider(), environ)
+    adapter = process_stack(OpenAIProvider(), environ)
     adapter.complete(request())
     stack.close(adapter)
     assert openai_server.names == ["plan"]
-    elsewhere = stack.process_stack(OpenAIProvider(base_url="http://localhost:1/v1"), environ)
+    elsewhere = process_stack(OpenAIProvider(base_url="http://localhost:1/v1"), environ)
     assert "localhost:1" in repr(elsewhere)
 
 
 @pytest.mark.parametrize("environ", [{}, {"MY_KEY": ""}, {"MY_KEY": "  "}, {"OPENAI_API_KEY": "k"}])
 def test_a_missing_key_is_named(environ: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="MY_KEY") as raised:
-        stack.process_stack(OpenAIProvider(api_key_env="MY_KEY"), environ)
+        process_stack(OpenAIProvider(api_key_env="MY_KEY"), environ)
     assert "provider=simulated" in raised.value.hint
 
 
 def test_a_server_without_keys_needs_none() -> None:
-    adapter = stack.process_stack(OpenAIProvider(require_key=False, base_url="http://localhost:1/v1"), {})
+    adapter = process_stack(OpenAIProvider(require_key=False, base_url="http://localhost:1/v1"), {})
     assert [type(endpoint.adapter) for endpoint in adapter] == [OpenAIAdapter]
 
 
 def test_a_missing_header_variable_is_named() -> None:
     provider = OpenAIProvider(extra_headers_env={"X-A": "HEADER_A", "X-B": "HEADER_B"})
     with pytest.raises(ConfigError, match="needs HEADER_B,"):
-        stack.process_stack(provider, {"OPENAI_API_KEY": "k", "HEADER_A": "a"})
+        process_stack(provider, {"OPENAI_API_KEY": "k", "HEADER_A": "a"})
 
 
 def test_the_simulated_provider_gets_its_adapter() -> None:
-    adapter = stack.process_stack(SimulatedProvider(), {})
+    adapter = process_stack(SimulatedProvider(), {})
     assert isinstance(adapter, LLMAdapter)
     assert adapter.complete(request("task_profile")).synthetic
 
 
 def test_a_provider_that_is_not_resolved_is_refused() -> None:
     with pytest.raises(ConfigError, match="auto names no adapter"):
-        stack.process_stack(AutoProvider(), {"OPENAI_API_KEY": "k"})
+        process_stack(AutoProvider(), {"OPENAI_API_KEY": "k"})
 
 
 def test_retries_are_inside_the_limits_and_count_as_one_call(openai_server: OpenAIServer) -> None:
