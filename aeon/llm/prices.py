@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import Usage
+from aeon.domain.values import is_loopback
 from aeon.llm.settings import (
     ChainSettings,
     EndpointSettings,
@@ -93,6 +94,8 @@ def price_list(settings: AnyEndpoint) -> PriceList:
     if isinstance(settings, SimulatedProvider):  # nothing is paid, but for what is to be tried out
         return PriceList({EVERY: Price(input=0, output=0), **settings.prices}, None, settings.model)
     address = (settings.base_url or OPENAI) if isinstance(settings, EndpointSettings) else None
+    if address is not None and is_loopback(address):
+        address = None  # spares loading the published prices
     return PriceList(settings.prices, address, settings.model)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli import main as program
+from aeon.cli.job.command_names import COMMANDS
 from aeon.domain.result import SIMULATED_LINE
 from tests.cli.conftest import RunAeon
 
@@ -189,7 +189,7 @@ def test_help_says_what_aeon_does_and_names_the_ten_overrides_that_matter(aeon: 
         assert override in ended.out
     for group in ("provider: anthropic, auto, azure", "experiment: none, quick, thorough", "env: ci, dev, prod"):
         assert group in ended.out
-    assert all(f"aeon {command}" in ended.out for command in program.COMMANDS)
+    assert all(f"aeon {command}" in ended.out for command in COMMANDS)
 
 
 def test_every_override_that_help_shows_is_a_key(aeon: RunAeon) -> None:
