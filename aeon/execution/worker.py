@@ -40,7 +40,8 @@ from aeon.tools.registry import ToolRegistry
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a step is carried out in: the plan, the results so far, and in core mode the TTL that is left (FR-002).
+    """What a step is carried out in: the plan, the results so far, and in core mode the TTL that is left (Sprint 1
+    FR-002).
 
     `free`: no cycle was paid for it, so that no model may be asked. `memory` is what memory held when the step was
     dispatched: what steps write that run at the same time is not in it.
@@ -279,7 +280,8 @@ class StepWorker:
         return not_there(tool, reason) if reason else not_found(tool)
 
     def _shown(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
-        """A step as its prompt shows it; in core mode every result and error before it is its context (FR-002)."""
+        """A step as its prompt shows it; in core mode every result and error before it is its context
+        (Sprint 1 FR-002)."""
         if situation.ttl_remaining is None:
             return step.model_dump()
         context = self.context(everything_before(situation.plan, step, situation.results))
