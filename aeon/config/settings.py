@@ -132,9 +132,9 @@ def settings_from(cfg: DictConfig) -> Settings:
     try:
         settings = Settings.model_validate(values)
     except PydanticError as error:
-        raise config_problems.as_config_error(error, Settings, values) from None
-    if wrong := list(config_problems.no_numbers(values, settings.model_dump(by_alias=True))):
-        raise config_problems.listed(wrong)
+        raise config_problems.settings_error(error, Settings, values) from None
+    if wrong := list(config_problems.booleans_as_numbers(values, settings.model_dump(by_alias=True))):
+        raise config_problems.problems_error(wrong)
     return _with_files(settings)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from aeon.config.compose import compose as config_compose
+from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.settings import (
     Settings,
     compose,
@@ -23,7 +23,7 @@ from aeon.config.settings import (
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
 from aeon.llm.settings import OpenAIProvider, SimulatedProvider
 
-CONF = config_compose.packaged_config_dir()
+CONF = packaged_config_dir()
 OPTIONS = sorted(path.relative_to(CONF) for path in CONF.rglob("*.yaml"))
 GROUP_OPTIONS = [path for path in OPTIONS if path.parent != Path() and path.parts[0] != "hydra"]
 GROUPS = [
@@ -464,7 +464,7 @@ def test_a_misspelt_key_under_a_name_of_ones_own_keeps_that_name() -> None:
     ],
 )
 def test_true_and_false_are_no_numbers(override: str) -> None:
-    assert f"{override}: a number is wanted here" in error_of(override)
+    assert f"{override}: must be a number" in error_of(override)
 
 
 def test_true_and_false_are_kept_where_they_may_be() -> None:

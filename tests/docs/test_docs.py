@@ -21,6 +21,7 @@ from aeon import Aeon
 from aeon.cli.job.command_names import COMMANDS
 from aeon.cli.main import main
 from aeon.config.compose import compose as config_compose
+from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import literal_overrides
 from aeon.domain import errors
 from aeon.domain.assessment import SCORE_CODES
@@ -105,7 +106,7 @@ def compositions() -> Iterator[list[str]]:
     """Every option of every group at least once: as many groups at a time as do not choose for each other."""
     groups = {
         folder.name: [f"{folder.name}={option.stem}" for option in sorted(folder.glob("*.yaml"))]
-        for folder in sorted(config_compose.packaged_config_dir().iterdir())
+        for folder in sorted(packaged_config_dir().iterdir())
         if folder.is_dir() and folder.name not in ("hydra", "sweep")
     }
     for name in ("env", "experiment", "mode"):
@@ -124,7 +125,7 @@ def test_every_key_of_every_option_is_documented() -> None:
 
 def test_every_group_and_option_is_named_in_the_configuration_page() -> None:
     text = CONFIGURATION.read_text(encoding="utf-8")
-    for folder in config_compose.packaged_config_dir().iterdir():
+    for folder in packaged_config_dir().iterdir():
         if not folder.is_dir() or folder.name == "hydra":
             continue
         names = [folder.name, *(option.stem for option in folder.glob("*.yaml"))]
@@ -181,7 +182,7 @@ def test_a_command_of_the_pages_is_one_that_the_program_takes(words: list[str]) 
 def is_choice(word: str) -> bool:
     """Whether an override chooses an option of a group, which may be the reader's own."""
     name = word.partition("=")[0]
-    return name.startswith("+") or (config_compose.packaged_config_dir() / name).is_dir()
+    return name.startswith("+") or (packaged_config_dir() / name).is_dir()
 
 
 def test_the_prompts_page_names_every_call_with_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:

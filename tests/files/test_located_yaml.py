@@ -84,10 +84,11 @@ def test_keys_that_stand_twice_are_refused_or_all_listed(tmp_path: Path) -> None
     [
         ("a: [1", (1, 6), "expected"),
         ("a: 1\nb: *c", (2, 4), "undefined alias"),
-        ("a: !!int x", (1, 1), "not YAML"),
-        ("a: !!bool x", (1, 1), "not YAML"),
+        ("a: !!int x", (1, 4), "not YAML"),
+        ("a: !!bool x", (1, 4), "not YAML"),
         ("ok: 1\nx: \x01", (2, 4), "does not allow"),
-        ("? [a]\n: b", (1, 3), "unhashable"),
+        ("? [a]\n: b", (1, 3), "a key must be text"),
+        ("a: !thing x", (1, 4), "the tag !thing is unknown"),
     ],
 )
 def test_what_is_no_yaml_says_where(tmp_path: Path, text: str, position: tuple[int, int], problem: str) -> None:

@@ -261,7 +261,7 @@ def test_the_latency_of_the_rule_goes_before_that_of_the_scenario_and_that_befor
         (
             "calls:\n  stp:\n    text: x",
             2,
-            r"`stp` is not a call; did you mean `step`\? allowed are task_profile, .*, \*",
+            r"calls\.stp: unknown key; did you mean `step`\? allowed are task_profile, .*, \*",
         ),
         (
             "sead: 3",

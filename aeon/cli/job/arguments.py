@@ -12,14 +12,13 @@ from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
 
-from hydra._internal.utils import get_args_parser
 from omegaconf import DictConfig
 
 from aeon.cli.terminal.stderr import say
 from aeon.config.compose import compose as config_compose
-from aeon.config.compose import project_check
+from aeon.config.compose import hydra_private, project_check
 from aeon.config.compose import recompose as config_origin
-from aeon.config.compose.compose import CONFIG_NAME
+from aeon.config.compose.hydra_private import CONFIG_NAME
 from aeon.config.compose.literal import literal_override
 from aeon.config.compose.origin import Composition
 from aeon.config.compose.project_file import find_project, read_project
@@ -69,7 +68,7 @@ def parse(arguments: Sequence[str]) -> Arguments:
     Raises TaskTextError for text that is not valid UTF-8, ConfigError for a bare word or a DIR that is no run's. Leaves
     with status 2 and a usage line for an unknown flag.
     """
-    parser = get_args_parser()
+    parser = hydra_private.arguments_parser()
     parser.add_argument("--no-project", action="store_true")
     parser.prog, parser.usage = "aeon", 'aeon task="..." [key=value ...] [group=option ...]   (aeon --help explains)'
     flags = parser.parse_intermixed_args([literal_override(argument, _text) for argument in arguments])

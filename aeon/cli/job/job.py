@@ -28,7 +28,8 @@ from aeon.cli.terminal.output import is_seen, write_answer
 from aeon.cli.terminal.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.cli.terminal.stderr import own_stderr, report, say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, own_stdout
-from aeon.config.compose.compose import packaged_config_dir, with_fallbacks
+from aeon.config.compose.compose import with_fallbacks
+from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.origin import Composition
 from aeon.config.settings import environment
 from aeon.domain.errors import ArtefactError

@@ -23,12 +23,11 @@ from aeon.cli.job.multirun import Job, read_jobs, summary, swept_keys, write_csv
 from aeon.cli.terminal.status import INTERRUPTED, guarded, read_statuses, worst
 from aeon.cli.terminal.stderr import report, say
 from aeon.config.compose import compose as config_compose
+from aeon.config.compose import hydra_private
 from aeon.config.compose.literal import quoted
 from aeon.config.compose.problems import composition_error
 from aeon.domain.errors import ArtefactError
 from aeon.files.writing import unwritable
-
-_BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
 
 def run_one(given: Arguments, whole: DictConfig, material: Material) -> int:
@@ -42,7 +41,7 @@ def run_one(given: Arguments, whole: DictConfig, material: Material) -> int:
         return guarded(lambda: run_job(job, run, directory))
 
     with _hydra_errors(directory):
-        return int(config_compose.run_composed(whole, given.config_name, directory, carry_out))
+        return int(hydra_private.run_composed(whole, given.config_name, directory, carry_out))
 
 
 def run_several(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
@@ -50,7 +49,7 @@ def run_several(given: Arguments, whole: DictConfig, added: frozenset[str]) -> i
     params = dict(whole.hydra.sweeper.get("params") or {})
     planned: list[list[str]] = []
     # Another sweeper draws its values as it goes; each of its jobs checks itself.
-    if whole.hydra.sweeper.get("_target_") == _BASIC_SWEEPER:
+    if hydra_private.has_basic_sweeper(whole):
         planned = config_compose.sweep_jobs(given.overrides, params, given.config_dir)
         for overrides in planned:
             job, more = given.compose(overrides)
@@ -66,7 +65,7 @@ def run_several(given: Arguments, whole: DictConfig, added: frozenset[str]) -> i
     try:
         with _hydra_errors(directory):
             task = partial(sweep_job, keys=keys, process=os.getpid())
-            config_compose.start_multirun(overrides, given.config_dir, given.config_name, task)
+            hydra_private.start_multirun(overrides, given.config_dir, given.config_name, task)
     except KeyboardInterrupt:
         _sum_up(read_jobs(directory, keys, planned), INTERRUPTED, directory)
         raise

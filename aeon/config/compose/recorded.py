@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
-from aeon.config.compose.compose import packaged_config_dir
+from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import literal
 
 _Verdict = Literal["taken", "held", "unneeded"]

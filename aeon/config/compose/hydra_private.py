@@ -1,0 +1,198 @@
+"""The only module that knows Hydra's private parts: its state, its sources of files, its command line and its jobs.
+
+What Hydra offers publicly (`hydra.compose`, the override parser, its errors) the modules beside this one use
+themselves. `make test-hydra-next` says what the next version of Hydra breaks here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.hydra import Hydra
+from hydra._internal.sources_registry import SourcesRegistry
+from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
+from hydra.initialize import get_gh_backup, restore_gh_from_backup
+from hydra.plugins.config_source import ConfigResult
+from hydra.types import RunMode, TaskFunction
+from hydra.version import VersionBase, setbase
+from omegaconf import DictConfig, OmegaConf
+
+from aeon.domain.errors import ConfigError
+from aeon.files.located_yaml import LocatedYaml
+from aeon.files.resources import resource_root
+
+try:
+    from omegaconf._utils import get_yaml_loader
+except ImportError:  # omegaconf 2.4
+    from omegaconf._yaml import get_yaml_loader  # type: ignore[import-not-found,no-redef]
+
+CONFIG_NAME = "config"
+_APPLICATION = "aeon"
+_VERSION_BASE = "1.3"
+_FULL_ERROR = "HYDRA_FULL_ERROR"
+_BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+
+
+def packaged_config_dir() -> Path:
+    """The folder of the packaged configuration."""
+    return resource_root() / "conf"
+
+
+@contextmanager
+def hydra_in(config_dir: str | Path | None) -> Iterator[Any]:
+    """Hydra initialised in a folder, whose config loader is given; afterwards its global state is as it was before.
+
+    Raises ConfigError when there is no such folder, and within it for a file that cannot be read.
+    """
+    version, backup = VersionBase.instance(), get_gh_backup()
+    Plugins.instance()  # fills the registry of sources
+    sources = SourcesRegistry.instance().types
+    file_source, version_before = sources["file"], version.getbase()
+    setbase(_VERSION_BASE)
+    try:
+        GlobalHydra.instance().clear()
+        sources["file"] = _ParsedOnceSource
+        yield Hydra.create_main_hydra2(_APPLICATION, _search_path(config_dir)).config_loader
+    finally:
+        sources["file"] = file_source
+        restore_gh_from_backup(backup)
+        version.version_base = version_before
+
+
+def _search_path(config_dir: str | Path | None) -> ConfigSearchPath:
+    """Where configuration is looked for: a person's own folder, if there is one, then the packaged one."""
+    packaged = packaged_config_dir()
+    if config_dir is None:
+        return create_config_search_path(str(packaged))
+    folder = Path(config_dir).expanduser().resolve()
+    if not folder.is_dir():
+        raise ConfigError(
+            f"{folder}: there is no such configuration folder",
+            hint="`aeon init DIR` copies the packaged one to DIR/conf.",
+        )
+    path = create_config_search_path(str(folder))
+    path.prepend(_APPLICATION, f"file://{packaged}", anchor=SearchPathQuery(provider="schema"))
+    return path
+
+
+class _ParsedOnceSource(FileConfigSource):
+    """Hydra's source of files, parsed with libyaml where PyYAML has it, and each text once in a process.
+
+    A file that cannot be parsed is reported with its line.
+    """
+
+    def load_config(self, config_path: str) -> ConfigResult:
+        path = Path(self.path, self._normalize_file_name(config_path))
+        try:
+            text = path.read_text(encoding="utf-8")
+            value = _parse(text)
+        except FileNotFoundError:
+            return super().load_config(config_path)
+        except (OSError, ValueError, yaml.YAMLError):
+            LocatedYaml(path)  # raises ConfigError with the line
+            return super().load_config(config_path)
+        place, header = f"{self.scheme()}://{self.path}", self._get_header_dict(text[:512])
+        config = OmegaConf.create({} if value is None else value)
+        return ConfigResult(config=config, path=place, provider=self.provider, header=header)
+
+
+@lru_cache(maxsize=1)
+def _loader() -> Any:
+    """OmegaConf's loader of YAML, on libyaml's parser, which is ten times as fast."""
+    usual, fast = get_yaml_loader(), getattr(yaml, "CSafeLoader", None)
+    return usual if fast is None or issubclass(usual, fast) else type("FastLoader", (fast, usual), {})
+
+
+@lru_cache(maxsize=512)
+def _parse(text: str) -> Any:
+    return yaml.load(text, Loader=_loader())
+
+
+def arguments_parser() -> argparse.ArgumentParser:
+    """The parser of Hydra's command line."""
+    from hydra._internal.utils import get_args_parser
+
+    return get_args_parser()
+
+
+def show(flags: argparse.Namespace) -> None:
+    """Let Hydra print what its `flags` ask for, such as the composed configuration; it may leave with status 0.
+
+    Raises what Hydra raises, where it would otherwise print it and leave with status 1.
+    """
+    from hydra._internal.utils import _run_hydra
+
+    setbase(_VERSION_BASE)
+    before = os.environ.get(_FULL_ERROR)
+    os.environ[_FULL_ERROR] = "1"
+    try:
+        _run_hydra(
+            args=flags,
+            args_parser=arguments_parser(),
+            task_function=lambda _: None,
+            config_path=str(packaged_config_dir()),
+            config_name=CONFIG_NAME,
+        )
+    finally:
+        if before is None:
+            del os.environ[_FULL_ERROR]
+        else:
+            os.environ[_FULL_ERROR] = before
+
+
+def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskFunction) -> Any:
+    """Run a configuration that is composed already as Hydra's job in `directory`, and return what `task` returns.
+
+    `cfg` includes Hydra's own part. Hydra's `run` would compose it once more, which takes longer than everything else
+    before the first call.
+    """
+    from hydra._internal.callbacks import Callbacks
+    from hydra.core.utils import configure_log, run_job
+    from hydra.types import HydraContext
+
+    cfg.hydra.mode = RunMode.RUN
+    cfg.hydra.run.dir = re.sub(r"(\\*)\$\{", r"\1\1\\${", str(directory))
+    with hydra_in(None) as config_loader:
+        callbacks = Callbacks(cfg)
+        callbacks.on_run_start(config=cfg, config_name=config_name)
+        context = HydraContext(config_loader=config_loader, callbacks=callbacks)
+        configure_log(cfg.hydra.hydra_logging, cfg.hydra.verbose)
+        ended = run_job(task, cfg, job_dir_key="hydra.run.dir", job_subdir_key=None, hydra_context=context)
+        callbacks.on_run_end(config=cfg, config_name=config_name, job_return=ended)
+        return ended.return_value
+
+
+def start_multirun(
+    overrides: Sequence[str], config_dir: str | Path | None, config_name: str, task: TaskFunction
+) -> None:
+    """Hand a multirun over to Hydra, which composes the jobs and launches them."""
+    setbase(_VERSION_BASE)
+    try:
+        Hydra.create_main_hydra2(_APPLICATION, _search_path(config_dir)).multirun(config_name, task, list(overrides))
+    finally:
+        GlobalHydra.instance().clear()
+
+
+def has_basic_sweeper(cfg: DictConfig) -> bool:
+    """Whether the jobs of a multirun are known before it starts: other sweepers draw their values as they go."""
+    return bool(cfg.hydra.sweeper.get("_target_") == _BASIC_SWEEPER)
+
+
+def split_jobs(overrides: list[Override]) -> list[list[str]]:
+    """The overrides of each job of a sweep, in the order in which Hydra's own sweeper runs them."""
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+
+    return list(BasicSweeper.split_arguments(overrides, None)[0])

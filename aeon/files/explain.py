@@ -1,0 +1,133 @@
+"""pydantic's errors about a document in its author's words: where, what is wrong, and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, NamedTuple, get_args
+
+import pydantic
+from pydantic_core import ErrorDetails
+
+from aeon.files.located_yaml import LocatedYaml, Place, Position, dotted
+
+_MUST_BE = {
+    "string_type": "must be text",
+    "string_unicode": "must be valid Unicode text",
+    "string_too_short": "must not be empty",
+    "too_short": "must not be empty",
+    "tuple_type": "must be a list: [one, other]",
+    "list_type": "must be a list: [one, other]",
+    "dict_type": "must be a mapping: names and values",
+    "model_type": "must be a mapping: names and values",
+    "model_attributes_type": "must be a mapping: names and values",
+    "invalid_key": "must have text as keys",
+    "finite_number": "must be a number that JSON has",
+    "invalid-json-value": "must be a value that JSON has",
+}
+
+
+class Mistake(NamedTuple):
+    """One error: the place in the document, what is wrong there, pydantic's name for its kind, and the value given.
+
+    `at_key` says that the key at the place is wrong, not its value.
+    """
+
+    place: Place
+    text: str
+    kind: str
+    given: Any
+    at_key: bool = False
+
+    def position(self, document: LocatedYaml) -> Position:
+        """Where the mistake stands in its file."""
+        return document.key_position(self.place) if self.at_key else document.position(self.place)
+
+    def sentence(self) -> str:
+        """The place, what is wrong there, and the value if it is a short one."""
+        where = f"{dotted(self.place)}: " if self.place else ""
+        return f"{where}{self.text}{'' if self.at_key or self.kind == 'missing' else _format_given(self)}"
+
+
+def explain(
+    error: pydantic.ValidationError,
+    value: Any,
+    model: type[pydantic.BaseModel],
+    other_spellings: Mapping[str, str] | None = None,
+) -> Iterator[Mistake]:
+    """A mistake for each error that `model` found in a document's value.
+
+    `other_spellings` maps keys that people write to those that they mean.
+    """
+    for details in error.errors(include_url=False):
+        if details["type"] == "too_short" and details["input"]:
+            continue  # the list is long enough, and each of its items is reported
+        place = _place_in(value, details["loc"])
+        yield _explain_one(details, place, model, other_spellings or {})
+
+
+def _explain_one(
+    details: ErrorDetails, place: Place, model: type[pydantic.BaseModel], other_spellings: Mapping[str, str]
+) -> Mistake:
+    kind, given = details["type"], details["input"]
+    if kind == "missing":
+        return Mistake(place, f"`{details['loc'][-1]}` is missing", kind, given)
+    if kind == "extra_forbidden":
+        fields = _model_at(place[:-1], model).model_fields
+        allowed = [field.alias or name for name, field in fields.items()]
+        return Mistake(place, f"unknown key; {_allowed(str(place[-1]), allowed, other_spellings)}", kind, given, True)
+    if "[key]" in details["loc"]:
+        if expected := _literals(details):
+            text = f"unknown key; {_allowed(str(place[-1]), expected, other_spellings)}"
+            return Mistake(place, text, kind, given, True)
+        return Mistake(place, "a key must be text: quote it", kind, given, True)
+    message = details["msg"].removeprefix("Value error, ")
+    message = message.replace("Input should be", "must be", 1)
+    return Mistake(place, _MUST_BE.get(kind) or f"{message[:1].lower()}{message[1:]}", kind, given)
+
+
+def _literals(details: ErrorDetails) -> list[str]:
+    """The names that a key with a fixed set of names may have."""
+    expected = str(details.get("ctx", {}).get("expected", "")) if details["type"] == "literal_error" else ""
+    return [name.strip("'") for name in expected.replace(" or ", ", ").split(", ") if name]
+
+
+def _format_given(mistake: Mistake) -> str:
+    given = mistake.given
+    if given is None:
+        return ", and nothing is given"
+    if isinstance(given, bool | int | float):
+        text = str(given).lower() if isinstance(given, bool) else str(given)
+        return f': quote it if you mean the text "{text}"' if mistake.kind == "string_type" else f" (it is {text})"
+    return f" (it is '{given[:60]}')" if isinstance(given, str) and given else ""
+
+
+def _allowed(given: str, names: list[str], other_spellings: Mapping[str, str]) -> str:
+    other = other_spellings.get(given.lower())
+    near = [other] if other in names else get_close_matches(given, names, n=1)
+    meant = f"did you mean `{near[0]}`? " if near else ""
+    return f"{meant}allowed are {', '.join(names)}"
+
+
+def _place_in(value: Any, location: tuple[int | str, ...]) -> Place:
+    """The part of pydantic's location that is in the document; it names members of unions, and keys, too."""
+    place: Place = ()
+    for part in location:
+        in_list = isinstance(value, list) and isinstance(part, int) and part < len(value)
+        if in_list or (isinstance(value, Mapping) and part in value):
+            value, place = value[part], (*place, part if in_list else str(part))
+    return place
+
+
+def _model_at(place: Place, model: type[pydantic.BaseModel]) -> type[pydantic.BaseModel]:
+    """The model of the mapping at a place: the annotation of the last field on the way that has one."""
+    for part in place:
+        if isinstance(part, str) and part in model.model_fields:
+            model = _find_model(model.model_fields[part].annotation) or model
+    return model
+
+
+def _find_model(annotation: Any) -> type[pydantic.BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
+        return annotation
+    return next((found for inner in get_args(annotation) if (found := _find_model(inner))), None)
