@@ -3,13 +3,14 @@
 # make test             the same for the tests, but for the slow ones (args="-k name" for pytest)
 # make test-slow        the tests that take seconds each
 # make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
+# make test-hydra-next  the tests of composing with the next version of Hydra, in release or not
 # make lint             style, types, import contracts, dependencies, spelling
 #
 # Needs Python >= 3.11 and a package index; PYTHON=... names another interpreter.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-slow test-local lint clean
+.PHONY: help demo run test test-slow test-local test-hydra-next lint clean
 # Else make expands the task's text once more, when it hands its variables to the shell.
 unexport task
 # Kept bytecode halves what each of the tests' many processes costs.
@@ -56,6 +57,18 @@ test-slow: $(VENV)/installed-dev $(NODE_SERVERS)
 
 test-local: $(VENV)/installed-local
 	$(BIN)/python -m pytest tests/llm/local $(args)
+
+# The next Hydra and its OmegaConf lie in a folder before the installed ones; what fails is what an upgrade has to mend.
+HYDRA_NEXT := $(VENV)/hydra-next
+test-hydra-next: $(HYDRA_NEXT)/installed
+	PYTHONPATH=$(abspath $(HYDRA_NEXT)) $(BIN)/python -m pytest -q -n logical --dist worksteal tests/config tests/cli/test_main.py \
+		tests/cli/test_multirun.py tests/cli/test_project_file.py tests/cli/test_unreadable.py tests/e2e/test_resume.py $(args)
+
+$(HYDRA_NEXT)/installed: $(VENV)/installed-dev
+	@echo "Fetching the next version of Hydra into $(HYDRA_NEXT) ..." >&2
+	@rm -rf $(HYDRA_NEXT)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(HYDRA_NEXT) --pre 'hydra-core==1.4.*' 'omegaconf>=2.4.1rc1,<2.5'
+	@touch $@
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check

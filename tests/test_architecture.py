@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -218,3 +219,9 @@ def test_files_stay_small():
         if (count := len(path.read_text(encoding="utf-8").splitlines())) > 320
     }
     assert set(long) <= {"kernel/orchestrator.py"}, long
+
+
+def test_one_module_alone_knows_hydras_private_parts() -> None:
+    private = re.compile(r"hydra\._internal|omegaconf\._\w+")
+    knowing = [path for path in ROOT.rglob("*.py") if private.search(path.read_text(encoding="utf-8"))]
+    assert [str(path.relative_to(ROOT)) for path in knowing] == ["config/compose/hydra_private.py"]

@@ -15,6 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import hydra
 import yaml
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.hydra import Hydra
@@ -41,7 +42,6 @@ except ImportError:  # omegaconf 2.4
 
 CONFIG_NAME = "config"
 _APPLICATION = "aeon"
-_VERSION_BASE = "1.3"
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 
@@ -49,6 +49,12 @@ _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 def packaged_config_dir() -> Path:
     """The folder of the packaged configuration."""
     return resource_root() / "conf"
+
+
+def _use_current_defaults() -> None:
+    """Ask for the defaults of the installed version; Hydra 1.4 has no others, and warns when it is asked."""
+    if hydra.__version__.startswith("1.3."):
+        setbase("1.3")
 
 
 @contextmanager
@@ -61,7 +67,7 @@ def hydra_in(config_dir: str | Path | None) -> Iterator[Any]:
     Plugins.instance()  # fills the registry of sources
     sources = SourcesRegistry.instance().types
     file_source, version_before = sources["file"], version.getbase()
-    setbase(_VERSION_BASE)
+    _use_current_defaults()
     try:
         GlobalHydra.instance().clear()
         sources["file"] = _ParsedOnceSource
@@ -135,7 +141,7 @@ def show(flags: argparse.Namespace) -> None:
     """
     from hydra._internal.utils import _run_hydra
 
-    setbase(_VERSION_BASE)
+    _use_current_defaults()
     before = os.environ.get(_FULL_ERROR)
     os.environ[_FULL_ERROR] = "1"
     try:
@@ -179,7 +185,7 @@ def start_multirun(
     overrides: Sequence[str], config_dir: str | Path | None, config_name: str, task: TaskFunction
 ) -> None:
     """Hand a multirun over to Hydra, which composes the jobs and launches them."""
-    setbase(_VERSION_BASE)
+    _use_current_defaults()
     try:
         Hydra.create_main_hydra2(_APPLICATION, _search_path(config_dir)).multirun(config_name, task, list(overrides))
     finally:
