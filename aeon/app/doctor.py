@@ -14,6 +14,7 @@ from aeon.app.wiring import Process
 from aeon.domain.errors import AeonError, ProviderError
 from aeon.domain.request import CallName, LLMAdapter, LLMRequest, Message, Parameters, Role, Usage
 from aeon.llm.exchange import Answered, exchange
+from aeon.llm.protocols import LearningAdapter
 from aeon.llm.settings import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import Endpoint, Endpoints
@@ -123,10 +124,9 @@ def _bad_answer_hint(endpoint: Endpoint, model: str, kind: ErrorKind) -> str:
     no form tells ranges better than the schema itself."""
     if kind == "range":
         return f"{_OUT_OF_RANGE}{_COSTS}."
-    form_in_use = getattr(endpoint.adapter, "form_in_use", None)
-    if form_in_use is None:  # no server
+    if not isinstance(endpoint.adapter, LearningAdapter):
         return f"{_NOT_FOLLOWED}{_COSTS}."
-    return _NOT_HELD + _COSTS + (_OTHER_FORM if form_in_use(model) != "prompt" else ".")
+    return _NOT_HELD + _COSTS + (_OTHER_FORM if endpoint.adapter.form_in_use(model) != "prompt" else ".")
 
 
 def _once(endpoint: Endpoint) -> LLMAdapter:

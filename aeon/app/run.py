@@ -100,7 +100,7 @@ class Run:
         started, began = datetime.now(UTC), perf_counter()
         with self._under_way(around) as (kernel, session):
             outcome = kernel.run(self._work.task, self._work.context, self._run_id)
-        for finding in findings.untold(self._shared.adapter):
+        for finding in findings.new_findings(self._shared.adapter):
             around.warn(finding)
         result = self._result(around, outcome, session, started, perf_counter() - began)
         if around.directory is not None:
@@ -116,7 +116,7 @@ class Run:
         with self._under_way(around) as (kernel, _):
             cut_short, interrupted = self._plan_with(kernel)
             state = kernel.state
-        for finding in findings.untold(self._shared.adapter):
+        for finding in findings.new_findings(self._shared.adapter):
             around.warn(finding)
         return Planned(
             plan=state.plan,
@@ -263,7 +263,7 @@ class Run:
                 base_url=getattr(settings.provider, "base_url", None),
                 models=self._ledger.models(),
                 endpoints=self._ledger.endpoints(),
-                findings=findings.findings(self._shared.adapter),
+                findings=findings.all_findings(self._shared.adapter),
             ),
             hashes=self._hashes(),
             configuration=settings.model_dump(mode="json", exclude=_NOT_SHOWN),

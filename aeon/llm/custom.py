@@ -10,6 +10,7 @@ from aeon.domain.errors import AnswerError, ConfigError, ProviderError, StopRequ
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.files.reference import load_object
 from aeon.files.stdout import printed_to_stderr
+from aeon.llm.protocols import Closable, NamesModel, SaysWhetherSynthetic
 from aeon.llm.settings import NO_NAME, CustomProvider, ProviderSettings
 
 KEY = "provider.adapter"
@@ -35,7 +36,7 @@ class CustomAdapter:
     @property
     def synthetic(self) -> bool:
         """Whether its answers are made up, as the adapter says of itself."""
-        return bool(getattr(self._inner, "synthetic", False))
+        return isinstance(self._inner, SaysWhetherSynthetic) and bool(self._inner.synthetic)
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
@@ -53,9 +54,8 @@ class CustomAdapter:
 
     def close(self) -> None:
         """Close the adapter, unless it was given and stays the caller's."""
-        closing = getattr(self._inner, "close", None)
-        if self._owned and callable(closing):
-            closing()
+        if self._owned and isinstance(self._inner, Closable):
+            self._inner.close()
 
     def _failed(self, request: LLMRequest, what: str) -> ProviderError:
         error = ProviderError(
@@ -113,7 +113,7 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
     if inspect.isclass(adapter):
         raise ConfigError(f"adapter={name}: a class is no adapter", hint=f"Give an object of it: {kind.__name__}(...)")
     _check_complete(f"adapter={name}", adapter)
-    model = getattr(adapter, "model", None)
+    model = adapter.model if isinstance(adapter, NamesModel) else None
     if isinstance(provider, CustomProvider):
         if provider.adapter:
             raise ConfigError(

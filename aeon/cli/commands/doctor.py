@@ -52,7 +52,7 @@ def _examined(shared: wiring.Process) -> int:
     for check in doctor.examine(shared):
         checks.append(check)
         put("\n".join(_lines(check)))
-    if found := findings.untold(shared.adapter):
+    if found := findings.new_findings(shared.adapter):
         put("\nFound out:\n" + "\n".join(f"  {finding}" for finding in found))
     failed = [check for check in checks if not check.works]
     put(f"\n{_verdict(failed, checks)}")

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from aeon.llm.dialects.dialect import Dialect, Form
-from aeon.llm.dialects.known import Finding, Known
+from aeon.llm.dialects.known import Known
+from aeon.llm.protocols import Finding
 
 Doubt = Literal["", "failed", "failed_twice", "answered_without", "failed_again"]
 """How far it is proved that a failure that may be an outage is of the schema: see `Capabilities`."""
@@ -201,10 +202,8 @@ class Capabilities:
         """All that another process need not find out again."""
         with self._lock:
             return Known(
-                settled=self._settled,
-                form=self._form if self._settled else None,
+                form=self._form if self._form != "json_schema" else None,
                 form_of=dict(self._form_of),
-                accepted=tuple(sorted(self._accepted)),
                 unenforced=tuple(sorted(self._unenforced)),
                 without=tuple(sorted(self._without)),
                 renamed=self._renamed,
@@ -218,9 +217,8 @@ class Capabilities:
         with self._lock:
             if known.form is not None and not self._settled:
                 self._form = known.form
-            self._settled = self._settled or known.settled
+            self._settled = self._settled or known.form is not None
             self._form_of.update(known.form_of)
-            self._accepted |= set(known.accepted)
             self._unenforced |= set(known.unenforced)
             self._without |= set(known.without)
             self._renamed = self._renamed or known.renamed
@@ -234,7 +232,7 @@ class Capabilities:
         with self._lock:
             return tuple(sorted(self._findings.values()))
 
-    def untold(self) -> Iterator[Finding]:
+    def unreported(self) -> Iterator[Finding]:
         """The findings that were not given out here before."""
         with self._lock:
             new = sorted(finding for about, finding in self._findings.items() if about not in self._told)

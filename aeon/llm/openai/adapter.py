@@ -23,7 +23,7 @@ from aeon.llm.attempts import may_go_out, seconds_spent
 from aeon.llm.dialects import streaming
 from aeon.llm.dialects.capabilities import Capabilities, capabilities, of_address
 from aeon.llm.dialects.dialect import Dialect, Form, Wire, wire_body, wire_of
-from aeon.llm.dialects.known import Finding, Known
+from aeon.llm.dialects.known import Known
 from aeon.llm.dialects.negotiation import Agreed, Outcome, negotiate, with_other_limit
 from aeon.llm.dialects.refusal import error_in
 from aeon.llm.openai import event_loop
@@ -32,6 +32,7 @@ from aeon.llm.openai.connection import Connection, Timing, is_cut_off
 from aeon.llm.openai.credentials import DEFAULT_BASE_URL, check_sendable, has_authorization, secrets
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import refused_by, translate
+from aeon.llm.protocols import Finding
 from aeon.llm.settings import OpenAIProvider
 
 if TYPE_CHECKING:
@@ -97,29 +98,27 @@ class OpenAIAdapter:
         name, address = self._settings.name, self._endpoint.base_url
         return tuple(finding for known in of_address(name, address) for finding in known.findings())
 
-    def untold_findings(self) -> tuple[Finding, ...]:
+    def new_findings(self) -> tuple[Finding, ...]:
         """Those findings that were not given out here before, to any adapter of the process."""
         name, address = self._settings.name, self._endpoint.base_url
-        return tuple(finding for known in of_address(name, address) for finding in known.untold())
+        return tuple(finding for known in of_address(name, address) for finding in known.unreported())
 
     def form_in_use(self, model: str) -> Form:
         """How the next call of a model is told its schema: as configured, or as `auto` has found out by now."""
         wanted = self._settings.structured_output
         return self._known(model).dialect("", True).form if wanted == "auto" else wanted
 
-    def known(self) -> dict[str, Any]:
-        """What has been found out up to now, for `learn` of a later process; without the address itself."""
+    def beliefs(self) -> dict[str, Any]:
+        """What is believed of the server by now, for `learn` of a later process; without the address itself."""
         name, address = self._settings.name, self._endpoint.base_url
-        by_model = {known.model: known.known() for known in of_address(name, address)}
-        return {
-            self._endpoint_digest: {
-                model: known.model_dump(mode="json", exclude_defaults=True) for model, known in by_model.items()
-            }
-        }
+        known = {found.model: found.known() for found in of_address(name, address)}
+        by_model = {model: found.model_dump(mode="json", exclude_defaults=True) for model, found in known.items()}
+        believed = {model: values for model, values in by_model.items() if values}
+        return {self._endpoint_digest: believed} if believed else {}
 
-    def learn(self, found: Mapping[str, Any]) -> None:
-        """Know what was found out of this endpoint. Raises ValueError for what no endpoint can be like."""
-        for model, values in dict(found.get(self._endpoint_digest) or {}).items():
+    def learn(self, beliefs: Mapping[str, Any]) -> None:
+        """Believe what another process found out about this server. Raises ValueError for what cannot be read."""
+        for model, values in dict(beliefs.get(self._endpoint_digest) or {}).items():
             known = Known.model_validate(values)
             may_stream = self._settings.stream != "never"
             self._known(model).learn(known.model_copy(update={"stream": known.stream and may_stream}))

@@ -26,11 +26,11 @@ from aeon.domain.errors import RateLimited
 from aeon.domain.events import Emit, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
+from aeon.llm.protocols import Closable, LearningAdapter, NamesModel, SaysWhetherSynthetic
 from aeon.llm.settings import Price, ProviderSettings, RetrySettings
 from aeon.llm.stack.breaker import Breaker, Circuit
 from aeon.llm.stack.cooldown import Rest
 from aeon.llm.stack.fallback import Fallback
-from aeon.llm.stack.knowledge import Knowledge
 from aeon.llm.stack.limits import LimitSettings, RunLimits
 from aeon.llm.stack.profile_memo import ProfileMemo
 from aeon.llm.stack.rate_limit import RateLimit, RateLimiter
@@ -83,7 +83,8 @@ class Endpoints:
     @property
     def synthetic(self) -> bool:
         """Whether the adapter says itself that it makes its answers up."""
-        return bool(getattr(self._endpoints[0].adapter, "synthetic", False))
+        adapter = self._endpoints[0].adapter
+        return isinstance(adapter, SaysWhetherSynthetic) and bool(adapter.synthetic)
 
     @property
     def prices(self) -> PriceBook:
@@ -140,8 +141,8 @@ def run_stack(
     inner = Spend(inner, prices, endpoints.meter)
     inner = endpoints.profiles.around(inner, store.sample if store else 0)
     if session is not None:
-        knowledge = Knowledge([endpoint.adapter for endpoint in endpoints])
-        inner = stored(inner, session, store or StoreSettings(), provider, stop, knowledge)
+        learners = [endpoint.adapter for endpoint in endpoints if isinstance(endpoint.adapter, LearningAdapter)]
+        inner = stored(inner, session, store or StoreSettings(), provider, stop, learners)
     return RunLimits(inner, limits, prices)
 
 
@@ -149,7 +150,8 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
     """What an adapter asks: its endpoints, or one of one's own alone, retried and priced as `provider` says."""
     if isinstance(adapter, Endpoints):
         return adapter
-    model = str(getattr(adapter, "model", provider.model if provider else ""))
+    configured = provider.model if provider else ""
+    model = str(adapter.model) if isinstance(adapter, NamesModel) else configured
     prices = PriceList(provider.prices if provider else None, model=model)
     return Endpoints([Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)])
 
@@ -180,6 +182,5 @@ def _of_run(endpoint: Endpoint, retry: RetrySettings, emit: Emit, stop: Callable
 
 def close(adapter: LLMAdapter) -> None:
     """Close what an adapter holds open, if it holds anything."""
-    closing: Callable[[], None] | None = getattr(adapter, "close", None)
-    if closing is not None:
-        closing()
+    if isinstance(adapter, Closable):
+        adapter.close()

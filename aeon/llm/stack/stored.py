@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +15,7 @@ from pydantic import ValidationError as PydanticError
 from aeon.domain import errors
 from aeon.domain.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters
-from aeon.llm.stack.knowledge import Knowledge
+from aeon.llm.protocols import LearningAdapter
 from aeon.store.models import FOUND_OUT, Asked, CallPath
 from aeon.store.session.lookup import Reach
 from aeon.store.session.session import Session, kept_usage
@@ -35,10 +35,10 @@ class Stored:
 
     `provider` are the settings that requests are resolved over: what shapes an answer is part of what was asked.
     Answers that are none (cut off, refused, filtered, empty) were paid for and are kept too; failures of the provider,
-    for a replay alone. So is what was found out about the endpoints with an answer: whoever is given the one knows the
-    other. `sample` tells apart several answers to equal requests. A replayed answer takes `pace_seconds`, unless `stop`
-    says that the run is asked to stop. Raises what the inner adapter raises, StoreMiss, StoreFailed, and StopRequested
-    during a pace.
+    for a replay alone. What the `learners` believe of their servers by then is kept with an answer: a resumed run knows
+    it without asking. `sample` tells apart several answers to equal requests. A replayed answer takes `pace_seconds`,
+    unless `stop` says that the run is asked to stop. Raises what the inner adapter raises, StoreMiss, StoreFailed, and
+    StopRequested during a pace.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Stored:
         sample: int = 0,
         pace_seconds: float = 0.0,
         stop: Callable[[], bool] = lambda: False,
-        knowledge: Knowledge | None = None,
+        learners: Sequence[LearningAdapter] = (),
     ) -> None:
-        self._inner, self._session, self._knowledge = inner, session, knowledge or Knowledge()
+        self._inner, self._session, self._learners = inner, session, tuple(learners)
         self._base, self._shaping = parameters(provider), shaping(provider)
         self._sample, self._pace, self._stop = sample, pace_seconds, stop
 
@@ -68,8 +68,8 @@ class Stored:
             except LLMError as error:
                 raised.append(error)
                 answer = _of_error(error)
-            found = self._knowledge.news()
-            return {**answer, FOUND_OUT: found} if found else answer
+            beliefs = {name: value for adapter in self._learners for name, value in adapter.beliefs().items()}
+            return {**answer, FOUND_OUT: beliefs} if beliefs else answer
 
         answer = self._session.answer(self._asked(request), ask, reach=reach)
         if raised:
@@ -106,7 +106,8 @@ class Stored:
 
     def _restore(self, answer: dict[str, Any]) -> None:
         try:
-            self._knowledge.restore(answer.get(FOUND_OUT) or {})
+            for adapter in self._learners:
+                adapter.learn(answer.get(FOUND_OUT) or {})
         except (TypeError, ValueError, AttributeError) as error:
             raise StoreFailed(f"an answer in the store cannot be read: {FOUND_OUT}: {error}") from error
 
@@ -125,11 +126,11 @@ def stored(
     store: StoreSettings,
     provider: Any,
     stop: Callable[[], bool],
-    knowledge: Knowledge,
+    learners: Sequence[LearningAdapter] = (),
 ) -> LLMAdapter:
     """The wrapper that the settings of the store ask for. Raises StoreFailed."""
     return Stored(
-        inner, session, provider, sample=store.sample, pace_seconds=store.pace_seconds, stop=stop, knowledge=knowledge
+        inner, session, provider, sample=store.sample, pace_seconds=store.pace_seconds, stop=stop, learners=learners
     )
 
 

@@ -168,8 +168,8 @@ def test_a_limit_that_a_server_ignores_goes_by_its_other_name_from_then_on_and_t
     ]
     [finding] = adapter.findings()
     assert "ignores max_completion_tokens" in finding.message
-    assert adapter.untold_findings() == (finding,)
-    assert adapter.untold_findings() == ()
+    assert adapter.new_findings() == (finding,)
+    assert adapter.new_findings() == ()
 
 
 def cut(written: int, prompt: int = 100, reason: str = "length") -> Completion:

@@ -1,0 +1,75 @@
+"""What an adapter may offer beside `complete`; each is asked for where it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """An adapter that holds something open."""
+
+    def close(self) -> None:
+        """Close it; calls under way fail."""
+        ...
+
+
+@runtime_checkable
+class NamesModel(Protocol):
+    """An adapter that names the model of calls that name none."""
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        ...
+
+
+@runtime_checkable
+class SaysWhetherSynthetic(Protocol):
+    """An adapter that says whether it calls a model at all."""
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether its answers are made up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Finding:
+    """Something found out about a model at an endpoint that a person should know: about which ability, and in words."""
+
+    endpoint: str
+    model: str
+    about: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.endpoint}, model {self.model}: {self.message}"
+
+
+@runtime_checkable
+class LearningAdapter(Protocol):
+    """An adapter that finds out, while it is used, what its server can do."""
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What a person should know of the server, sorted."""
+        ...
+
+    def new_findings(self) -> tuple[Finding, ...]:
+        """Those findings that no adapter of this process has returned here before."""
+        ...
+
+    def form_in_use(self, model: str) -> str:
+        """How the next request to a model says its schema: json_schema, json_object or prompt."""
+        ...
+
+    def beliefs(self) -> dict[str, Any]:
+        """What is believed of the server where it is not what was configured, as JSON values; empty if nothing is."""
+        ...
+
+    def learn(self, beliefs: Mapping[str, Any]) -> None:
+        """Believe what another process has found out, as far as it is about this server. Raises ValueError for what
+        cannot be read."""
+        ...
