@@ -4,13 +4,14 @@
 # make test-slow        the tests that take seconds each
 # make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
 # make test-hydra-next  the tests of composing with the next version of Hydra, in release or not
+# make bench            what Aeon costs beside the model, as JSON
 # make lint             style, types, import contracts, dependencies, spelling
 #
 # Needs Python >= 3.11 and a package index; PYTHON=... names another interpreter.
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-slow test-local test-hydra-next lint clean
+.PHONY: help demo run test test-slow test-local test-hydra-next bench lint clean
 # Else make expands the task's text once more, when it hands its variables to the shell.
 unexport task
 # Kept bytecode halves what each of the tests' many processes costs.
@@ -69,6 +70,9 @@ $(HYDRA_NEXT)/installed: $(VENV)/installed-dev
 	@rm -rf $(HYDRA_NEXT)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(HYDRA_NEXT) --pre 'hydra-core==1.4.*' 'omegaconf>=2.4.1rc1,<2.5'
 	@touch $@
+
+bench: $(VENV)/installed-dev
+	@$(BIN)/python benchmarks/bench.py $(args)
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check

@@ -80,7 +80,7 @@ class ContextPart:
 
 
 def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
-    """Results and errors of every step that came before, in plan order: what core mode's cycles see (FR-002,
+    """Results and errors of every step that came before, in plan order: what core mode's cycles see (Sprint 1 FR-002,
     FR-055)."""
     parts = []
     for earlier in plan.steps:
