@@ -22,7 +22,7 @@ from aeon.domain.request import LLMRequest, LLMResponse
 from aeon.execution.worker import StepWorker
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.kernel.settings import ExecutionSettings
+from aeon.kernel.settings import ExecutionSettings, RunOptions
 from aeon.plan.recursive import RecursivePlanner
 from aeon.supervisor.structured import StructuredCaller
 from aeon.validation.semantic import SemanticValidator
@@ -100,7 +100,7 @@ def kernel(model: Answering, width: int) -> Orchestrator:
         RecursivePlanner(model, structured=structured),
         AdaptiveDepth(model, structured=structured),
         executor=StepExecutor(StepWorker(model, structured=structured)),
-        execution=ExecutionSettings(max_parallel=width),
+        options=RunOptions(execution=ExecutionSettings(max_parallel=width)),
     )
 
 

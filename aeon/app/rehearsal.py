@@ -13,18 +13,18 @@ from typing import Any
 from aeon.app.wiring import Components, Process, components
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, CriterionResult
 from aeon.domain.errors import ConfigError, LLMError, PromptError
-from aeon.domain.events import EventStream
+from aeon.domain.graph import current_outputs
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, RefinementAction
 from aeon.domain.profile import DEFAULT_PROFILE
 from aeon.domain.report import IssueLocation, SemanticValidationReport, ValidationIssue
 from aeon.domain.request import CallName, LLMRequest, LLMResponse, Message
 from aeon.execution.worker import Situation
+from aeon.kernel.event_stream import EventStream
 from aeon.llm.prompts import PromptLibrary, shown_path
 from aeon.memory.of_run import RunMemory
 from aeon.plan.deltas import apply_actions
 from aeon.plan.transitions import ContextPart
 from aeon.plan.triggers import pass_triggers
-from aeon.plan.views import current_outputs
 from aeon.schema.violations import FieldError
 from aeon.supervisor.repair import Supervisor
 from aeon.tools.registry import Tool, ToolRegistry

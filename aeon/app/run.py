@@ -18,12 +18,13 @@ from aeon.config.compose import origin as origins
 from aeon.config.compose.origin import Composition
 from aeon.config.settings import configuration_hash
 from aeon.domain.errors import ArtefactError, LimitReached, StopRequested
-from aeon.domain.events import EventStream, RunStarted, Subscriber
+from aeon.domain.events import RunStarted, Subscriber
 from aeon.domain.history import Outcome, RunState
+from aeon.domain.outcome import latest_assessed
 from aeon.domain.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, versions
-from aeon.kernel.history import latest_assessed
+from aeon.kernel.budget import TTLExpired
+from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
-from aeon.kernel.ttl import TTLExpired
 from aeon.llm.prices import price_book
 from aeon.llm.settings import goes_by
 from aeon.llm.stack import findings

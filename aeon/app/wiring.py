@@ -16,14 +16,16 @@ from aeon.app import tools
 from aeon.app.adapters import build_adapter, is_synthetic, settle_provider
 from aeon.config.settings import Settings
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.domain.events import EventStream, RunFinished
+from aeon.domain.events import RunFinished
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter, Parameters, ReasoningMode, Role
 from aeon.domain.result import SIMULATED_LINE
 from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
+from aeon.kernel.event_stream import EventStream
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
+from aeon.kernel.settings import RunOptions
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import parameters_for
@@ -269,19 +271,21 @@ def orchestrator(
             one_final_step=one_final_step,
             ask=ask,
         ),
-        execution=settings.execution,
-        limits=settings.limits,
-        criteria=settings.convergence.criteria,
-        base_ttl=settings.ttl.base,
-        ttl_limit=settings.ttl.limit,
-        requires_final_step=one_final_step,
         stream=stream,
         control=control,
-        configuration=history_configuration(settings, synthetic=shared.synthetic),
-        mode=settings.mode.kind,
-        one_step=settings.mode.one_step,
-        answer_mark=answer_mark(settings, synthetic=shared.synthetic),
-        plan=plan,
+        options=RunOptions(
+            mode=settings.mode.kind,
+            one_step=settings.mode.one_step,
+            plan=plan,
+            execution=settings.execution,
+            limits=settings.limits,
+            base_ttl=settings.ttl.base,
+            ttl_limit=settings.ttl.limit,
+            criteria=settings.convergence.criteria,
+            requires_final_step=one_final_step,
+            answer_mark=answer_mark(settings, synthetic=shared.synthetic),
+            configuration=history_configuration(settings, synthetic=shared.synthetic),
+        ),
     )
 
 

@@ -1,17 +1,16 @@
-"""What happened in a run, as frozen values. Values only: they do not know who listens (`aeon.domain.event_stream`)."""
+"""What happened in a run, as frozen values.
+
+An event is numbered when the work it reports is dispatched, not when it arrives: `sequence` counts dispatches and the
+kernel's own events, `part` the events that follow one dispatch. So the numbers of a run depend on its answers alone.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from aeon.domain.assessment import ConvergenceAssessment
-from aeon.domain.event_stream import Emit as Emit
-from aeon.domain.event_stream import Event as Event
-from aeon.domain.event_stream import EventStream as EventStream
-from aeon.domain.event_stream import Recorded as Recorded
-from aeon.domain.event_stream import Subscriber as Subscriber
-from aeon.domain.event_stream import ignore as ignore
 from aeon.domain.history import Advisory, ProfileTransition
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
@@ -19,6 +18,29 @@ from aeon.domain.refinement import RefinementRecord, RepairRecord
 from aeon.domain.report import SemanticValidationReport
 from aeon.domain.request import CallSite, LLMRequest, Usage
 from aeon.domain.tool_result import ToolResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Base of all events."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event with its number and the time it happened (ISO 8601, UTC)."""
+
+    sequence: int
+    part: int
+    time: str
+    event: Event
+
+
+Subscriber = Callable[[Recorded], None]
+Emit = Callable[[Event, CallSite | None], None]
+
+
+def ignore(event: Event, site: CallSite | None = None) -> None:
+    """An `Emit` for components used on their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

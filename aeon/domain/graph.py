@@ -13,6 +13,9 @@ from heapq import heappop, heappush
 from aeon.domain.errors import PlanError
 from aeon.domain.plan import Plan, PlanStep
 
+EVALUATION_CYCLES = 2
+"""How many LLM cycles the evaluation of a pass takes: its validation and its assessment."""
+
 
 def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     """The ids along one cycle: each depends on the next, the last on the first. Empty when there is none.
@@ -188,4 +191,12 @@ def expected_calls(plan: Plan) -> int:
 
     Raises PlanError when the dependencies form a cycle.
     """
-    return len(plan.steps) + 4 * len(layers(plan)) + 2
+    by_layer = EVALUATION_CYCLES + 2  # and its refinement, with the validation of the changes
+    return len(plan.steps) + by_layer * len(layers(plan)) + 2
+
+
+def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
+    """The output of every step that has one and whose place no other step has taken."""
+    return {
+        step.step_id: step.step_output for step in steps if step.step_output is not None and step.replaced_by is None
+    }

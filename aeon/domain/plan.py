@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -134,7 +135,12 @@ class Plan(Value):
 
     def with_step(self, step: PlanStep) -> Plan:
         """This plan with the step of the same id exchanged; the others are shared, not copied."""
-        return self.model_copy(update={"steps": tuple(step if s.step_id == step.step_id else s for s in self.steps)})
+        return self.with_steps((step,))
+
+    def with_steps(self, steps: Iterable[PlanStep]) -> Plan:
+        """This plan with the steps of the same ids exchanged."""
+        new = {step.step_id: step for step in steps}
+        return self.model_copy(update={"steps": tuple(new.get(step.step_id, step) for step in self.steps)})
 
 
 def renumbered(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:

@@ -13,8 +13,8 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site
 from aeon.execution.worker import CycleNeeded, Situation, StepWorker, Worked
 from aeon.kernel.control import Workers, as_done
-from aeon.kernel.open_run import OpenRun
 from aeon.kernel.recorder import OpenPass
+from aeon.kernel.run import OpenRun
 from aeon.memory.interface import Memory
 from aeon.plan.transitions import abandoned, incoming_context, started
 from aeon.plan.views import step_key
@@ -89,34 +89,34 @@ class Batches:
     def carry_out(self, this: OpenPass) -> None:
         """The batch of a pass, from its charge to its records. Raises what must end the run."""
         run, batch = self._run, self._start()
-        ended = self._executor.run_batch(batch, run.workers, run.stopping, run.grace_seconds)
+        ended = self._executor.run_batch(batch, run.workers, run.boundary.is_reached, run.grace_seconds)
         done = {executed.step.step_id: self._store(this, executed) for executed in ended}
         self._conclude([done[dispatch.step.step_id] for dispatch in batch])
-        run.check_stop()
+        run.boundary.check()
 
     def _start(self) -> list[Dispatch]:
         """Charge and number as many ready steps as the budget allows, in step order, and mark them running."""
-        run = self._run
-        run.check_stop()
+        run, worker = self._run, self._executor.worker
+        run.boundary.check()
         plan, results, allowed = run.plan, run.state.results, run.ttl.batch_size
         chosen: list[tuple[PlanStep, CallSite]] = []
         for step in self.runnable(plan):
-            cost = self._executor.worker.cost(step, results)
-            if cost and not allowed:
+            cost = worker.cost(step, results)
+            if cost > allowed:
                 continue
-            if cost:
-                allowed, run.ttl = allowed - 1, run.ttl.charged()
-            context = "" if self._core else self._executor.worker.context(incoming_context(plan, step, results))
-            chosen.append((started(step, context), run.site(step.step_id, free=not cost)))
-        for step, _ in chosen:
-            plan = plan.with_step(step)
-        run.update(plan=plan, ttl_used=run.ttl.used)
+            allowed -= cost
+            context = "" if self._core else worker.context(incoming_context(plan, step, results))
+            chosen.append((started(step, context), run.charge(cost, step.step_id)))
+        plan = plan.with_steps([step for step, _ in chosen])
+        run.update(plan=plan)
         for _, site in chosen:
             run.announce(site, "step" if site.cycle else "tool")
         left = run.ttl.remaining if self._core else None
-        memory = self._executor.worker.recall()
-        situations = (Situation(plan, results, left, free=not site.cycle, memory=memory) for _, site in chosen)
-        return [Dispatch(step, site, found) for (step, site), found in zip(chosen, situations, strict=True)]
+        memory = worker.recall()
+        return [
+            Dispatch(step, site, Situation(plan, results, left, free=not site.cycle, memory=memory))
+            for step, site in chosen
+        ]
 
     def _store(self, this: OpenPass, executed: Executed) -> Executed:
         run, step, worked = self._run, executed.step, executed.worked

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from aeon.domain.history import EvaluationResults, ExecutionPass, Phase, PhaseRecord, StepResult, Timing
+from aeon.domain.history import EvaluationResults, ExecutionPass, Phase, PhaseRecord, StepResult
 from aeon.domain.plan import Plan
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementRecord
-from aeon.kernel.ttl import TTL
+from aeon.kernel.budget import TTL, Stopwatch
 
 PhaseOutcome = Literal["done", "skipped", "unavailable", "abandoned"]
 
@@ -23,25 +21,6 @@ class OpenPhase:
     """A phase under way; whoever runs it may say how it ended."""
 
     outcome: PhaseOutcome = "done"
-
-
-class Stopwatch:
-    """Times something from its making on: the start by the clock, the length by the monotonic one, so that no end
-    comes before its start, whoever sets the clock."""
-
-    def __init__(self) -> None:
-        self._start, self._began = datetime.now(UTC), time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """Seconds up to now; at least a microsecond, the finest that ISO 8601 is written with here."""
-        return max(1e-6, time.monotonic() - self._began)
-
-    def read(self) -> Timing:
-        """Start, this moment, and the seconds between them."""
-        seconds = self.seconds
-        end = self._start + timedelta(seconds=seconds)
-        return Timing(start_time=self._start.isoformat(), end_time=end.isoformat(), duration_seconds=seconds)
 
 
 @dataclass

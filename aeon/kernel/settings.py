@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from aeon.domain.plan import Plan
 from aeon.domain.values import Value
+from aeon.llm.stack.limits import LimitSettings
 
 Mode = Literal["adaptive", "core", "auto"]
 ONE_STEP = "Do the whole task, and give the complete answer to it."
 
 
 class ExecutionSettings(Value):
-    """`execution`: how steps run. `max_parallel` steps at once; a plan has at most `max_steps`; when a limit or
-    Ctrl-C ends a
-    run, running work gets `grace_seconds`."""
+    """`execution`: `max_parallel` steps run at once, a plan has at most `max_steps`; when a limit or Ctrl-C ends a run,
+    running work gets `grace_seconds`."""
 
     max_parallel: int = Field(default=8, ge=1, le=512)
     max_steps: int = Field(default=100, ge=1)
@@ -44,3 +47,26 @@ class AnswerSettings(Value):
 
     schema_file: Path | None = Field(default=None, alias="schema")
     json_schema: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How runs go. `base_ttl` is the base of the TTL table, in core mode the whole TTL; no run gets more than
+    `ttl_limit`.
+
+    `one_step` describes the step of a small task in mode auto. `plan` is run instead of a generated one. `criteria` are
+    the custom convergence criteria. `requires_final_step`: the answer must be one step's output. `answer_mark` is put
+    before every answer. `configuration` is recorded in the history.
+    """
+
+    mode: Mode = "adaptive"
+    one_step: str = ONE_STEP
+    plan: Plan | None = None
+    execution: ExecutionSettings = field(default_factory=ExecutionSettings)
+    limits: LimitSettings = field(default_factory=LimitSettings)
+    base_ttl: int = 10
+    ttl_limit: int | None = None
+    criteria: Mapping[str, Any] = field(default_factory=dict)
+    requires_final_step: bool = False
+    answer_mark: str = ""
+    configuration: Mapping[str, Any] = field(default_factory=dict)

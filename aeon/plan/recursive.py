@@ -7,13 +7,14 @@ from typing import Any
 
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, PlanError, ValidationError
+from aeon.domain.graph import current_outputs
 from aeon.domain.plan import EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan, step_view
 from aeon.domain.report import ValidationIssue
 from aeon.domain.request import LLMAdapter
 from aeon.memory.shown import ShownMemory
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.triggers import WHOLE, Trigger, code_triggers, issue_triggers
-from aeon.plan.views import assessment_view, current_outputs, outputs_view, plan_view
+from aeon.plan.views import assessment_view, outputs_view, plan_view
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan, require_answers
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry

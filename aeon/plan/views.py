@@ -119,13 +119,6 @@ def step_key(step_id: str, part: str) -> str:
     return f"{STEPS}{step_id}/{part}"
 
 
-def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
-    """The output of every step that has one and whose place no other step has taken."""
-    return {
-        step.step_id: step.step_output for step in steps if step.step_output is not None and step.replaced_by is None
-    }
-
-
 def answer_view(plan: Plan, outputs: Mapping[str, Any]) -> dict[str, Any]:
     """The answer as it stands: the steps it is made of, whether their outputs are shown anyway, and what is to come."""
     steps = [step.step_id for step in answer_steps(plan)]

@@ -15,20 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from aeon.domain.errors import LLMError, PlanError, ValidationError
 from aeon.domain.graph import nesting_level
-from aeon.domain.plan import (
-    EXECUTED,
-    FollowUpQuestion,
-    Plan,
-    PlanStep,
-    Refinement,
-    RefinementAction,
-    RefusedAction,
-    Subplan,
-)
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, RefusedAction, Subplan
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import SemanticValidationReport
 from aeon.plan import attempts as counting
@@ -38,10 +28,10 @@ from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.transitions import left_to_person
-from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
+from aeon.plan.triggers import Trigger, fragment_of, open_issues
+from aeon.refinement.components import has_own_refine_plan, propose_method, validate_method
 from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark
 from aeon.refinement.review import outputs_around, rejected_by
-from aeon.refinement.signatures import accepted_arguments
 from aeon.refinement.verdicts import is_stuck, remarks_on, supervise
 from aeon.validation.semantic import SemanticValidator
 
@@ -71,10 +61,11 @@ class Refiner:
         one_final_step: bool = False,
         ask: Ask | None = None,
     ) -> None:
-        self._planner = planner
-        self._validator = validator
+        self._planner, self._propose = planner, propose_method(planner)
+        self._always_asks = has_own_refine_plan(planner)
+        self._validate_draft = validate_method(validator)
         self._settings = settings or RefinementSettings()
-        own_depth = planner.max_nesting_depth if isinstance(planner, RecursivePlanner) else MAX_NESTING_DEPTH
+        own_depth: int = getattr(planner, "max_nesting_depth", MAX_NESTING_DEPTH)  # no part of the interface
         self._max_nesting_depth = min(self._settings.max_nesting_depth, own_depth)
         self._max_steps = max_steps
         self._one_final_step = one_final_step
@@ -90,10 +81,11 @@ class Refiner:
 
     def refine(self, plan: Plan, occasion: Occasion, attempts: RefinementAttempts, budget: Budget) -> Refined:
         """Refine a plan. Raises what `budget.call` raises to end the run."""
-        asks = self._asks_model(plan, occasion)
+        asks = self.asks_model(plan, occasion)
         try:
-            propose = partial(self._propose, plan, occasion)
-            proposal: Refinement = budget.call("refinement", propose) if asks else Refinement()
+            proposal: Refinement = (
+                budget.call("refinement", lambda: self._propose(plan, occasion)) if asks else Refinement()
+            )
         except UNUSABLE as error:
             remark = Remark("refinement_unavailable", f"The plan stays as it is: {error.message}")
             return Refined(plan, counting.failed(attempts), remarks=(remark,))
@@ -126,25 +118,11 @@ class Refiner:
         )
         return Refined(refined, attempts, record, remarks_on(record, occasion.issues), handed_over, conflicts)
 
-    def _asks_model(self, plan: Plan, occasion: Occasion) -> bool:
+    def asks_model(self, plan: Plan, occasion: Occasion) -> bool:
         """Whether the planner needs a model: not for a plan of one step whose review found nothing, where nobody could
         answer a question."""
         nothing_to_do = occasion.is_clean and len(plan.steps) == 1 and self._ask is None
-        return not nothing_to_do or self._settings.when == "always" or not has_refine(self._planner)
-
-    def _propose(self, plan: Plan, occasion: Occasion) -> Refinement:
-        """The planner's proposal; from a planner of one's own by the published `refine_plan`, which has no
-        questions."""
-        executed = [step.step_id for step in plan.steps if step.status in EXECUTED]
-        issues, assessment = list(open_issues(occasion.issues, occasion.closed)), occasion.assessment
-        if has_refine(self._planner):
-            return self._planner.refine(
-                plan, issues, occasion.triggers, executed, occasion.closed, assessment=assessment
-            )
-        blocked = [step.step_id for step in plan.steps if step.blocked]
-        codes = list(assessment.reason_codes) if assessment else []
-        actions = tuple(self._planner.refine_plan(plan, issues, codes, blocked, executed))
-        return Refinement(actions=actions, unanswered=unanswered(issues, actions))
+        return not nothing_to_do or self._settings.when == "always" or self._always_asks
 
     def _decompose(self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget) -> _Screened:
         steps = {step.step_id: step for step in plan.steps}
@@ -205,11 +183,9 @@ class Refiner:
         return report, rejected_by(report, plan, draft, self._settings.reject_severity)
 
     def _review(self, plan: Plan, draft: DeltaResult) -> SemanticValidationReport:
-        """The report on a draft; a validator of one's own is given what the published interface has."""
-        validate = self._validator.validate
         steps = [change.after or change.before for change in draft.changes]
-        more = accepted_arguments(validate, delta=draft)
-        return validate("step", draft.plan, [s for s in steps if s], outputs_around(plan, draft), **more)
+        outputs = outputs_around(plan, draft)
+        return self._validate_draft("step", draft.plan, [step for step in steps if step], outputs, delta=draft)
 
     def _new_questions(self, plan: Plan, questions: Sequence[FollowUpQuestion]) -> tuple[FollowUpQuestion, ...]:
         """Questions not raised before, with the person's answers where one may be asked (FR-011)."""
@@ -218,12 +194,6 @@ class Refiner:
         if self._ask is None:
             return tuple(new)
         return tuple(question.model_copy(update={"answer": self._ask(question)}) for question in new)
-
-
-def has_refine(planner: RecursivePlanner) -> bool:
-    """Whether a planner refines by `refine`; one of one's own, or with a `refine_plan` of its own, has what is
-    published."""
-    return isinstance(planner, RecursivePlanner) and type(planner).refine_plan is RecursivePlanner.refine_plan
 
 
 def _completed(plan: Plan, questions: Sequence[FollowUpQuestion], left: Sequence[str]) -> Plan:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from aeon.domain.graph import dependents
+from aeon.domain.graph import current_outputs, dependents
 from aeon.domain.plan import Plan, RefusedAction
 from aeon.domain.report import SemanticValidationReport, Severity, reaches
 from aeon.plan.deltas import DeltaResult
-from aeon.plan.views import current_outputs
 
 
 def outputs_around(plan: Plan, draft: DeltaResult) -> dict[str, str]:

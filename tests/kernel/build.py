@@ -12,8 +12,12 @@ from aeon.domain.history import Outcome
 from aeon.domain.profile import TTLTable
 from aeon.domain.request import LLMAdapter
 from aeon.execution.worker import StepWorker
+from aeon.kernel.control import RunControl
+from aeon.kernel.event_stream import EventStream
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
+from aeon.kernel.settings import RunOptions
+from aeon.memory.interface import Memory
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.refinement.refiner import Refiner
@@ -36,10 +40,12 @@ def kernel(
     ask: Any = None,
     registry: ToolRegistry | None = None,
     inputs: dict[str, str] | None = None,
+    memory: Memory | None = None,
+    control: RunControl | None = None,
     **options: Any,
 ) -> Orchestrator:
-    """An orchestrator; `ttl` fixes the allocation, `seen` collects the events."""
-    stream = events.EventStream([seen.append] if seen is not None else [])
+    """An orchestrator; `ttl` fixes the allocation, `seen` collects the events, `options` are those of RunOptions."""
+    stream = EventStream([seen.append] if seen is not None else [])
     structured = StructuredCaller(model, emit=stream.emit)
     planner = RecursivePlanner(model, registry, structured=structured, answer_schema=answer_schema, max_steps=max_steps)
     validator = SemanticValidator(model, registry, structured=structured)
@@ -64,9 +70,10 @@ def kernel(
             stream.emit,
         ),
         refiner=Refiner(planner, validator, refinement, ask=ask, one_final_step=final, max_steps=max_steps),
-        requires_final_step=final,
         stream=stream,
-        **options,
+        memory=memory,
+        control=control,
+        options=RunOptions(requires_final_step=final, **options),
     )
 
 

@@ -78,7 +78,7 @@ def test_ready_steps_run_pass_by_pass_until_converged():
 def test_the_same_answers_lead_through_the_same_phases():
     def once():
         model = ScriptedModel(plan=plan("a", planned("b", "a")), convergence=[unfinished(), assessment()])
-        outcome = run(model, execution=None)
+        outcome = run(model)
         return model.calls, [phases(outcome, n) for n in range(len(outcome.history.passes))]
 
     assert once() == once()

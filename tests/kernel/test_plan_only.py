@@ -6,8 +6,8 @@ import pytest
 
 from aeon.domain import events
 from aeon.domain.errors import AuthenticationFailed, StopRequested
+from aeon.kernel.budget import TTLExpired
 from aeon.kernel.control import RunControl
-from aeon.kernel.ttl import TTLExpired
 from tests.kernel.build import TASK, kernel, names
 from tests.support.scripted_model import ScriptedModel, add, issue, plan, refinement, report
 

@@ -11,8 +11,8 @@ from aeon.domain.history import StepResult
 from aeon.domain.plan import RefinementAction
 from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
 from aeon.domain.refinement import RefinementRecord
-from aeon.kernel.recorder import OpenPass, Stopwatch
-from aeon.kernel.ttl import TTL
+from aeon.kernel.budget import TTL, Stopwatch
+from aeon.kernel.recorder import OpenPass
 from tests.plan.builders import done, plan_of, step
 
 DEPTH = AdaptiveDepthConfiguration(
@@ -102,7 +102,7 @@ def test_times_are_in_order_and_in_utc():
 
 
 def test_a_clock_that_is_set_back_gives_no_end_before_the_start(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("aeon.kernel.recorder.time.monotonic", lambda: 7.0)
+    monkeypatch.setattr("aeon.kernel.budget.time.monotonic", lambda: 7.0)
     watch = Stopwatch()
     assert watch.read().start_time < watch.read().end_time
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from aeon.domain.graph import current_outputs
 from aeon.domain.plan import FollowUpQuestion, step_view
-from aeon.plan.views import answer_view, current_outputs, outline, outputs_view, plan_view, question_view
+from aeon.plan.views import answer_view, outline, outputs_view, plan_view, question_view
 from tests.plan.builders import blocked, done, failed, plan_of, step
 
 HIDDEN = {"step_output", "incoming_context", "total_steps", "agent", "incomplete"}

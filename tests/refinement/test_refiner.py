@@ -8,10 +8,12 @@ from aeon.domain.errors import LimitReached, ServerFailed, Truncated
 from aeon.domain.plan import PlanStep
 from aeon.domain.report import ProposedRepair, ValidationIssue
 from aeon.plan.attempts import RefinementAttempts
+from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
 from aeon.refinement.refiner import Refiner
 from aeon.refinement.verdicts import is_stuck
+from aeon.validation.semantic import SemanticValidator
 from tests.plan.builders import blocked, done, failed, plan_of, shape, step
 from tests.refinement.build import Calls, accepted, refine, refusals
 from tests.support.scripted_model import ScriptedModel, action, add, issue, modify, planned, refinement, report
@@ -188,16 +190,20 @@ def test_a_run_at_its_limit_applies_nothing():
 
 
 def test_whether_a_run_may_refine_once_more():
-    refiner = Refiner(None, None, RefinementSettings(max_attempts_total=2))
+    refiner = Refiner(
+        RecursivePlanner(ScriptedModel()), SemanticValidator(ScriptedModel()), RefinementSettings(max_attempts_total=2)
+    )
     assert refiner.may_refine(RefinementAttempts(total=1))
     assert not refiner.may_refine(RefinementAttempts(total=2))
 
 
 def test_a_pass_is_refined_when_there_is_a_reason_or_always():
     reason = Trigger(kind="failed_step", about="a")
-    assert Refiner(None, None).is_due([reason])
-    assert not Refiner(None, None).is_due([])
-    assert Refiner(None, None, RefinementSettings(when="always")).is_due([])
+    assert Refiner(RecursivePlanner(ScriptedModel()), SemanticValidator(ScriptedModel())).is_due([reason])
+    assert not Refiner(RecursivePlanner(ScriptedModel()), SemanticValidator(ScriptedModel())).is_due([])
+    assert Refiner(
+        RecursivePlanner(ScriptedModel()), SemanticValidator(ScriptedModel()), RefinementSettings(when="always")
+    ).is_due([])
 
 
 @pytest.mark.parametrize("target", [step("b", "a"), blocked("b", "a")])

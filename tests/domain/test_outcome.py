@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from aeon.domain import outcome
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, PairStatus
 from aeon.domain.errors import ServerFailed
 from aeon.domain.history import EvaluationResults, ExecutionPass, ProfileTransition, RunState, Timing
 from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
-from aeon.kernel import history
 from tests.plan.builders import done, failed, plan_of, step
 
 DEPTH = AdaptiveDepthConfiguration(
@@ -59,19 +59,19 @@ def a_pass(number: int, assessed: ConvergenceAssessment | None = None, **fields:
 
 def test_the_latest_complete_pass_is_an_execution_pass_that_was_finished():
     passes = (a_pass(0), a_pass(1), a_pass(2), a_pass(3, complete=False))
-    assert history.latest_complete(passes).pass_number == 2
-    assert history.latest_complete((a_pass(0),)) is None
-    assert history.latest_complete(()) is None
+    assert outcome.latest_complete(passes).pass_number == 2
+    assert outcome.latest_complete((a_pass(0),)) is None
+    assert outcome.latest_complete(()) is None
 
 
 def test_the_answer_is_that_of_the_latest_completed_pass():
     state = RunState(passes=(a_pass(0), a_pass(1), a_pass(2, complete=False)), plan=plan_of(done("z")))
-    assert history.final_answer(state) == "answer of 1"
+    assert outcome.final_answer(state) == "answer of 1"
 
 
 def test_without_a_completed_pass_the_answer_is_what_there_is():
-    assert history.final_answer(RunState(passes=(a_pass(0),), plan=plan_of(done("z")))) == "output of z"
-    assert history.final_answer(RunState()) == ""
+    assert outcome.final_answer(RunState(passes=(a_pass(0),), plan=plan_of(done("z")))) == "output of z"
+    assert outcome.final_answer(RunState()) == ""
 
 
 @pytest.mark.parametrize(
@@ -89,20 +89,20 @@ def test_without_a_completed_pass_the_answer_is_what_there_is():
 )
 def test_the_best_pass_failed_the_fewest_criteria_and_then_has_the_highest_lowest_score(assessments, best: int):
     passes = [a_pass(number, assessed) for number, assessed in enumerate(assessments, start=1)]
-    found = history.best_pass(passes)
+    found = outcome.best_pass(passes)
     assert found.pass_number == best
     assert found.answer == f"answer of {best}"
 
 
 @pytest.mark.parametrize("passes", [(), (a_pass(0),), (a_pass(0), a_pass(1, UNAVAILABLE))])
 def test_there_is_no_best_pass_where_nothing_was_assessed(passes):
-    assert history.best_pass(passes) is None
+    assert outcome.best_pass(passes) is None
 
 
 def test_expiry_at_a_boundary_gives_the_latest_pass_with_its_scores():
     last = assessment(0.6, 0.7, 0.8, detected_issues=("no milk",), codes=("incomplete", "own"))
     state = RunState(passes=(a_pass(0), a_pass(1), a_pass(2, last)), assessment=last, plan=plan_of(done("z")))
-    expired = history.expiration_response(state, "ttl_expired")
+    expired = outcome.expiration_response(state, "ttl_expired")
     assert expired.latest_pass_result == {"pass_number": 2, "answer": "answer of 2", "outputs": {"a": "output of a"}}
     assert expired.partial_result is None
     told = expired.ttl_expired_metadata
@@ -114,7 +114,7 @@ def test_expiry_at_a_boundary_gives_the_latest_pass_with_its_scores():
 def test_expiry_in_the_first_pass_gives_what_there_is_and_names_what_is_not():
     plan = plan_of(done("z"), step("y", incomplete=True), step("x", "y"))
     state = RunState(passes=(a_pass(0), a_pass(1, complete=False)), plan=plan, pass_number=1)
-    expired = history.expiration_response(state, "max_tokens")
+    expired = outcome.expiration_response(state, "max_tokens")
     assert expired.latest_pass_result is None
     assert expired.partial_result == {
         "pass_number": 1,
@@ -143,7 +143,7 @@ def test_statistics_count_what_the_passes_hold():
         a_pass(4, assessment(1, 1, 1, converged=True, codes=("complete",))),
     )
     state = RunState(passes=passes, attempts={"b": 2}, refinements=3)
-    told = history.statistics(state, True, 2.5)
+    told = outcome.statistics(state, True, 2.5)
     assert (told.total_passes, told.total_refinements, told.convergence_achieved) == (4, 3, True)
     assert told.total_time_seconds == 2.5
     assert told.fragments_refined == {"b": 2}
@@ -165,7 +165,7 @@ def test_statistics_name_every_change_of_depth():
         ttl_before=10,
         ttl_after=20,
     )
-    told = history.statistics(RunState(transitions=(transition,)), False, 0)
+    told = outcome.statistics(RunState(transitions=(transition,)), False, 0)
     assert told.depth_adjustments == ("pass 2: harder than it looked",)
 
 
@@ -178,7 +178,7 @@ def test_an_outcome_says_how_it_ended_and_gives_everything_it_has():
         ttl_used=6,
     )
     error = ServerFailed("down", hint="Wait.")
-    told = history.outcome("id", "make tea", {"ttl": 9}, state, "failed", error, 1.5)
+    told = outcome.build_outcome("id", "make tea", {"ttl": 9}, state, "failed", error, 1.5)
     assert (told.converged, told.termination_reason, told.ttl_expiration) == (False, "failed", None)
     assert (told.error.type, told.error.message, told.error.hint) == ("ServerFailed", "down", "Wait.")
     assert told.answer == told.history.final_output == told.history.final_result.output == "answer of 1"
@@ -194,14 +194,14 @@ def test_an_outcome_says_how_it_ended_and_gives_everything_it_has():
 
 def test_an_outcome_of_an_expired_run_has_its_response():
     state = RunState(passes=(a_pass(0), a_pass(1, assessment())), assessment=assessment())
-    told = history.outcome("id", "make tea", {}, state, "ttl_expired", None, 1.5)
+    told = outcome.build_outcome("id", "make tea", {}, state, "ttl_expired", None, 1.5)
     assert told.ttl_expiration.expiration_point == "phase_boundary"
     assert told.error is None
     assert not told.converged
 
 
 def test_a_converged_run_says_so_everywhere():
-    told = history.outcome("id", "make tea", {}, RunState(passes=(a_pass(0), a_pass(1))), "converged", None, 1.5)
+    told = outcome.build_outcome("id", "make tea", {}, RunState(passes=(a_pass(0), a_pass(1))), "converged", None, 1.5)
     assert told.converged
     assert told.history.final_result.converged
     assert told.history.overall_statistics.convergence_achieved

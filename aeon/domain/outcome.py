@@ -1,16 +1,14 @@
-"""A finished run, told: its history, its statistics, its best pass, its expiration response.
-
-Pure functions of values.
-"""
+"""The outcome of a finished run: its history, statistics, best pass and expiration response, from its state."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, get_args
 
 from aeon.domain.assessment import ExpirationPoint, SpentReason, TTLExpirationResponse, TTLExpiredMetadata
 from aeon.domain.errors import AeonError
+from aeon.domain.graph import current_outputs
 from aeon.domain.history import (
     BestPass,
     ExecutionHistory,
@@ -22,7 +20,6 @@ from aeon.domain.history import (
     Statistics,
     TerminationReason,
 )
-from aeon.plan.views import current_outputs
 
 
 def latest_complete(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
@@ -152,7 +149,7 @@ def statistics(state: RunState, converged: bool, seconds: float) -> Statistics:
 def build_history(
     execution_id: str,
     task: str,
-    configuration: dict[str, Any],
+    configuration: Mapping[str, Any],
     state: RunState,
     reason: TerminationReason,
     answer: str,
@@ -164,7 +161,7 @@ def build_history(
     return ExecutionHistory(
         execution_id=execution_id,
         task_input=task,
-        configuration=configuration,
+        configuration=dict(configuration),
         passes=state.passes,
         profile_transitions=state.transitions,
         final_convergence=state.assessment,
@@ -193,10 +190,10 @@ def with_whole_last_pass(state: RunState) -> RunState:
     )
 
 
-def outcome(
+def build_outcome(
     execution_id: str,
     task: str,
-    configuration: dict[str, Any],
+    configuration: Mapping[str, Any],
     state: RunState,
     reason: TerminationReason,
     error: AeonError | None,

@@ -6,7 +6,7 @@ import pytest
 
 from aeon.domain.errors import ServerFailed
 from aeon.domain.events import CycleStarted
-from aeon.kernel.ttl import TTL, TTLExpired
+from aeon.kernel.budget import TTL, TTLExpired
 from aeon.llm.stack.limits import LimitSettings
 from tests.kernel.build import kernel, phases, run, statuses
 from tests.support.scripted_model import (
@@ -42,7 +42,7 @@ def test_a_batch_leaves_two_cycles_to_evaluate_it(remaining, size):
 def test_every_structured_call_costs_one_cycle_but_the_first_profile():
     model = ScriptedModel(plan=TWO_LAYERS, convergence=[unfinished(), assessment()])
     seen = []
-    outcome = run(model, seen=seen, execution=None)
+    outcome = run(model, seen=seen)
     cycles = [r.event.site.cycle for r in seen if isinstance(r.event, CycleStarted)]
     assert cycles == [0, *range(1, len(model.requests))]
     assert outcome.state.ttl_used == len(model.requests) - 1

@@ -1,0 +1,81 @@
+"""What a run may spend: LLM cycles and seconds, until somebody asks it to stop."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from aeon.domain.errors import LimitReached, StopRequested
+from aeon.domain.graph import EVALUATION_CYCLES
+from aeon.domain.history import Timing
+from aeon.kernel.control import RunControl
+
+
+class TTLExpired(Exception):
+    """A call is not made, since the budget is spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class TTL:
+    """The budget in LLM cycles; one unit is one structured call with its retries and repairs."""
+
+    allocated: int
+    used: int = 0
+
+    @property
+    def remaining(self) -> int:
+        """Cycles left; never negative."""
+        return max(0, self.allocated - self.used)
+
+    def charged(self) -> TTL:
+        """This budget after one more cycle. Raises TTLExpired when nothing is left."""
+        if self.remaining == 0:
+            raise TTLExpired
+        return TTL(allocated=self.allocated, used=self.used + 1)
+
+    @property
+    def batch_size(self) -> int:
+        """How many LLM steps a batch may start, so that its evaluation can still be paid."""
+        return max(1, self.remaining - EVALUATION_CYCLES)
+
+
+class Stopwatch:
+    """Times something from its making on: the start by the clock, the length by the monotonic one, so that no end comes
+    before its start when the clock is set back."""
+
+    def __init__(self) -> None:
+        self._start, self._began = datetime.now(UTC), time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds up to now; at least a microsecond, the finest that is written."""
+        return max(1e-6, time.monotonic() - self._began)
+
+    def read(self) -> Timing:
+        """Start, this moment, and the seconds between them."""
+        seconds = self.seconds
+        end = self._start + timedelta(seconds=seconds)
+        return Timing(start_time=self._start.isoformat(), end_time=end.isoformat(), duration_seconds=seconds)
+
+
+class Boundary:
+    """Where a run stops: when `control` was asked to stop it, or after `max_seconds`."""
+
+    def __init__(self, control: RunControl, max_seconds: float | None) -> None:
+        self.watch = Stopwatch()
+        self._control, self._max_seconds = control, max_seconds
+
+    def is_reached(self) -> bool:
+        """Whether nothing new may start."""
+        return self._control.stop_requested or self._is_out_of_time()
+
+    def check(self) -> None:
+        """Raise StopRequested or LimitReached when nothing new may start."""
+        if self._control.stop_requested:
+            raise StopRequested("the run was asked to stop")
+        if self._is_out_of_time():
+            raise LimitReached("max_seconds", f"the run has taken {self._max_seconds:g} seconds")
+
+    def _is_out_of_time(self) -> bool:
+        return self._max_seconds is not None and self.watch.seconds >= self._max_seconds

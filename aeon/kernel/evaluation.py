@@ -1,0 +1,92 @@
+"""The evaluation of a pass: its validation, then its assessment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from aeon.domain import events
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.errors import LLMError, ValidationError
+from aeon.domain.graph import current_outputs
+from aeon.domain.history import EvaluationResults
+from aeon.domain.report import UNREVIEWED, SemanticValidationReport
+from aeon.domain.request import CallName
+from aeon.kernel.components import Components
+from aeon.kernel.recorder import OpenPass, OpenPhase
+from aeon.kernel.run import OpenRun
+
+T = TypeVar("T")
+UNAVAILABLE = ConvergenceAssessment(
+    converged=False, reason_codes=("evaluation_unavailable",), explanation="This pass could not be evaluated."
+)
+
+
+class Evaluation:
+    """Evaluates one run's plan and passes, as far as its budget allows."""
+
+    def __init__(self, run: OpenRun, components: Components, criteria: Mapping[str, Any]) -> None:
+        self._run, self._components, self._criteria = run, components, dict(criteria)
+
+    def review_plan(self, this: OpenPass, phase: OpenPhase) -> SemanticValidationReport | None:
+        """The report on a plan before it is executed; None when it is unavailable or not affordable."""
+        report = self._review(phase, "plan", this.plan)
+        this.evaluation = EvaluationResults(validation_report=report)
+        return report
+
+    def evaluate(
+        self, this: OpenPass, phase: OpenPhase, *, is_reviewed: bool
+    ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
+        """The report on a pass (none unless `is_reviewed`), and its assessment or `UNAVAILABLE`.
+
+        A pass whose evaluation is not affordable is not complete.
+        """
+        run, report, assessment = self._run, None, None
+        plan = run.plan
+        outputs, steps = current_outputs(plan.steps), list(plan.steps)
+        this.answer = run.state.answer
+        if is_reviewed:
+            report = self._review(phase, "cross_phase", plan, steps, outputs, self._components.memory.search(""))
+        if report or not is_reviewed:
+            given, conflicts = report or UNREVIEWED, run.state.conflicts
+            assess = self._components.assess
+            assessment = self._ask(
+                phase,
+                "convergence",
+                lambda: assess(given, plan, steps, outputs, self._criteria, left_to_person=conflicts),
+            )
+        if phase.outcome != "abandoned":
+            this.complete = assessment is not None or run.affordable()
+            this.evaluation = EvaluationResults(validation_report=report, convergence=assessment or UNAVAILABLE)
+            self._record(this.number, assessment)
+        return report, assessment or UNAVAILABLE
+
+    def _record(self, number: int, assessment: ConvergenceAssessment | None) -> None:
+        run, found = self._run, assessment or UNAVAILABLE
+        misses = 0 if assessment else run.state.unavailable_evaluations + 1
+        run.update(unavailable_evaluations=misses, assessment=found)
+        run.stream.emit(events.Assessed(pass_number=number, cycle=run.ttl.used, assessment=found))
+
+    def _review(self, phase: OpenPhase, *artefacts: Any) -> SemanticValidationReport | None:
+        run = self._run
+        report = self._ask(phase, "semantic_validation", lambda: self._components.validate(*artefacts))
+        if report is not None:
+            number = run.state.pass_number
+            run.stream.emit(events.Validated(pass_number=number, cycle=run.ttl.used, report=report))
+        return report
+
+    def _ask(self, phase: OpenPhase, call: CallName, ask: Callable[[], T]) -> T | None:
+        """An evaluating call's value; None when it is not affordable, or unavailable, its error when that happens twice
+        running."""
+        run = self._run
+        if not run.affordable():
+            phase.outcome = "abandoned"
+            return None
+        try:
+            return run.call(call, ask)
+        except (LLMError, ValidationError) as error:
+            phase.outcome = "unavailable"
+            run.advise("evaluation_unavailable", f"{call}: {error.message}")
+            if run.state.unavailable_evaluations:
+                raise
+            return None

@@ -1,0 +1,270 @@
+"""The kernel: profile, plan, then passes, until the answer is good enough or the budget is spent.
+
+    A  profile the task                      -> a budget (TTL) and a reasoning mode
+    B  plan -> validate -> refine            before a single step runs
+    C  execute -> evaluate -> decide -> refine, pass after pass
+    D  profile anew, at the end of a pass, when all signals say that the first profile was wrong
+
+The model emits structured signals; every decision about what happens next is made here, from those signals, the
+configured thresholds and the budget (FR-088). Each call is charged to the TTL in one place: `OpenRun.charge`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+from aeon.adaptive.heuristics import is_small
+from aeon.domain import events
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.errors import AeonError, LimitReached, StopRequested, Unexpected
+from aeon.domain.graph import final_steps, layers, pending_steps
+from aeon.domain.history import Outcome, Phase, RunState, TerminationReason
+from aeon.domain.outcome import build_outcome
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.report import SemanticValidationReport, ValidationIssue
+from aeon.execution.forecast import forecast
+from aeon.kernel.budget import TTLExpired
+from aeon.kernel.components import Components
+from aeon.kernel.evaluation import Evaluation
+from aeon.kernel.executor import Batches
+from aeon.kernel.profiling import Profiling
+from aeon.kernel.recorder import OpenPass
+from aeon.kernel.run import OpenRun
+from aeon.kernel.settings import RunOptions
+from aeon.plan.transitions import with_errors
+from aeon.plan.triggers import issue_triggers, pass_triggers
+from aeon.refinement.models import Occasion
+from aeon.refinement.verdicts import is_stuck
+
+logger = logging.getLogger(__name__)
+
+
+class Loop:
+    """One run of a task: made, run once, over."""
+
+    def __init__(self, run: OpenRun, components: Components, options: RunOptions) -> None:
+        self._run, self._components, self._options = run, components, options
+        self._core = options.mode == "core"
+        self._batches = Batches(components.executor, run, components.memory, core=self._core)
+        self._evaluation = Evaluation(run, components, options.criteria)
+        self._profiling = Profiling(run, components.depth, options)
+
+    @property
+    def state(self) -> RunState:
+        """The run as it stands; may be read while it runs, from any thread."""
+        return self._run.state.model_copy(update=self._run.log.fields())
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the task needs no planner: nobody gave a plan, its profile is small, and it is to use no tools."""
+        profile = self._run.state.profile
+        if self._options.mode != "auto" or self._options.plan or profile is None or not is_small(profile):
+            return False
+        return profile.expected_tool_usage == "none" or not self._components.executor.worker.has_tools
+
+    def forecast(self, plan: Plan) -> int:
+        """About how many cycles a plan takes; a tool step with arguments of its own takes none."""
+        if self.is_small:
+            return len(plan.steps) + 1
+        worker = self._components.executor.worker
+        return forecast(plan, lambda step: worker.cost(step, {}), core=self._core)
+
+    def run(self, task: str, context: dict[str, Any] | None, run_id: str) -> Outcome:
+        """Run the task to its end, whatever end that is."""
+        error: AeonError | None = None
+        try:
+            reason = self._lifecycle(task, context)
+        except LimitReached as reached:
+            reason = reached.limit  # type: ignore[assignment]
+        except StopRequested:
+            reason = "interrupted"
+        except AeonError as failure:
+            reason, error = "failed", failure
+        except Exception as failure:  # a defect must not cost what was already paid for
+            logger.debug("unexpected", exc_info=True)
+            reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}")
+        finally:
+            self._run.close()
+        if error is None and reason != "interrupted" and not self._run.log.has_answers:
+            # Every call failed in the same way: that is the error, however the run came to its end.
+            error = self._run.common_error()
+            reason = "failed" if error else reason
+        return self._outcome(task, run_id, reason, error)
+
+    def plan(self, task: str, context: dict[str, Any] | None) -> Plan:
+        """Phases A and B alone. Raises what ends them early."""
+        try:
+            self._plan_whole(task, context)
+        finally:
+            self._run.close()
+        if not self._run.state.passes[0].complete:
+            raise TTLExpired
+        return self._run.plan
+
+    def _lifecycle(self, task: str, context: dict[str, Any] | None) -> TerminationReason:
+        self._plan_whole(task, context)
+        if not self._run.affordable():
+            self._run.cut_off()
+            return "ttl_expired"
+        for number in itertools.count(1):
+            if end := self._execution_pass(number):
+                return end
+        raise AssertionError("unreachable")
+
+    def _plan_whole(self, task: str, context: dict[str, Any] | None) -> None:
+        """Phases A and B; core mode has no profile."""
+        if self._core:
+            self._profiling.allocate_base()
+        else:
+            self._profiling.infer(task, context)
+        self._plan(task, context)
+
+    def _execution_pass(self, number: int) -> TerminationReason | None:
+        """One pass; the reason to end the run after it, or None. A spent budget ends it before any other reason but
+        convergence."""
+        with self._pass(number) as this:
+            self._execute(this)
+            if self._core:
+                return self._step_done(this)
+            report, assessment = self._evaluate(this)
+            if self._is_converged(assessment):
+                return "converged"
+            if not self._run.affordable():
+                return "ttl_expired"
+            if number == self._options.limits.max_passes:
+                return "max_passes"
+            stuck = self._refine_pass(this, report.issues if report else (), assessment)
+            if stuck and assessment.evaluated and self._run.affordable():
+                return "stalled"
+            self._profiling.update(this, report, assessment)
+        return None if self._run.affordable() else "ttl_expired"
+
+    def _pass(self, number: int) -> AbstractContextManager[OpenPass]:
+        plan = self._run.state.plan
+        ready = tuple(step.step_id for step in self._batches.runnable(plan)) if plan else ()
+        return self._run.open_pass(number, ready, brief=self._core and number > 0)
+
+    def _step_done(self, this: OpenPass) -> TerminationReason | None:
+        """Core mode has no evaluation: the run ends when nothing is pending, or nothing is left to spend."""
+        plan = self._run.plan
+        this.complete = True
+        if not pending_steps(plan):
+            return "completed" if all(step.status == "complete" for step in plan.steps) else "step_failed"
+        if not self._run.affordable():
+            return "ttl_expired"
+        return "max_passes" if this.number == self._options.limits.max_passes else None
+
+    # Phase B
+
+    def _plan(self, task: str, context: dict[str, Any] | None) -> None:
+        with self._pass(0) as this:
+            with self._run.phase("B", "PLAN"):
+                plan = self._options.plan or self._make_plan(task, context)
+                this.plan = self._look_for_tools(plan.model_copy(update={"task": task}))
+                self._run.update(plan=this.plan)
+            this.complete = self._core or self._review_plan(this)
+        plan = self._run.plan
+        if this.complete:
+            expected = self.forecast(plan)
+            self._run.stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=expected))
+
+    def _make_plan(self, task: str, context: dict[str, Any] | None) -> Plan:
+        one_step = self._options.one_step
+        if self.is_small:
+            return Plan(goal=one_step, steps=(PlanStep(step_id="answer", description=one_step, agent="llm"),))
+        return self._run.call("plan", lambda: self._components.generate_plan(task, context))
+
+    def _look_for_tools(self, plan: Plan) -> Plan:
+        """Note each missing tool as soon as a plan names it: an advisory, and an error of its step."""
+        missing = dict(self._components.executor.worker.missing_tools(plan))
+        for step_id, message in missing.items():
+            self._run.advise("unknown_tool", f"Step {step_id}: {message}", step_id)
+        return with_errors(plan, missing)
+
+    def _review_plan(self, this: OpenPass) -> bool:
+        """Validate and refine the plan; whether the budget sufficed."""
+        if self.is_small:
+            self._skip("B", "EVALUATE")
+            self._skip("B", "REFINE")
+            return True
+        with self._run.phase("B", "EVALUATE") as phase:
+            report = self._evaluation.review_plan(this, phase)
+        if phase.outcome == "abandoned":
+            return False
+        issues = report.issues if report else ()
+        occasion = Occasion(issues, issue_triggers(issues), is_clean=report is not None and not issues)
+        return self._refine(this, "B", occasion)
+
+    # Phase C
+
+    def _execute(self, this: OpenPass) -> None:
+        with self._run.phase("C", "EXECUTE" if this.number == 1 else "RE_EXECUTE"):
+            self._batches.carry_out(this)
+
+    def _evaluate(self, this: OpenPass) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
+        with self._run.phase("C", "EVALUATE") as phase:
+            return self._evaluation.evaluate(this, phase, is_reviewed=not self.is_small or this.number > 1)
+
+    def _is_converged(self, assessment: ConvergenceAssessment) -> bool:
+        """Converged ends the run even with steps pending, but an answer of a given schema needs its final step."""
+        final_done = all(step.status == "complete" for step in final_steps(self._run.plan))
+        return assessment.converged and (final_done or not self._options.requires_final_step)
+
+    def _refine_pass(
+        self, this: OpenPass, issues: Sequence[ValidationIssue], assessment: ConvergenceAssessment
+    ) -> bool:
+        """Refine when there is a reason to; whether the run is stuck afterwards."""
+        run, refiner, before, state = self._run, self._components.refiner, self._run.plan, self._run.state
+        triggers = pass_triggers(before, issues, assessment, state.manual_intervention, state.raised_triggers)
+        may_refine = refiner.may_refine(run.attempts)
+        if triggers and not may_refine:
+            run.advise("refinement_limit", "No more refinements are allowed in this run; work goes on with the plan.")
+        if may_refine and refiner.is_due(triggers):
+            self._refine(this, "C", Occasion(issues, triggers, state.manual_intervention, assessment))
+        else:
+            self._skip("C", "REFINE")
+        verdict = this.refinement.supervisor if this.refinement else None
+        return verdict.blocking if verdict else is_stuck(before, run.plan)
+
+    def _skip(self, stage: str, phase: Phase) -> None:
+        with self._run.phase(stage, phase) as note:
+            note.outcome = "skipped"
+
+    def _refine(self, this: OpenPass, stage: str, occasion: Occasion) -> bool:
+        """Refine the plan; whether the budget sufficed."""
+        run, refiner = self._run, self._components.refiner
+        with run.phase(stage, "REFINE") as phase:
+            if refiner.asks_model(run.plan, occasion) and not run.affordable():
+                phase.outcome = "abandoned"
+                return False
+            refined = refiner.refine(run.plan, occasion, run.attempts, run)
+            this.refinement = refined.record
+            refined = replace(refined, plan=self._look_for_tools(refined.plan))
+            run.take(refined)
+            if refined.record is None:
+                phase.outcome = "unavailable"
+            else:
+                event = events.Refined(pass_number=this.number, refinement=refined.record, plan=refined.plan)
+                run.stream.emit(event)
+        return True
+
+    def _outcome(self, task: str, run_id: str, reason: TerminationReason, error: AeonError | None) -> Outcome:
+        run = self._run
+        run.record_start()
+        seconds = run.boundary.watch.seconds
+        ended = build_outcome(run_id, task, self._options.configuration, self.state, reason, error, seconds)
+        run.stream.emit(
+            events.RunFinished(
+                termination_reason=reason,
+                converged=ended.converged,
+                passes=ended.history.overall_statistics.total_passes,
+                ttl_used=run.ttl.used,
+                ttl_allocated=run.ttl.allocated,
+            )
+        )
+        return ended
