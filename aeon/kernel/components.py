@@ -38,7 +38,7 @@ class Assess(Protocol):
 
 
 @runtime_checkable
-class HasTable(Protocol):
+class ByTable(Protocol):
     """An adaptive depth that allocates by a TTL table, at most `limit`."""
 
     @property
@@ -65,7 +65,7 @@ class Depth:
     @classmethod
     def of(cls, depth: AdaptiveDepth) -> Depth:
         """The methods of an adaptive depth."""
-        by_table = depth if isinstance(depth, HasTable) else None
+        by_table = depth if isinstance(depth, ByTable) else None
         return cls(
             infer=depth.infer_task_profile,
             allocate=depth.allocate_ttl,
