@@ -115,6 +115,8 @@ class LLMRequest:
 
     `sample` tells apart several answers that are wanted to the same request; it is not sent. `schema_prompt` tells the
     model the schema in words, for a server that does not take it as a parameter; empty for the packaged words.
+    `variables` are the values that the messages were rendered from, for an adapter without a model; they are not sent,
+    stored or compared.
     """
 
     call: CallName
@@ -126,6 +128,7 @@ class LLMRequest:
     site: CallSite = field(default_factory=CallSite)
     sample: int = 0
     schema_prompt: str = ""
+    variables: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
 def estimated_tokens(request: LLMRequest) -> int:

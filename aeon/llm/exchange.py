@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Generic, TypeVar
 
@@ -113,7 +113,7 @@ def _completed(llm: LLMAdapter, request: LLMRequest, emit: events.Emit) -> LLMRe
         emit(failed, request.site)
         raise
     answered = events.CallAnswered(
-        request=request,
+        request=replace(request, variables={}),
         site=request.site,
         call=request.call,
         role=request.role,

@@ -11,6 +11,9 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 from jsonschema.protocols import Validator
 from jsonschema_specifications import REGISTRY
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from aeon.domain.errors import SchemaFileError
 
@@ -30,10 +33,29 @@ _SINGLE = (
     "unevaluatedProperties",
 )
 
+_TYPES: Mapping[str, Any] = {
+    "null": type(None),
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+    "string": str,
+    "array": (list, tuple),
+    "object": Mapping,
+}
+
 
 def pointer(path: Iterable[str | int]) -> str:
     """A JSON pointer (RFC 6901) from its parts; empty for the whole document."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+def is_type(value: Any, kind: str) -> bool:
+    """Whether a value is of a JSON Schema type; false for a name that is no type. 1.0 is an integer, true is none."""
+    if isinstance(value, bool):
+        return kind == "boolean"
+    if kind == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _TYPES.get(kind, ()))
 
 
 def check_schema(schema: Any, name: str) -> None:
@@ -252,18 +274,14 @@ def _own(reference: str, schema: Mapping[str, Any]) -> str:
 
 
 def resolved(schema: Mapping[str, Any], reference: str) -> Any:
-    """What a local reference leads to; None when nothing is there."""
-    if not reference.startswith("#"):
+    """The schema that a reference within this schema leads to; None when it leads to none. Nothing is fetched."""
+    resource = DRAFT202012.create_resource(schema)
+    resolver = Registry().with_resource("", resource).resolver_with_root(resource)
+    try:
+        found = resolver.lookup(reference).contents
+    except (Unresolvable, TypeError):
         return None
-    found: Any = schema
-    for part in reference[1:].split("/")[1:]:
-        if isinstance(found, dict):
-            found = found.get(_unescaped(part))
-        elif isinstance(found, list) and part.isdigit() and int(part) < len(found):
-            found = found[int(part)]
-        else:
-            return None
-    return found if reference == "#" or reference.startswith("#/") else None
+    return found if isinstance(found, Mapping | bool) else None
 
 
 def _unescaped(part: str) -> str:

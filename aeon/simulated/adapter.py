@@ -1,8 +1,9 @@
 """The simulated provider: no model at all, and still an answer for every call.
 
-An answer depends on the seed and on what the request says (call, messages, schema), never on the order of calls or on
-earlier ones: runs are repeatable, and steps that run at the same time do not disturb each other. The seed's character
-(`aeon.simulated.characters`) decides how a run goes. A scenario file (`aeon.simulated.scenario`) goes before.
+An answer depends on the seed and on the request (its call, its schema, the values its prompts were rendered from),
+never on the wording of prompts, the order of calls or earlier answers: runs are repeatable, and steps that run at the
+same time do not disturb each other. The seed's character (`aeon.simulated.characters`) decides how a run goes. A
+scenario file (`aeon.simulated.scenario`) goes before.
 """
 
 from __future__ import annotations
@@ -11,20 +12,19 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
-from random import Random
 from typing import Any
 
 from aeon.domain.errors import NotSimulated, ServerFailed
 from aeon.domain.request import CallName, LLMRequest, LLMResponse, Usage
+from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.settings import SimulatedProvider
 from aeon.simulated import plan_answers, work_answers
-from aeon.simulated.characters import CALM, Character, character
-from aeon.simulated.prompt_reading import Reading, json_objects, read
+from aeon.simulated.characters import CALM, character
 from aeon.simulated.scenario import Rule, Scenario, Script, load_scenario
-from aeon.simulated.schema_values import NOTHING, completed, fitted
 from aeon.simulated.situation import Situation
+from aeon.simulated.values import NOTHING, complete_value, fit_value
 
-_WISHES: Mapping[CallName, Callable[[Situation], Any]] = {
+_WISHES: Mapping[str, Callable[[Situation], Any]] = {
     "task_profile": work_answers.task_profile,
     "plan": plan_answers.plan,
     "subplan": plan_answers.subplan,
@@ -33,18 +33,6 @@ _WISHES: Mapping[CallName, Callable[[Situation], Any]] = {
     "step": work_answers.step,
     "convergence": work_answers.convergence,
 }
-# A repair is asked for in the schema of the call that it repairs; these properties tell which one that is.
-_TELLING: Mapping[str, CallName] = {
-    "raw_inference": "task_profile",
-    "goal": "plan",
-    "substeps": "subplan",
-    "actions": "refinement",
-    "step_output": "step",
-    "completeness_score": "convergence",
-    "issues": "semantic_validation",
-}
-_A_STEP = {"step_id", "tool", "arguments"}
-
 # How often an untidy model spoils an answer, and what it then forgets: what a repair can give without knowing the task.
 _SPOILED: Mapping[CallName, float] = {
     "task_profile": 0.3,
@@ -92,13 +80,13 @@ class SimulatedAdapter:
         if latency > 0:
             time.sleep(latency)
         if rule is not None and rule.fail is not None:
-            raise rule.fail.error(_estimated(request, ""), self._settings.model)
+            raise rule.fail.error(_estimate_usage(request, ""), self._settings.model)
         text = self._text(rule, request)
         return LLMResponse(
             text=text,
-            usage=_estimated(request, text),
+            usage=_estimate_usage(request, text),
             model=self._settings.model,
-            response_id=f"simulated-{_digest(request, self._seed)[:16]}",
+            response_id=f"simulated-{_digest(request, self._seed)}",
             synthetic=True,
         )
 
@@ -106,13 +94,13 @@ class SimulatedAdapter:
         if rule is not None and rule.text is not None:
             return rule.text
         if rule is not None and rule.answers:
-            return _filled(rule.answer, _situation(request, self._seed, CALM))
-        return _simulated(_situation(request, self._seed, self._character))
+            return _fill_answer(rule.answer, Situation(request, CALM, self._seed))
+        return _simulate(Situation(request, self._character, self._seed))
 
 
-def _simulated(situation: Situation) -> str:
+def _simulate(situation: Situation) -> str:
     """The text that the character answers. Raises ServerFailed where the character fails."""
-    if _for_a_tool(situation.request):
+    if "tool_arguments" in (situation.request.call, situation.variables.get("call")):
         raise NotSimulated(
             "the simulated provider makes no arguments up for it",
             hint="Give the step its arguments, or script them in a scenario (tool_arguments; repair for wrong ones).",
@@ -124,93 +112,85 @@ def _simulated(situation: Situation) -> str:
             status=500,
             hint="This is what the seed asks for. Choose another one with provider.seed=0, or a real provider.",
         )
-    text = _text(_answer(situation))
-    return _spoiled(text, situation) if situation.character.malformed else text
-
-
-def _for_a_tool(request: LLMRequest) -> bool:
-    """Whether a real tool would be called with the answer: its arguments, or a repair of them.
-
-    Within a step the other repairs are of its output and of its choice of a tool.
-    """
-    if request.call != "repair" or request.site.step_id is None:
-        return request.call == "tool_arguments"
-    properties = set(request.schema.get("properties", ()))
-    return "step_output" not in properties and properties != {*_A_STEP, "description"}
-
-
-def _situation(request: LLMRequest, seed: int, chosen: Character) -> Situation:
-    return Situation(request, read(request), chosen, seed, Random(_digest(request, seed)))
+    value = _answer(situation)
+    return _spoil(value, situation) if situation.character.malformed else _to_json(value)
 
 
 def _answer(situation: Situation) -> Any:
-    return fitted(situation.request.schema, _wish(situation), situation.rng)
-
-
-def _wish(situation: Situation) -> Any:
-    """What the answer should be before it is fitted to the schema."""
     call = situation.request.call
     if call == "repair":
-        properties = situation.request.schema.get("properties", {})
-        original = _original(situation.reading, properties)
-        if original is not None and set(properties) >= _A_STEP:
-            # A tool chosen without a model would be called, with arguments that mean nothing.
-            return {**original, "tool": None, "arguments": None}
-        if original is not None:
-            return completed(situation.request.schema, original, situation.rng)
-        call = next((call for name, call in _TELLING.items() if name in properties), call)
+        return _repair(situation)
+    return _fit_wish(situation, call)
+
+
+def _fit_wish(situation: Situation, call: str) -> Any:
+    """What the character says to a call, as far as the schema allows it."""
     make = _WISHES.get(call)
-    return make(situation) if make else NOTHING
+    return fit_value(situation.request.schema, make(situation) if make else NOTHING, situation.rng)
 
 
-def _original(reading: Reading, properties: Any) -> dict[str, Any] | None:
-    """The answer to be repaired: of the JSON objects in the prompt, the first with most of the schema's properties."""
-    labelled = [reading.text(label) or "" for label in ("attempt", "original")]
-    others = [fence.text for fence in reading.fences if fence.label not in ("attempt", "original", "schema")]
-    found = [value for text in (*labelled, *others, reading.bare) for value in json_objects(text)]
-    best = max(found, key=lambda value: sum(name in properties for name in value), default={})
-    return best if 2 * sum(name in properties for name in best) >= max(1, len(properties)) else None
+def _repair(situation: Situation) -> Any:
+    """The answer to be repaired, completed; a new one of the same call where most of it is missing."""
+    schema, original = situation.request.schema, _find_original(situation)
+    if original is None:
+        return _fit_wish(situation, situation.variables.get("call", ""))
+    if "tool" in schema.get("properties", {}):
+        # A tool chosen without a model would be called, with arguments that mean nothing.
+        original = {**original, "tool": None, "arguments": None}
+    return fit_value(schema, complete_value(schema, original, situation.rng), situation.rng)
+
+
+def _find_original(situation: Situation) -> dict[str, Any] | None:
+    """The last attempt, else the original, that is an object with at least half of the schema's properties."""
+    properties = situation.request.schema.get("properties", {})
+    for name in ("attempt", "original"):
+        try:
+            value = extract_json(situation.variables.get(name) or "")
+        except ExtractError:
+            continue
+        if isinstance(value, dict) and 2 * len(value.keys() & properties) >= max(1, len(properties)):
+            return value
+    return None
 
 
 def _fails(situation: Situation) -> bool:
     """Whether this request is one that the character never answers; of the steps it is the last."""
     if situation.request.call != situation.character.fails:
         return False
-    index, total = situation.reading.position
-    return situation.request.call != "step" or index == total
+    return situation.step.get("step_index") == situation.step.get("total_steps")
 
 
-def _spoiled(text: str, situation: Situation) -> str:
+def _spoil(value: Any, situation: Situation) -> str:
     """The answer as an untidy model gives it: a step's cut off, others without a property. Repairs are in order."""
-    call = situation.request.call
-    value = json.loads(text)
-    if situation.rng.random() >= _SPOILED.get(call, 0) or not isinstance(value, dict):
+    call, text = situation.request.call, _to_json(value)
+    if situation.rng.random() >= _SPOILED.get(call, 0):
         return text
     if call == "step":
         return text[: len(text) * 2 // 3]
-    dispensable = next((name for name in _DISPENSABLE if name in value), "")
-    return _text({name: member for name, member in value.items() if name != dispensable})
+    forgotten = next((name for name in _DISPENSABLE if name in value), "")
+    return _to_json({name: member for name, member in value.items() if name != forgotten})
 
 
-def _filled(answer: Any, situation: Situation) -> str:
+def _fill_answer(answer: Any, situation: Situation) -> str:
     """A scripted answer, what is missing taken from a calm simulated one, deeper down the least there can be."""
     schema = situation.request.schema
-    if isinstance(answer, dict) and isinstance(calm := _answer(situation), dict):
+    if isinstance(answer, dict) and situation.request.call in _WISHES:
+        calm = _WISHES[situation.request.call](situation)
         required = schema.get("required", ())
         answer = {**{name: value for name, value in calm.items() if name in required}, **answer}
-    return _text(completed(schema, answer, situation.rng))
+    return _to_json(complete_value(schema, answer, situation.rng))
 
 
 def _digest(request: LLMRequest, seed: int) -> str:
-    said = [seed, request.call, [[m.role, m.content] for m in request.messages], request.schema]
-    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()
+    asked = [seed, request.call, [[m.role, m.content] for m in request.messages], request.schema]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
-def _estimated(request: LLMRequest, text: str) -> Usage:
+def _estimate_usage(request: LLMRequest, text: str) -> Usage:
     asked = sum(len(message.content) for message in request.messages) + len(json.dumps(request.schema, default=str))
     return Usage(asked // _CHARACTERS_PER_TOKEN, len(text) // _CHARACTERS_PER_TOKEN, requests=1)
 
 
-def _text(value: Any) -> str:
+def _to_json(value: Any) -> str:
     """JSON text; a lone surrogate, which no file and no wire can carry, becomes a question mark."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()

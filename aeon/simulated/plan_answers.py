@@ -6,15 +6,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from aeon.simulated.prompt_reading import excerpt
-from aeon.simulated.scalar_values import MARK
-from aeon.simulated.situation import SeenStep, Situation
+from aeon.simulated.situation import ShownStep, Situation
+from aeon.simulated.texts import MARK, excerpt
 
 CLARIFIED = "clarified:"
 SPECIFIC = "made specific:"
 ADDED = "cross-check"
-_MORE = "more"
-_POLISH = "polish"
 _MOST_POLISH = 4
 
 _WORK = {
@@ -78,159 +75,166 @@ def plan(situation: Situation) -> dict[str, Any]:
 
 def subplan(situation: Situation) -> dict[str, Any]:
     """Two or three substeps that prepare the step that is to be decomposed; the last needs the others."""
-    parents = situation.reading.objects("step", "parent")
-    parent = parents[0] if parents else {}
-    subject = excerpt(_without_mark(str(parent.get("description") or situation.task)), 80)
+    parent = situation.variables.get("parent") or {}
+    subject = excerpt((parent.get("description") or situation.task).removeprefix(MARK).strip(), 80)
     names = ("first-part", "second-part") + (("comparison",) if situation.rng.random() < 0.5 else ())
     steps = [
-        _step(name, f"{MARK} Prepare the {name.replace('-', ' ')} ({CLARIFIED} the usual case) of: {subject}", needs)
-        for name, needs in ((name, names[:2] if name == "comparison" else ()) for name in names)
+        _step(
+            name,
+            f"{MARK} Prepare the {name.replace('-', ' ')} ({CLARIFIED} the usual case) of: {subject}",
+            names[:2] if name == "comparison" else (),
+        )
+        for name in names
     ]
     return {"subplan_goal": f"{MARK} What is needed for: {subject}", "substeps": steps}
 
 
 def refinement(situation: Situation) -> dict[str, Any]:
     """Changes to the pending and BLOCKED steps of the plan, and new ids for executed ones that must be replaced."""
-    changes = _later(situation) if situation.started else _before(situation)
-    open_changes = [c for c in changes if c["target_step_id"] not in situation.closed]
-    declined = _declined(situation, open_changes)
-    return {"actions": open_changes, "declined_issues": declined, "questions": _questions(situation)}
+    changes = _change_work(situation) if situation.is_started else _change_plan(situation)
+    closed = situation.variables.get("closed_steps", ())
+    changes = [change for change in changes if change["target_step_id"] not in closed]
+    return {
+        "actions": changes,
+        "declined_issues": _decline_issues(situation, changes),
+        "questions": _ask_questions(situation),
+    }
 
 
-def _declined(situation: Situation, changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _decline_issues(situation: Situation, changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The grave issues that no change answers, each with a reason."""
     answered = {issue_id for change in changes for issue_id in change["addresses_issues"]}
-    grave = (i for i in situation.reading.objects("issues") if i.get("severity") in ("HIGH", "CRITICAL"))
-    open_ids = [i["issue_id"] for i in grave if isinstance(i.get("issue_id"), str) and i["issue_id"] not in answered]
-    return [{"issue_id": issue_id, "reason": f"{MARK} nothing better is known"} for issue_id in open_ids]
+    grave = [i["issue_id"] for i in situation.variables.get("issues", ()) if i["severity"] in ("HIGH", "CRITICAL")]
+    reason = f"{MARK} nothing better is known"
+    return [{"issue_id": issue_id, "reason": reason} for issue_id in grave if issue_id not in answered]
 
 
-def _before(situation: Situation) -> list[dict[str, Any]]:
+def _change_plan(situation: Situation) -> list[dict[str, Any]]:
     """The last look at a plan before it runs: the step that the review named is made specific, and a check is added."""
     character = situation.character
     if character.never_enough:
-        return _grown(situation)
-    if not character.reviews or not situation.steps:
+        return _extend(situation, "more", "Add what is still missing")
+    if not character.reviews:
         return []
-    changes = [_specific(situation, step) for step in _reviewed(situation)]
+    reviewed = [step for step in situation.select("pending") if step.step_id in situation.issues][:2]
+    changes = [_make_specific(situation, step) for step in reviewed]
     grows = character.refuses or situation.draw("grows", situation.task).random() < 0.5
-    return [*changes, *_cross_check(situation, changes)] if grows else changes
+    return [*changes, *_add_cross_check(situation, changes)] if grows else changes
 
 
-def _reviewed(situation: Situation) -> list[SeenStep]:
-    return [step for step in situation.live if step.pending and step.step_id in situation.issues][:2]
-
-
-def _specific(situation: Situation, step: SeenStep) -> dict[str, Any]:
+def _make_specific(situation: Situation, step: ShownStep) -> dict[str, Any]:
     description = f"{step.description} ({SPECIFIC} at most five points, each with its reason)"
-    return _change(
-        "MODIFY", step.step_id, new_step(step, description=description), "says how much is wanted", situation
-    )
+    return _modify(situation, step, "says how much is wanted", description=description)
 
 
-def _cross_check(situation: Situation, changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _add_cross_check(situation: Situation, changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """A new step beside the others that the final step then needs too; nothing when there is no single final step."""
     changed = {change["target_step_id"] for change in changes}
-    final = [step for step in situation.final if step.pending and step.step_id not in changed]
-    if len(final) != 1 or len(situation.live) < 2 or _has(situation, ADDED):
+    final = [step for step in situation.final if step.status == "pending" and step.step_id not in changed]
+    if len(final) != 1 or len(situation.live) < 2 or situation.has_step(ADDED):
         return []
     first = next(step for step in situation.live if step.step_id != final[0].step_id)
     added = _step(ADDED, f"{MARK} Look at it from the other side: {situation.task}", (first.step_id,))
     needs = [*final[0].dependencies, ADDED]
     return [
-        _change("ADD", None, added, "a second look makes the answer safer", situation),
-        _change("MODIFY", final[0].step_id, new_step(final[0], dependencies=needs), "needs the second look", situation),
+        _change(situation, "ADD", None, added, "a second look makes the answer safer"),
+        _modify(situation, final[0], "needs the second look", dependencies=needs),
     ]
 
 
-def _later(situation: Situation) -> list[dict[str, Any]]:
-    changes = [change for step in situation.live for change in _mended(situation, step)]
-    changes += [_replaced(situation, step, "it could not be used") for step in _lost(situation)]
+def _change_work(situation: Situation) -> list[dict[str, Any]]:
+    changes = [change for step in situation.live for change in _mend(situation, step)]
+    lost = [
+        step for step in situation.steps if step.status in ("failed", "invalid") and not step.raw.get("replaced_by")
+    ]
+    changes += _replace(situation, lost, "it could not be used")
     if situation.character.revises:
-        changes += [_replaced(situation, step, "the review found it wanting") for step in _wanting(situation)]
+        found = [s for s in situation.select("complete") if s.step_id in situation.issues]
+        originals = [step for step in found if not step.step_id.endswith("-2")]
+        changes += _replace(situation, originals, "the review found it wanting")
     if situation.character.never_enough:
-        return [*changes, *_grown(situation)]
-    if not changes and situation.share == 1 and _count(situation, _POLISH) < _MOST_POLISH:
-        return _extended(situation, _POLISH, "Go over the answer once more")
+        return [*changes, *_extend(situation, "more", "Add what is still missing")]
+    if not changes and situation.share == 1 and situation.count_steps("polish-") < _MOST_POLISH:
+        return _extend(situation, "polish", "Go over the answer once more")
     return changes
 
 
-def _mended(situation: Situation, step: SeenStep) -> list[dict[str, Any]]:
+def _mend(situation: Situation, step: ShownStep) -> list[dict[str, Any]]:
     """What is done about a BLOCKED step, and about a pending one that the review named."""
-    if step.blocked and situation.character.on_blocked == "MODIFY":
+    is_blocked, remedy = step.status == "BLOCKED", situation.character.on_blocked
+    if is_blocked and remedy == "MODIFY":
         description = f"{step.description} ({CLARIFIED} take the usual case and say so)"
-        return [
-            _change("MODIFY", step.step_id, new_step(step, description=description), "states an assumption", situation)
-        ]
-    if step.blocked and situation.character.on_blocked == "SUBPLAN_CREATE":
-        return [_change("SUBPLAN_CREATE", step.step_id, None, "too large to be done in one go", situation)]
-    if step.pending and step.step_id in situation.issues and SPECIFIC not in step.description:
-        return [_specific(situation, step)]
+        return [_modify(situation, step, "states an assumption", description=description)]
+    if is_blocked and remedy == "SUBPLAN_CREATE":
+        return [_change(situation, "SUBPLAN_CREATE", step.step_id, None, "too large to be done in one go")]
+    if step.status == "pending" and step.step_id in situation.issues and SPECIFIC not in step.description:
+        return [_make_specific(situation, step)]
     return []
 
 
-def _lost(situation: Situation) -> list[SeenStep]:
-    """Steps that failed or were declared invalid, that nothing replaces yet."""
-    gone = [step for step in situation.steps if step.status in ("failed", "invalid") and not step.blocked]
-    return [step for step in gone if not step.replaced and not _has(situation, _next_id(step))]
+def _replace(situation: Situation, steps: Iterable[ShownStep], reason: str) -> list[dict[str, Any]]:
+    """A new step, without a tool, in place of each that has none yet."""
+    changes = []
+    for step in steps:
+        new_id = f"{step.step_id}-2"
+        if not situation.has_step(new_id):
+            fresh = {**_repeat(step), "step_id": new_id, "tool": None, "arguments": None}
+            change = _change(situation, "REPLACE", step.step_id, fresh, reason)
+            changes.append({**change, "inconsistency_detected": True})
+    return changes
 
 
-def _wanting(situation: Situation) -> list[SeenStep]:
-    """Executed steps that the review named, the first time."""
-    named = [s for s in situation.live if s.status == "complete" and s.step_id in situation.issues]
-    return [step for step in named if not _has(situation, _next_id(step)) and not step.step_id.endswith("-2")]
-
-
-def _replaced(situation: Situation, step: SeenStep, reason: str) -> dict[str, Any]:
-    fresh = {**new_step(step, step_id=_next_id(step)), "tool": None, "arguments": None}
-    return {**_change("REPLACE", step.step_id, fresh, reason, situation), "inconsistency_detected": True}
-
-
-def _grown(situation: Situation) -> list[dict[str, Any]]:
-    return _extended(situation, _MORE, "Add what is still missing") if situation.live else []
-
-
-def _extended(situation: Situation, name: str, work: str) -> list[dict[str, Any]]:
+def _extend(situation: Situation, name: str, work: str) -> list[dict[str, Any]]:
     """A new final step behind the present ones."""
-    number = _count(situation, name) + 1
+    if not situation.live:
+        return []
+    number = situation.count_steps(f"{name}-") + 1
     needs = tuple(step.step_id for step in situation.final)
     added = _step(f"{name}-{number}", f"{MARK} {work} ({number}): {situation.task}", needs)
-    return [_change("ADD", None, added, "the answer still lacks something", situation)]
+    return [_change(situation, "ADD", None, added, "the answer still lacks something")]
 
 
-def _questions(situation: Situation) -> list[dict[str, Any]]:
+def _ask_questions(situation: Situation) -> list[dict[str, Any]]:
+    """One question: "strict" asks before the plan runs, "stuck" about its BLOCKED step."""
+    blocked = [step.step_id for step in situation.select("BLOCKED")]
     character = situation.character
-    asks = character.refuses if not situation.started else any(step.blocked for step in situation.live)
-    if not asks or situation.reading.text("questions") or not (character.refuses or character.on_blocked == "nothing"):
+    asks = (character.refuses and not situation.is_started) or (character.on_blocked == "nothing" and blocked)
+    if not asks or (situation.variables.get("plan") or {}).get("questions"):
         return []
-    blocked = next((step.step_id for step in situation.live if step.blocked), None)
     question = f"{MARK} Which case is meant in: {situation.task}"
-    return [{"question": question, "assumption": f"{MARK} the usual one", "step_id": blocked}]
+    step_id = blocked[0] if blocked else None
+    return [{"question": question, "assumption": f"{MARK} the usual one", "step_id": step_id}]
+
+
+def _modify(situation: Situation, step: ShownStep, reason: str, **changes: Any) -> dict[str, Any]:
+    return _change(situation, "MODIFY", step.step_id, {**_repeat(step), **changes}, reason)
 
 
 def _change(
-    action: str, target: str | None, step: dict[str, Any] | None, why: str, situation: Situation
+    situation: Situation, action: str, target: str | None, step: dict[str, Any] | None, reason: str
 ) -> dict[str, Any]:
     issues = list(situation.issues.get(target, ())) if target else []
     return {
         "action_type": action,
         "target_step_id": target,
         "new_step": step,
-        "justification": f"{MARK} {why}",
+        "justification": f"{MARK} {reason}",
         "addresses_issues": issues,
         "overrides_issues": issues[:1] if action == "MODIFY" and situation.rng.random() < 0.2 else [],
         "inconsistency_detected": False,
     }
 
 
-def new_step(step: SeenStep, **changes: Any) -> dict[str, Any]:
-    """The step in the shape that a plan or an action gives it, with changes."""
+def _repeat(step: ShownStep) -> dict[str, Any]:
+    """The step in the shape that a plan or an action gives it."""
     arguments = step.raw.get("arguments")
     shape = _step(step.step_id, step.description, step.dependencies, step.raw.get("handoff_to_next"))
-    shape["provides"] = list(step.raw.get("provides") or shape["provides"])
-    shape["tool"] = step.raw.get("tool")
-    shape["arguments"] = arguments if arguments is None or isinstance(arguments, str) else json.dumps(arguments)
-    return {**shape, **changes}
+    return {
+        **shape,
+        "provides": list(step.raw.get("provides") or shape["provides"]),
+        "tool": step.raw.get("tool"),
+        "arguments": None if arguments is None else json.dumps(arguments),
+    }
 
 
 def _step(step_id: str, description: str, needs: Iterable[str], handoff: str | None = None) -> dict[str, Any]:
@@ -244,19 +248,3 @@ def _step(step_id: str, description: str, needs: Iterable[str], handoff: str | N
         "tool": None,
         "arguments": None,
     }
-
-
-def _has(situation: Situation, step_id: str) -> bool:
-    return any(step.step_id == step_id for step in situation.steps)
-
-
-def _count(situation: Situation, name: str) -> int:
-    return sum(step.step_id.startswith(f"{name}-") for step in situation.steps)
-
-
-def _next_id(step: SeenStep) -> str:
-    return f"{step.step_id}-2"
-
-
-def _without_mark(text: str) -> str:
-    return text.removeprefix(MARK).strip()

@@ -1,10 +1,9 @@
-"""Where a simulated run stands, as far as one request's prompts tell. No state is kept between requests."""
+"""Where a simulated run stands, as one request says by its variables. No state is kept between requests."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -12,115 +11,127 @@ from typing import Any
 
 from aeon.domain.request import LLMRequest
 from aeon.simulated.characters import Character
-from aeon.simulated.prompt_reading import Reading, excerpt
+from aeon.simulated.texts import excerpt
 
-_CLOSED = re.compile(r"changes to them are not applied: ([^\n]*?)\.?\n")
+# The variables that an answer may depend on. Texts that templates render, such as a step's incoming context, are none.
+_FACTS = ("task", "plan", "parent", "changed", "criteria", "observed", "previous_output", "original", "attempt")
 
 
 @dataclass(frozen=True)
-class SeenStep:
-    """A step of the plan as a prompt shows it; `raw` is all that was shown."""
+class ShownStep:
+    """A step of the plan as a prompt shows it; `raw` is all that is shown."""
 
-    step_id: str
-    description: str
-    status: str
-    blocked: bool
-    replaced: bool
-    dependencies: tuple[str, ...]
     raw: Mapping[str, Any]
 
     @property
-    def pending(self) -> bool:
-        """Not executed yet."""
-        return self.status == "pending"
+    def step_id(self) -> str:
+        """The step's id."""
+        return str(self.raw["step_id"])
 
     @property
-    def live(self) -> bool:
-        """Still part of the work: neither replaced nor an executed step that was declared invalid."""
-        return not self.replaced and (self.status != "invalid" or self.blocked)
+    def description(self) -> str:
+        """What the step does."""
+        return str(self.raw.get("description") or "")
+
+    @property
+    def dependencies(self) -> tuple[str, ...]:
+        """The ids of the steps it depends on."""
+        return tuple(self.raw.get("dependencies") or ())
+
+    @property
+    def status(self) -> str:
+        """The step's status; BLOCKED for an invalid step that waits for a refinement."""
+        return str(self.raw.get("status") or "pending")
+
+    @property
+    def is_live(self) -> bool:
+        """Still part of the work: neither replaced nor declared invalid."""
+        return not self.raw.get("replaced_by") and self.status != "invalid"
 
 
 @dataclass(frozen=True)
 class Situation:
-    """A request, what was read in it, the seed, its character, and chance that depends on the seed and the request."""
+    """A request, the character of the run, and its seed."""
 
     request: LLMRequest
-    reading: Reading
     character: Character
     seed: int
-    rng: Random
+
+    @property
+    def variables(self) -> Mapping[str, Any]:
+        """The values that the request's prompts were rendered from; empty for a request made without templates."""
+        return self.request.variables
 
     @cached_property
-    def task(self) -> str:
-        """The beginning of the task, on one line."""
-        text = self.reading.text("task")
-        return excerpt(text if text is not None else self.request.messages[-1].content if self.request.messages else "")
-
-    @cached_property
-    def steps(self) -> tuple[SeenStep, ...]:
-        """The plan's steps, empty when the prompts show no plan."""
-        return tuple(_seen(raw) for raw in self._shown_steps() if isinstance(raw.get("step_id"), str))
-
-    def _shown_steps(self) -> tuple[dict[str, Any], ...]:
-        for plan in self.reading.objects("plan"):
-            steps = plan.get("steps")
-            if isinstance(steps, list):
-                return tuple(step for step in steps if isinstance(step, dict))
-        return tuple(step for step in self.reading.objects("plan", "steps") if "step_id" in step)
-
-    @cached_property
-    def live(self) -> tuple[SeenStep, ...]:
-        """The steps that are still part of the work."""
-        return tuple(step for step in self.steps if step.live)
-
-    @cached_property
-    def share(self) -> float:
-        """The share of the live steps that are complete; 1 when the prompts show no plan."""
-        done = sum(step.status == "complete" for step in self.live)
-        return done / len(self.live) if self.live else 1.0
-
-    @cached_property
-    def started(self) -> bool:
-        """Whether any step was executed."""
-        return any(not step.pending for step in self.steps)
-
-    @cached_property
-    def final(self) -> tuple[SeenStep, ...]:
-        """The live steps that no live step depends on."""
-        needed = {dependency for step in self.live for dependency in step.dependencies}
-        return tuple(step for step in self.live if step.step_id not in needed)
-
-    @cached_property
-    def closed(self) -> frozenset[str]:
-        """The steps that the prompt says are left to a person."""
-        match = _CLOSED.search(self.reading.bare + "\n")
-        return frozenset(name.strip() for name in match[1].split(",")) if match else frozenset()
-
-    @cached_property
-    def issues(self) -> Mapping[str, tuple[str, ...]]:
-        """The ids of the review's issues by the step they are about."""
-        found: dict[str, tuple[str, ...]] = {}
-        for issue in self.reading.objects("issues"):
-            location = issue.get("location")
-            step_id = location.get("step_id") if isinstance(location, dict) else None
-            if isinstance(step_id, str) and isinstance(issue.get("issue_id"), str):
-                found[step_id] = (*found.get(step_id, ()), issue["issue_id"])
-        return found
+    def rng(self) -> Random:
+        """Chance that depends on the seed, the call, its schema and the state of the work."""
+        step = {k: v for k, v in self.step.items() if k in ("step_id", "step_index", "total_steps", "description")}
+        facts = {name: self.variables.get(name) for name in _FACTS}
+        return self.draw(self.request.call, self.request.schema, facts, step)
 
     def draw(self, *parts: object) -> Random:
         """Chance that depends on the seed and `parts` alone, so that calls of one run can agree."""
         return Random(json.dumps([self.seed, *parts], default=str))
 
+    @cached_property
+    def task(self) -> str:
+        """The beginning of the task, on one line."""
+        return excerpt(str(self.variables.get("task") or ""))
 
-def _seen(raw: Mapping[str, Any]) -> SeenStep:
-    status = raw.get("status") if isinstance(raw.get("status"), str) else "pending"
-    dependencies = raw.get("dependencies")
-    return SeenStep(
-        step_id=str(raw["step_id"]),
-        description=str(raw.get("description") or ""),
-        status=str(status),
-        blocked=status == "BLOCKED" or (status == "invalid" and raw.get("clarity_state") == "BLOCKED"),
-        replaced=bool(raw.get("replaced_by")),
-        dependencies=tuple(d for d in dependencies if isinstance(d, str)) if isinstance(dependencies, list) else (),
-        raw=raw,
-    )
+    @cached_property
+    def step(self) -> Mapping[str, Any]:
+        """The step that is to be carried out; empty for other calls."""
+        return self.variables.get("step") or {}
+
+    @cached_property
+    def steps(self) -> tuple[ShownStep, ...]:
+        """The plan's steps, empty when the request has no plan."""
+        return tuple(map(ShownStep, (self.variables.get("plan") or {}).get("steps", ())))
+
+    @cached_property
+    def live(self) -> tuple[ShownStep, ...]:
+        """The steps that are still part of the work."""
+        return tuple(step for step in self.steps if step.is_live)
+
+    @cached_property
+    def share(self) -> float:
+        """The share of the live steps that are complete; 1 when there is no plan."""
+        done = sum(step.status == "complete" for step in self.live)
+        return done / len(self.live) if self.live else 1.0
+
+    @property
+    def is_started(self) -> bool:
+        """Whether any step was executed."""
+        return any(step.status != "pending" for step in self.steps)
+
+    @property
+    def final(self) -> tuple[ShownStep, ...]:
+        """The live steps that no live step depends on."""
+        needed = {dependency for step in self.live for dependency in step.dependencies}
+        return tuple(step for step in self.live if step.step_id not in needed)
+
+    @cached_property
+    def issues(self) -> Mapping[str, tuple[str, ...]]:
+        """The ids of the review's issues by the step they are about."""
+        found: dict[str, tuple[str, ...]] = {}
+        for issue in self.variables.get("issues", ()):
+            step_id = str((issue.get("location") or {}).get("step_id"))
+            found[step_id] = (*found.get(step_id, ()), issue["issue_id"])
+        return found
+
+    def select(self, *statuses: str) -> tuple[ShownStep, ...]:
+        """The live steps of one of these statuses."""
+        return tuple(step for step in self.live if step.status in statuses)
+
+    def has_step(self, step_id: str) -> bool:
+        """Whether the plan has a step of this id."""
+        return any(step.step_id == step_id for step in self.steps)
+
+    def count_steps(self, prefix: str) -> int:
+        """How many steps have an id that begins so."""
+        return sum(step.step_id.startswith(prefix) for step in self.steps)
+
+
+def name_issues(issues: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The issues with ids: i1, i2, ..."""
+    return [{"issue_id": f"i{number}", **issue} for number, issue in enumerate(issues, start=1)]

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
-from aeon.llm.prompts import to_json
 from aeon.simulated.plan_answers import ADDED, CLARIFIED, SPECIFIC
-from aeon.simulated.prompt_reading import excerpt
-from aeon.simulated.scalar_values import MARK
-from aeon.simulated.situation import SeenStep, Situation
+from aeon.simulated.situation import Situation, name_issues
+from aeon.simulated.texts import MARK, excerpt
 
 _OUTPUT = re.compile(rf"^{re.escape(MARK)} Output of step (.*)", re.MULTILINE)
-_TRIED = re.compile(r"attempt (\d{1,3})")
+_ATTEMPT = re.compile(r"attempt (\d{1,3})")
 
 
 def task_profile(situation: Situation) -> dict[str, Any]:
     """A profile that affords the simulated plans; a small one for a character whose TTL is to expire."""
-    known = situation.reading.objects("profile")
-    if known:
-        return _deeper(known[0])
+    observed = situation.variables.get("observed")
+    if observed:
+        return _deepen(observed["profile"])
     if situation.character.never_enough:
         return {**_profile(1, 0.8, 0.1, 2, situation), "output_breadth": "narrow", "confidence_requirement": "low"}
     draw = situation.draw("profile", situation.task)
@@ -42,52 +41,41 @@ def _profile(depth: int, sufficiency: float, ambiguity: float, steps: int, situa
     }
 
 
-def _deeper(profile: dict[str, Any]) -> dict[str, Any]:
+def _deepen(profile: Mapping[str, Any]) -> dict[str, Any]:
     """The profile one tier deeper, for an update (FR-NEW-003)."""
-    depth, sufficiency = profile.get("reasoning_depth"), profile.get("information_sufficiency")
-    changes: dict[str, Any] = {"raw_inference": f"{MARK} What was observed asks for more depth."}
-    if isinstance(depth, int):
-        changes["reasoning_depth"] = min(5, depth + 1)
-    if isinstance(sufficiency, int | float):
-        changes["information_sufficiency"] = round(max(0.0, sufficiency - 0.1), 2)
-    return {**profile, **changes}
+    return {
+        **profile,
+        "raw_inference": f"{MARK} What was observed asks for more depth.",
+        "reasoning_depth": min(5, profile["reasoning_depth"] + 1),
+        "information_sufficiency": round(max(0.0, profile["information_sufficiency"] - 0.1), 2),
+    }
 
 
 def step(situation: Situation) -> dict[str, Any]:
     """An output that names its step and what came in; BLOCKED where the seed's character says so."""
-    index, total = situation.reading.position
-    name = _step_name(situation, index)
-    tried = _tried(situation)
-    if index == min(2, total) and tried < situation.character.blocked_times and total > 0:
-        return _blocked(name, tried + 1)
-    unsure = situation.rng.random() < 0.15
+    index, total = situation.step.get("step_index", 0), situation.step.get("total_steps", 0)
+    name = situation.step.get("step_id") or situation.request.site.step_id or "?"
+    attempts = _count_attempts(situation)
+    if total and index == min(2, total) and attempts < situation.character.blocked_times:
+        return _block(name, attempts + 1)
+    is_unsure = situation.rng.random() < 0.15
     return {
         "step_output": _output(situation, name, index, total),
-        "clarity_state": "PARTIALLY_CLEAR" if unsure else "CLEAR",
-        "clarity_reason": f"{MARK} the usual case was assumed" if unsure else None,
+        "clarity_state": "PARTIALLY_CLEAR" if is_unsure else "CLEAR",
+        "clarity_reason": f"{MARK} the usual case was assumed" if is_unsure else None,
         "handoff_to_next": None if index == total else f"{MARK} hand-off of step {name}",
     }
 
 
-def _step_name(situation: Situation, index: int) -> str:
-    if situation.request.site.step_id:
-        return situation.request.site.step_id
-    goal = situation.reading.goal
-    outline = situation.reading.objects("outline")
-    return next(
-        (str(e["step_id"]) for e in outline if "step_id" in e and e.get("description") == goal), str(index or "?")
-    )
+def _count_attempts(situation: Situation) -> int:
+    """How often the step was BLOCKED before: its previous output says it, or the clarifications of its description."""
+    before = situation.variables.get("previous_output") or ""
+    number = _ATTEMPT.search(before)
+    times = int(number[1]) if number else int(bool(before))
+    return max(times, str(situation.step.get("description")).count(CLARIFIED))
 
 
-def _tried(situation: Situation) -> int:
-    """How often the step was BLOCKED before: the previous output says it, or the goal's clarifications."""
-    before = situation.reading.text("previous_output")
-    said = _TRIED.search(before) if before else None
-    times = int(said[1]) if said else int(before is not None)
-    return max(times, situation.reading.goal.count(CLARIFIED))
-
-
-def _blocked(name: str, attempt: int) -> dict[str, Any]:
+def _block(name: str, attempt: int) -> dict[str, Any]:
     return {
         "step_output": f"{MARK} Step {name} could not be finished (attempt {attempt}); what there is: a beginning.",
         "clarity_state": "BLOCKED",
@@ -97,42 +85,34 @@ def _blocked(name: str, attempt: int) -> dict[str, Any]:
 
 
 def _output(situation: Situation, name: str, index: int, total: int) -> str:
+    goal = str(situation.step.get("description") or situation.task).removeprefix(MARK).strip()
     place = f" ({index} of {total})" if total else ""
-    lines = [f"{MARK} Output of step {name}{place}: {excerpt(_goal(situation), 100)}"]
-    incoming = situation.reading.incoming
-    lines += _came_in(incoming) if incoming else ["Nothing came in from earlier steps."]
+    lines = [f"{MARK} Output of step {name}{place}: {excerpt(goal, 100)}"]
+    incoming = situation.step.get("incoming_context") or ""
+    outputs = [f"- {excerpt(line, 160)}" for line in _OUTPUT.findall(incoming)]
+    if outputs:
+        lines += ["What came in:", *outputs]
+    else:
+        lines.append(f"What came in: {excerpt(incoming, 200)}" if incoming else "Nothing came in from earlier steps.")
     if index == total:
         lines.append(f"Here a model would have written the answer to: {situation.task}")
     return "\n".join(lines)
 
 
-def _came_in(incoming: str) -> list[str]:
-    """What came in: a line for each simulated output in it, or the beginning of what else it is."""
-    outputs = [f"- {excerpt(line, 160)}" for line in _OUTPUT.findall(incoming)]
-    return ["What came in:", *outputs] if outputs else [f"What came in: {excerpt(incoming, 200)}"]
-
-
-def _goal(situation: Situation) -> str:
-    return situation.reading.goal.removeprefix(MARK).strip() or situation.task
-
-
 def semantic_validation(situation: Situation) -> dict[str, Any]:
     """The issues of a review: of changed steps, of a plan that has not run, or of the work so far."""
-    changed = situation.reading.objects("changed_steps", "fragment")
-    if changed:
-        found = [_refusal(s) for s in changed if situation.character.refuses and s.get("step_id") == ADDED]
-    elif not situation.started:
-        found = _plan_issues(situation)
+    if situation.variables.get("artifact_type") == "step":
+        changed = [change["step_id"] for change in situation.variables.get("changed", ())]
+        refused = situation.character.refuses and ADDED in changed
+        found = [_issue("relevance", "CRITICAL", ADDED, "serves nothing that the task asks for")] if refused else []
+    elif not situation.is_started:
+        found = _review_plan(situation)
     else:
-        found = _work_issues(situation)
-    return {"issues": [{"issue_id": f"i{number}", **issue} for number, issue in enumerate(found, start=1)]}
+        found = _review_work(situation)
+    return {"issues": name_issues(found)}
 
 
-def _refusal(step: dict[str, Any]) -> dict[str, Any]:
-    return _issue("relevance", "CRITICAL", str(step["step_id"]), "serves nothing that the task asks for")
-
-
-def _plan_issues(situation: Situation) -> list[dict[str, Any]]:
+def _review_plan(situation: Situation) -> list[dict[str, Any]]:
     candidates = [s for s in situation.live if SPECIFIC not in s.description and CLARIFIED not in s.description]
     if not situation.character.reviews or not candidates:
         return []
@@ -142,22 +122,17 @@ def _plan_issues(situation: Situation) -> list[dict[str, Any]]:
     return [{**issue, "proposed_repair": {"action": f"{MARK} reword", "target": about.step_id, "changes": changes}}]
 
 
-def _work_issues(situation: Situation) -> list[dict[str, Any]]:
-    blocked = [s for s in situation.live if s.blocked]
+def _review_work(situation: Situation) -> list[dict[str, Any]]:
+    blocked, character = situation.select("BLOCKED"), situation.character
     found = [_issue("specificity", "HIGH", s.step_id, "could not be carried out as it is worded") for s in blocked]
-    if situation.character.revises:
-        found += [_issue("consistency", "MEDIUM", s.step_id, "its output is too thin") for s in _thin(situation)]
-    pending = [s for s in situation.live if s.pending and SPECIFIC not in s.description]
-    if situation.character.reviews and pending and situation.rng.random() < 0.15:
+    if character.revises and not any(step.step_id.endswith("-2") for step in situation.steps):
+        first = situation.select("complete")[:1]
+        found += [_issue("consistency", "MEDIUM", s.step_id, "its output is too thin") for s in first]
+    pending = [s for s in situation.select("pending") if SPECIFIC not in s.description]
+    if character.reviews and pending and situation.rng.random() < 0.15:
         about = situation.rng.choice(pending)
         found.append(_issue("relevance", "LOW", about.step_id, "might say more plainly what it is for"))
     return found
-
-
-def _thin(situation: Situation) -> list[SeenStep]:
-    """The first complete step, as long as no other has been put in its place."""
-    replaced = any(step.step_id.endswith("-2") for step in situation.steps)
-    return [] if replaced else [step for step in situation.live if step.status == "complete"][:1]
 
 
 def _issue(kind: str, severity: str, step_id: str, what: str) -> dict[str, Any]:
@@ -172,55 +147,50 @@ def _issue(kind: str, severity: str, step_id: str, what: str) -> dict[str, Any]:
 
 def convergence(situation: Situation) -> dict[str, Any]:
     """Scores that follow the share of finished steps, every criterion answered, every pair of artefacts judged."""
-    done = situation.share == 1 and not situation.character.never_enough
-    scores = _scores(situation, done)
-    finished = sum(s.status == "complete" for s in situation.live)
-    told = (
-        f"{MARK} {finished} of {len(situation.live)} steps are complete." if situation.live else f"{MARK} No plan seen."
-    )
+    character, live = situation.character, situation.live
+    is_done = situation.share == 1 and not character.never_enough
+    completeness, coherence, consistency = _scores(situation, is_done)
+    finished = f"{len(situation.select('complete'))} of {len(live)} steps are complete"
+    explanation = f"{MARK} {finished if live else 'There is no plan'}."
+    omission = {"kind": "omission", "description": explanation, "blocking": character.never_enough}
     return {
-        "explanation": told,
-        "issues": [] if done else [_omission(situation, told)],
-        "completeness_score": scores[0],
-        "coherence_score": scores[1],
-        "consistency_score": scores[2],
-        "consistency_status": _pairs(situation, done),
+        "explanation": explanation,
+        "issues": [] if is_done else [omission],
+        "completeness_score": completeness,
+        "coherence_score": coherence,
+        "consistency_score": consistency,
+        "consistency_status": _compare_pairs(situation, is_done),
         "criteria": [
-            {"name": str(c["name"]), "met": done, "reason": f"{MARK} {'met' if done else 'not yet met'}"}
-            for c in situation.reading.objects("criteria")
-            if "name" in c
+            {"name": criterion["name"], "met": is_done, "reason": f"{MARK} {'met' if is_done else 'not yet met'}"}
+            for criterion in situation.variables.get("criteria", ())
         ],
     }
 
 
-def _scores(situation: Situation, done: bool) -> tuple[float, float, float]:
+def _scores(situation: Situation, is_done: bool) -> tuple[float, float, float]:
+    """Completeness, coherence, consistency."""
     rng = situation.rng
     if situation.character.never_enough:
         return round(rng.uniform(0.3, 0.6), 2), round(rng.uniform(0.5, 0.8), 2), round(rng.uniform(0.5, 0.8), 2)
-    if done:
-        better = 0.01 * sum(step.step_id.startswith("polish-") for step in situation.live)
-        low, middle, high = (min(1.0, round(rng.uniform(0.96, 0.97) + better, 2)) for _ in range(3))
-        return low, middle, high
-    shaken = 0.25 if any(step.blocked for step in situation.live) else 0.0
-    completeness = round(0.9 * situation.share, 2)
-    return completeness, round(0.95 - shaken, 2), round(rng.uniform(0.9, 0.95) - shaken, 2)
+    if is_done:
+        score = min(1.0, round(rng.uniform(0.96, 0.97) + 0.01 * situation.count_steps("polish-"), 2))
+        return score, score, score
+    shaken = 0.25 if situation.select("BLOCKED") else 0.0
+    return round(0.9 * situation.share, 2), round(0.95 - shaken, 2), round(rng.uniform(0.9, 0.95) - shaken, 2)
 
 
-def _omission(situation: Situation, told: str) -> dict[str, Any]:
-    return {"kind": "omission", "description": told, "blocking": situation.character.never_enough}
-
-
-def _pairs(situation: Situation, done: bool) -> list[dict[str, Any]]:
-    memory = situation.reading.text("memory") is not None
-    status = {
+def _compare_pairs(situation: Situation, is_done: bool) -> list[dict[str, Any]]:
+    """The pairs of artefacts that the schema asks for, each with its status."""
+    with_answer = "consistent" if is_done else "inconsistent"
+    statuses = {
         "plan_steps": "consistent",
-        "steps_answer": "consistent" if done else "inconsistent",
-        "plan_answer": "consistent" if done else "inconsistent",
-        "memory_answer": "consistent" if memory else "not_applicable",
+        "steps_answer": with_answer,
+        "plan_answer": with_answer,
+        "memory_answer": "consistent" if situation.variables.get("memory") else "not_applicable",
     }
-    asked = to_json(situation.request.schema)
+    asked = json.dumps(situation.request.schema, default=str)
     return [
-        {"artifacts": pair, "status": said, "explanation": f"{MARK} {said}"}
-        for pair, said in status.items()
+        {"artifacts": pair, "status": status, "explanation": f"{MARK} {status}"}
+        for pair, status in statuses.items()
         if f'"{pair}"' in asked
     ]

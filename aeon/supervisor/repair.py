@@ -269,6 +269,7 @@ class Supervisor:
             strict=case.strict,
             parameters=self._generation(case),
             site=replace(case.site, attempt=attempt),
+            variables=variables,
         )
         return exchange(self._llm, request, case.validator, case.parse, emit=self._emit)
 

@@ -110,6 +110,7 @@ class StructuredCaller:
                 strict=wire.strict,
                 parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
                 site=site,
+                variables=variables,
             )
             validator = self._schemas.local(name, answer_schema, absent)
             return self._answer(request, validator, parse, variables, tools, absent)

@@ -1,4 +1,4 @@
-"""Requests as the packaged prompts make them, without the prompts: fences, sentences, schemas."""
+"""Requests as structured calls make them: the variables of their templates, schemas, and a text for the prompt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 from aeon.domain.request import CallName, CallSite, LLMRequest, Message
 from aeon.files.resources import resource_root
-from aeon.llm.prompts import fence
 
 CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call != "tool_arguments")
 """The calls that are answered without a script."""
@@ -28,10 +27,15 @@ def schema_of(call: CallName) -> dict[str, Any]:
     return dict(json.loads((resource_root() / "schemas" / f"{name}.json").read_text(encoding="utf-8")))
 
 
-def request(call: CallName, *parts: str, schema: dict[str, Any] | None = None, **site: Any) -> LLMRequest:
-    """A request whose user message is made of `parts`."""
-    messages = (Message("system", "Answer with JSON."), Message("user", "\n".join(parts)))
-    return LLMRequest(call, messages, schema_of(call) if schema is None else schema, site=CallSite(**site))
+def request(
+    call: CallName, *parts: str | dict[str, Any], schema: dict[str, Any] | None = None, **site: Any
+) -> LLMRequest:
+    """A request whose user message is made of `parts`, those that are mappings being its variables too."""
+    variables = {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
+    text = "\n".join(part if isinstance(part, str) else json.dumps(part, ensure_ascii=False) for part in parts)
+    messages = (Message("system", "Answer with JSON."), Message("user", text))
+    form = schema_of(call) if schema is None else schema
+    return LLMRequest(call, messages, form, site=CallSite(**site), variables=variables)
 
 
 def a_step(step_id: str, *needs: str, status: str = "pending", **more: Any) -> dict[str, Any]:
@@ -41,32 +45,36 @@ def a_step(step_id: str, *needs: str, status: str = "pending", **more: Any) -> d
 
 def blocked(step_id: str, *needs: str, **more: Any) -> dict[str, Any]:
     """A step that came back BLOCKED."""
-    return a_step(step_id, *needs, status="invalid", clarity_state="BLOCKED", **more)
+    return a_step(step_id, *needs, status="BLOCKED", **more)
 
 
-def task_text(task: str = TASK) -> str:
-    """The task as prompts show it."""
-    return fence(task, "task")
+def of_task(task: str = TASK) -> dict[str, Any]:
+    """The task as templates get it."""
+    return {"task": task}
 
 
-def plan_text(*steps: dict[str, Any]) -> str:
-    """The plan as prompts show it."""
-    return fence(json.dumps({"goal": "A goal", "steps": list(steps)}), "plan")
+def of_plan(*steps: dict[str, Any]) -> dict[str, Any]:
+    """The plan as templates get it."""
+    return {"plan": {"goal": "A goal", "steps": list(steps), "questions": [], "subplans": []}}
 
 
-def issues_text(*step_ids: str) -> str:
+def of_issues(*step_ids: str) -> dict[str, Any]:
     """One issue at each of the steps."""
-    issues = [{"issue_id": f"i{n}", "location": {"step_id": s}} for n, s in enumerate(step_ids, start=1)]
-    return fence(json.dumps(issues), "issues")
-
-
-def step_text(index: int, total: int, goal: str = "Draft it", incoming: str = "", previous: str | None = None) -> str:
-    """The prompt of a step: the four sentences of FR-090, and what came of it before."""
-    context = fence(incoming, "context") if incoming else "none"
-    lines = [
-        f"You are executing step {index} of {total}.",
-        f"Incoming context from previous steps: {context}.",
-        f"Your goal for this step: {goal}.",
-        "You should prepare handoff for the next step as: a summary.",
+    issues = [
+        {"issue_id": f"i{n}", "severity": "MEDIUM", "location": {"step_id": s}} for n, s in enumerate(step_ids, start=1)
     ]
-    return "\n".join([*lines, *([fence(previous, "previous_output")] if previous is not None else [])])
+    return {"issues": issues}
+
+
+def of_step(
+    index: int, total: int, goal: str = "Draft it", incoming: str = "", previous: str | None = None, step_id: str = "s"
+) -> dict[str, Any]:
+    """A step to carry out, and what came of it before."""
+    step = {
+        "step_id": step_id,
+        "step_index": index,
+        "total_steps": total,
+        "description": goal,
+        "incoming_context": incoming,
+    }
+    return {"step": step, "previous_output": previous}

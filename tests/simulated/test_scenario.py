@@ -17,7 +17,7 @@ from aeon.domain.request import LLMRequest
 from aeon.llm.settings import SimulatedProvider
 from aeon.simulated.adapter import SimulatedAdapter
 from aeon.simulated.scenario import FailureKind, Scenario, load_scenario, scenario_json_schema
-from tests.simulated.simulated_requests import a_step, plan_text, request, schema_of, step_text, task_text
+from tests.simulated.simulated_requests import a_step, of_plan, of_step, of_task, request, schema_of
 from tests.support.timing import SOON
 
 ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ def scripted(tmp_path: Path) -> Scripted:
 
 
 def a_request(step_id: str = "draft", text: str = "", **site: Any) -> LLMRequest:
-    return request("step", task_text(), step_text(2, 4), text, step_id=step_id, **site)
+    return request("step", of_task(), of_step(2, 4, step_id=step_id), text, step_id=step_id, **site)
 
 
 def outputs(adapter: SimulatedAdapter, *requests: LLMRequest) -> list[str]:
@@ -55,7 +55,7 @@ def test_an_answer_is_sent_and_its_missing_properties_are_filled_in(scripted: Sc
 
 def test_steps_of_a_scripted_plan_need_only_id_and_description(scripted: Scripted) -> None:
     adapter = scripted("calls: {plan: {answer: {steps: [{step_id: a, description: Do it}]}}}")
-    value = json.loads(adapter.complete(request("plan", task_text())).text)
+    value = json.loads(adapter.complete(request("plan", of_task())).text)
     assert Draft202012Validator(schema_of("plan")).is_valid(value)
     assert value["steps"][0] == {
         "step_id": "a",
@@ -71,7 +71,7 @@ def test_steps_of_a_scripted_plan_need_only_id_and_description(scripted: Scripte
 def test_scores_that_are_not_scripted_follow_the_share_of_finished_steps(scripted: Scripted) -> None:
     adapter = scripted("calls: {convergence: {answer: {coherence_score: 0.5}}}")
     steps = [a_step("a", status="complete"), a_step("b", "a")]
-    value = json.loads(adapter.complete(request("convergence", plan_text(*steps))).text)
+    value = json.loads(adapter.complete(request("convergence", of_plan(*steps))).text)
     assert (value["completeness_score"], value["coherence_score"]) == (0.45, 0.5)
 
 
@@ -96,7 +96,7 @@ def test_a_text_is_sent_as_it_is(scripted: Scripted) -> None:
 def test_what_is_not_scripted_is_simulated_calmly(scripted: Scripted) -> None:
     adapter = scripted("calls: {}")
     assert json.loads(adapter.complete(a_request()).text)["clarity_state"] != "BLOCKED"
-    assert json.loads(adapter.complete(request("semantic_validation", plan_text(a_step("a")))).text) == {"issues": []}
+    assert json.loads(adapter.complete(request("semantic_validation", of_plan(a_step("a")))).text) == {"issues": []}
 
 
 def test_a_scenario_with_a_seed_gets_its_character(scripted: Scripted) -> None:

@@ -11,6 +11,7 @@ from aeon.domain.request import CallName, LLMRequest, Message
 from aeon.llm.settings import SimulatedProvider
 from aeon.simulated.adapter import SimulatedAdapter
 from tests.support.openai_server import Completion, Received, Script
+from tests.support.rendered_values import rendered_values
 
 Edit = Callable[[dict[str, Any], Received], dict[str, Any]]
 
@@ -21,7 +22,8 @@ def simulated(seed: int = 0, *, edits: Mapping[str, Edit] | None = None, delay: 
 
     def answer(received: Received) -> Completion:
         messages = tuple(Message(role=m["role"], content=m["content"]) for m in received.body["messages"])
-        request = LLMRequest(call=received.name, messages=messages, schema=received.schema)  # type: ignore[arg-type]
+        variables = rendered_values(messages[-1].content)
+        request = LLMRequest(received.name, messages, received.schema, variables=variables)  # type: ignore[arg-type]
         value = json.loads(adapter.complete(request).text)
         if edits and received.name in edits:
             value = edits[received.name](value, received)
