@@ -32,8 +32,10 @@ from aeon.domain.errors import (
 )
 from aeon.domain.request import CallName, LLMRequest, Usage
 from aeon.domain.values import Value
+from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml
-from aeon.simulated.scenario_errors import explained
+
+_MOST_SHOWN = 10
 
 CallOrAny = Literal[CallName, "*"]
 FailureKind = Literal[
@@ -210,7 +212,16 @@ def load_scenario(path: Path) -> Scenario:
     try:
         return Scenario.model_validate(document.value)
     except pydantic.ValidationError as error:
-        raise ConfigError(explained(error, document, Scenario), hint="See `aeon docs scenarios`.") from error
+        raise ConfigError(_explain_errors(error, document), hint="See `aeon docs scenarios`.") from error
+
+
+def _explain_errors(error: pydantic.ValidationError, document: LocatedYaml) -> str:
+    """A line for each mistake, in the order of the file."""
+    mistakes = explain(error, document.value, Scenario)
+    found = {(mistake.position(document).line, mistake.sentence()) for mistake in mistakes}
+    lines = [f"{document.path}:{line}: {text}" for line, text in sorted(found)]
+    more = [f"... and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
+    return "\n".join([*lines[:_MOST_SHOWN], *more])
 
 
 class Script:
