@@ -9,13 +9,6 @@ from dataclasses import replace
 from aeon.domain.errors import ConfigError
 from aeon.files.reference import load_object
 from aeon.memory.interface import Memory
-from aeon.tools.builtin.calculator import calculator_tool
-from aeon.tools.builtin.current_time import current_time_tool
-from aeon.tools.builtin.echo import echo_tool
-from aeon.tools.builtin.files import list_files_tool, read_file_tool
-from aeon.tools.builtin.http_get import http_get_tool
-from aeon.tools.builtin.memory import memory_read_tool, memory_search_tool, memory_write_tool
-from aeon.tools.function import tool
 from aeon.tools.mcp_settings import McpSettings
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import BuiltinSettings, ToolSettings
@@ -52,11 +45,24 @@ def build_run_registry(registry: ToolRegistry, memory: Memory, *, settings: Tool
     With `settings`, the latter only when the built-in tools are on and not left out of `tools.builtin.only`.
     """
     offered = BuiltinSettings() if settings is None else settings.builtin
+    return ToolRegistry(_of_memory(memory, offered) if offered else (), parent=registry)
+
+
+def _of_memory(memory: Memory, settings: BuiltinSettings) -> list[Tool]:
+    from aeon.tools.builtin.memory import memory_read_tool, memory_search_tool, memory_write_tool
+
     tools = (memory_read_tool(memory), memory_search_tool(memory), memory_write_tool(memory))
-    return ToolRegistry([made for made in tools if offered and _wanted(made, offered)], parent=registry)
+    return [made for made in tools if _wanted(made, settings)]
 
 
 def _builtin(settings: BuiltinSettings) -> list[Tool]:
+    # Only when they are on: together they take time to import.
+    from aeon.tools.builtin.calculator import calculator_tool
+    from aeon.tools.builtin.current_time import current_time_tool
+    from aeon.tools.builtin.echo import echo_tool
+    from aeon.tools.builtin.files import list_files_tool, read_file_tool
+    from aeon.tools.builtin.http_get import http_get_tool
+
     tools = [echo_tool(), calculator_tool(), current_time_tool()]
     if settings.root is not None:
         tools += [read_file_tool(settings.root, settings.max_file_bytes), list_files_tool(settings.root)]
@@ -89,4 +95,6 @@ def _imported(name: str, reference: str) -> Tool:
         return replace(found, name=name)
     if not callable(found):
         raise ConfigError(f"tools.functions.{name}={reference}: neither a tool nor a function")
+    from aeon.tools.function import tool
+
     return tool(name=name)(found)

@@ -1,35 +1,35 @@
-"""What a person types: a registered first word is a subcommand, everything else is a run configured by Hydra.
+"""What a person types: a first word that is a subcommand runs it; everything else is a run configured by Hydra.
 
-Only what `--version`, help and completion need is imported here; a command's module is imported when it is called.
+Only what `--version` and help need is imported here; a command's module is imported when it is called.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 
 from aeon import __version__
-from aeon.cli.job.command_names import COMMANDS
-from aeon.cli.job.flags import COMPLETION, HELP
+from aeon.cli.job.syntax import COMMANDS, COMPLETION, HELP
 from aeon.cli.terminal.status import DONE, guarded
-from aeon.cli.terminal.stderr import occupied, own_stderr, pass_over, say_in_passing, tolerant
+from aeon.cli.terminal.stderr import clear_passing, occupy_streams, own_stderr, say_in_passing, tolerate_encoding
 from aeon.cli.terminal.streams import own_stdout
 
-_RUN = "aeon.cli.commands.run"
-_RUNS = ("", "ask", "plan")
+_LONG = ("run", "ask", "plan")
+"""The commands that take long enough to say that they are starting."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status.
 
-    0 converged or done, 1 failed, 2 bad configuration or usage, 3 finished without convergence, 130 interrupted. What
-    went wrong is reported on standard error; a traceback is shown only when HYDRA_FULL_ERROR is set.
+    0 converged or done, 1 failed, 2 bad configuration or usage, 3 finished without convergence, 130 interrupted. Errors
+    are reported on standard error; a traceback is shown only when HYDRA_FULL_ERROR is set.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    occupied()
-    tolerant(sys.stdout, sys.stderr)
+    occupy_streams()
+    tolerate_encoding(sys.stdout, sys.stderr)
     with own_stdout(), own_stderr():
         return guarded(lambda: _run(given))
 
@@ -49,27 +49,25 @@ def _run(given: Sequence[str]) -> int:
         from aeon.cli.commands.completion import install
 
         return install(rest)
-    with _silent_logging(), _starting(command, rest):
-        return int(import_module(COMMANDS.get(command, _RUN)).main(rest))
+    with _silent_logging(), _starting(command or "run", rest):
+        return int(import_module(f"aeon.cli.commands.{command or 'run'}").main(rest))
 
 
 @contextmanager
 def _starting(command: str, rest: Sequence[str]) -> Iterator[None]:
-    """Loading and checking takes a second or more: until something else is said, a terminal shows that it goes on."""
-    shows = [text for text in rest if text.startswith("-") and text not in ("-m", "--multirun")]
-    if command in _RUNS and not shows and "progress=none" not in rest:
+    """Loading and checking takes a second: until there is something else to show, a terminal says so."""
+    shows = any(text.startswith("-") and text not in ("-m", "--multirun") for text in rest)
+    if command in _LONG and not shows and "progress=none" not in rest:
         say_in_passing("Aeon is starting ...")
     try:
         yield
     finally:
-        pass_over()
+        clear_passing()
 
 
 @contextmanager
 def _silent_logging() -> Iterator[None]:
-    """A line of a log that nobody can read any more (`| head`) is no error, and none is printed for it."""
-    import logging
-
+    """A log line that nobody can read any more (`| head`) is no error, and none is printed for it."""
     before = logging.raiseExceptions
     logging.raiseExceptions = False
     try:

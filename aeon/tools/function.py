@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast, get_type_hints, overload
@@ -131,7 +130,12 @@ def _invocation(function: Callable[..., Any], returned: Any, is_async: bool) -> 
     call, result = validate_call(function), TypeAdapter(returned)
 
     def invoke(arguments: Mapping[str, Any]) -> Any:
-        value = asyncio.run(call(**arguments)) if is_async else call(**arguments)
+        if is_async:
+            import asyncio  # slow to load, and only for such a tool
+
+            value = asyncio.run(call(**arguments))
+        else:
+            value = call(**arguments)
         try:
             return result.dump_python(value, mode="json", warnings=False)
         except PydanticSerializationError:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import aeon as package
-from aeon.cli.job.command_names import COMMANDS
+from aeon.cli.job.syntax import COMMANDS
 from tests.cli.conftest import RunAeon
 
 HEAVY = {"hydra", "omegaconf", "openai", "pydantic", "rich", "jinja2", "jsonschema"}

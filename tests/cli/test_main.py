@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.job.command_names import COMMANDS
+from aeon.cli.job.syntax import COMMANDS
 from aeon.domain.result import SIMULATED_LINE
 from tests.cli.conftest import RunAeon
 

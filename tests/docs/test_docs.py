@@ -18,7 +18,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from aeon import Aeon
-from aeon.cli.job.command_names import COMMANDS
+from aeon.cli.job.syntax import COMMANDS
 from aeon.cli.main import main
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.hydra_private import packaged_config_dir

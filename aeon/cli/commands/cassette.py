@@ -14,9 +14,9 @@ from typing import Any
 
 import yaml
 
-from aeon.cli.progress.view import counted, one_line
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.stderr import say
+from aeon.cli.terminal.text import counted, one_line
 from aeon.config.compose import origin as origins
 from aeon.config.compose import recorded as config_recorded
 from aeon.config.compose.origin import Composition

@@ -14,11 +14,11 @@ from typing import Any
 from aeon.app.tools import build, build_run_registry
 from aeon.cli.job.arguments import parse
 from aeon.cli.progress.dag import draw
-from aeon.cli.progress.glyphs import is_utf
-from aeon.cli.progress.view import counted
+from aeon.cli.terminal.glyphs import is_utf
 from aeon.cli.terminal.status import DONE, USAGE
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put, stdout
+from aeon.cli.terminal.text import counted
 from aeon.config.compose import compose as config_compose
 from aeon.config.settings import Settings, environment, read_inputs, settings_from
 from aeon.domain.errors import ConfigError

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from aeon.cli.job.flags import FLAGS, config_folders
+from aeon.cli.job.syntax import COMMANDS, FLAGS, TEXTS, config_folders
 from aeon.cli.terminal.status import DONE
 from aeon.config.compose import reference as config_reference
 from aeon.domain.errors import ConfigError
 
 SHELLS = ("bash", "fish", "zsh")
-_TEXTS = Path(__file__).with_name("texts")
 _INSTALL = "install="
 
 
@@ -27,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 1 or arguments[0] not in SHELLS:
         wanted = f"{' '.join(arguments)}: no completion for this shell" if arguments else "which shell?"
         raise ConfigError(f"{wanted} (there are: {', '.join(SHELLS)})", hint='eval "$(aeon completion bash)"')
-    print((_TEXTS / f"completion.{arguments[0]}").read_text(encoding="utf-8"), end="")
+    print((TEXTS / f"completion.{arguments[0]}").read_text(encoding="utf-8"), end="")
     return DONE
 
 
@@ -39,8 +38,6 @@ def install(arguments: Sequence[str]) -> int:
 
 def candidates(words: Sequence[str]) -> list[str]:
     """What may stand in the place of the last of the words that follow `aeon`; empty where a file or a text may."""
-    from aeon.cli.job.command_names import COMMANDS
-
     command, typed = (words[0] if len(words) > 1 else ""), words[-1]
     if len(words) == 2 and command in _ARGUMENTS:
         keys = _overrides(typed, config_folders(words)) if command == "docs" and typed else []
@@ -52,8 +49,6 @@ def candidates(words: Sequence[str]) -> list[str]:
 
 
 def _commands() -> Iterable[str]:
-    from aeon.cli.job.command_names import COMMANDS
-
     return COMMANDS
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from aeon.cli.job.flags import config_folders
+from aeon.cli.job.syntax import config_folders
 from aeon.cli.terminal.status import DONE
 from aeon.config.compose.reference import Entry, entries_of, groups, top_entries
 from aeon.config.types import types_of

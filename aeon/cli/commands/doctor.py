@@ -8,10 +8,10 @@ from aeon.app import doctor, rehearsal, wiring
 from aeon.app.doctor import RoleCheck
 from aeon.cli.job.arguments import parse
 from aeon.cli.job.show import show
-from aeon.cli.progress.view import counted, one_line
 from aeon.cli.terminal.status import DONE, FAILED
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
+from aeon.cli.terminal.text import counted, one_line
 from aeon.config.compose import compose as config_compose
 from aeon.config.settings import Settings, environment, settings_from
 from aeon.domain.errors import ConfigError

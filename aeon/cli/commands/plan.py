@@ -20,11 +20,11 @@ from aeon.cli.job.job import Prepared, prepared
 from aeon.cli.job.plan_text import command_of, plan_text
 from aeon.cli.job.show import show
 from aeon.cli.progress.dag import draw
-from aeon.cli.progress.glyphs import is_utf
-from aeon.cli.progress.view import counted
+from aeon.cli.terminal.glyphs import is_utf
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
 from aeon.cli.terminal.stderr import own_stderr, say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
+from aeon.cli.terminal.text import counted
 from aeon.config.compose import compose as config_compose
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.events import CycleStarted, Recorded, Subscriber

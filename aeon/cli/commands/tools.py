@@ -9,10 +9,10 @@ from typing import Any
 from aeon.app.tools import build, build_run_registry
 from aeon.cli.job.arguments import parse
 from aeon.cli.job.show import show
-from aeon.cli.progress.view import one_line
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
+from aeon.cli.terminal.text import one_line
 from aeon.config.compose import compose as config_compose
 from aeon.config.settings import Settings, environment, settings_from
 from aeon.memory.in_memory import InMemory

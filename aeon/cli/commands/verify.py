@@ -8,10 +8,10 @@ from aeon.app import verify
 from aeon.app.verify import LEGEND, MODES, TASKS, Verified
 from aeon.cli.job.arguments import Arguments, parse
 from aeon.cli.job.show import show
-from aeon.cli.progress.view import counted, one_line
 from aeon.cli.terminal.status import DONE, FAILED, NOT_CONVERGED
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
+from aeon.cli.terminal.text import counted, one_line
 from aeon.config.compose import compose as config_compose
 from aeon.config.settings import Settings, environment, settings_from
 from aeon.domain.errors import ConfigError

@@ -116,7 +116,7 @@ def _resumed(given: Arguments) -> Arguments:
 
 def _meant(word: str, arguments: Sequence[str]) -> str:
     """What a bare word was most likely meant as, by what stands around it."""
-    from aeon.cli.job.command_names import COMMANDS
+    from aeon.cli.job.syntax import COMMANDS
 
     at = next((index for index, argument in enumerate(arguments) if argument == word), 0)
     before = arguments[at - 1] if at else ""

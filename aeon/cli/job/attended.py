@@ -16,7 +16,7 @@ from aeon.cli.progress.progress import Progress, progress_for
 from aeon.cli.progress.view import Conditions
 from aeon.cli.terminal.interrupt import Interruption, interruptible
 from aeon.cli.terminal.questions import approve, ask, at_terminal
-from aeon.cli.terminal.stderr import pass_over
+from aeon.cli.terminal.stderr import clear_passing
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.events import Recorded
@@ -68,7 +68,7 @@ def attended(
     something is asked.
     """
     asks = settings.interaction.kind == "ask"
-    pass_over()
+    clear_passing()
     with interruptible() as interruption:
         control, replayed = interruption.control, recording(settings.store)
         conditions = _conditions(settings, control)

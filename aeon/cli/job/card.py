@@ -15,8 +15,9 @@ from aeon.app.artefacts import ANSWER
 from aeon.app.directory import shown
 from aeon.cli.job.ending import figures, is_replay, saved, verdict
 from aeon.cli.job.forward import next_commands, onward, open_points
-from aeon.cli.progress.glyphs import glyphs
-from aeon.cli.progress.view import SCORES, clock, rounded_down
+from aeon.cli.progress.view import SCORES
+from aeon.cli.terminal.glyphs import glyphs
+from aeon.cli.terminal.text import clock, rounded_down
 from aeon.domain.result import RunResult
 
 _OPEN = {"blocked": "yellow", "failed": "red", "invalid": "red", "question": "cyan"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from aeon.cli.job.forward import next_commands, open_points, steps_of
-from aeon.cli.progress.view import StepView, counted, one_line
+from aeon.cli.progress.view import StepView
+from aeon.cli.terminal.text import counted, one_line
 from aeon.domain.result import RunResult
 
 _MOST_NAMED = 10

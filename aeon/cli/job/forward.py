@@ -8,8 +8,9 @@ from pathlib import Path
 
 from aeon.app.directory import shown
 from aeon.cli.job.plan_text import command_of
-from aeon.cli.progress.view import SCORES, StepView, one_line, rounded_down
+from aeon.cli.progress.view import SCORES, StepView
 from aeon.cli.progress.words import open_questions
+from aeon.cli.terminal.text import one_line, rounded_down
 from aeon.domain.plan import PlanStep
 from aeon.domain.result import RunResult
 

@@ -23,11 +23,11 @@ from aeon.cli.job.ending import ending
 from aeon.cli.job.forward import resume_command
 from aeon.cli.job.material import Material, read_material
 from aeon.cli.job.multirun import header, swept
-from aeon.cli.progress.view import one_line
 from aeon.cli.terminal.output import is_seen, write_answer
 from aeon.cli.terminal.status import FAILED, INTERRUPTED, guarded, write_status
 from aeon.cli.terminal.stderr import own_stderr, report, say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, own_stdout
+from aeon.cli.terminal.text import one_line
 from aeon.config.compose.compose import with_fallbacks
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.origin import Composition

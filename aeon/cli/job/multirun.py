@@ -16,8 +16,8 @@ from rich.cells import cell_len, chop_cells
 
 from aeon.app.artefacts import RESULT, replace
 from aeon.app.directory import shown
-from aeon.cli.progress.view import counted, one_line
 from aeon.cli.terminal.status import DONE, read_status
+from aeon.cli.terminal.text import counted, one_line
 from aeon.config.compose.compose import is_sweep
 from aeon.domain.assessment import ConvergenceScores
 from aeon.domain.result import ParentRun, Timings, UsageReport

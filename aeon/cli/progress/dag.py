@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from rich.cells import cell_len, set_cell_size
 
-from aeon.cli.progress.view import one_line
+from aeon.cli.terminal.text import one_line
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep
 

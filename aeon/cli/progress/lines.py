@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-from aeon.cli.progress.view import RunView, clock, counted, one_line, was_called
+from aeon.cli.progress.view import RunView, was_called
 from aeon.cli.progress.words import listed, open_questions, refinement, scored, validation, verdict
+from aeon.cli.terminal.text import clock, counted, one_line
 from aeon.domain import events as e
 from aeon.domain.plan import PlanStep
 

@@ -9,10 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from aeon.cli.progress.fitting import fitted, flow, wrapped
-from aeon.cli.progress.glyphs import Glyphs
 from aeon.cli.progress.steps import step_table
-from aeon.cli.progress.view import SCORES, RunView, clock, one_line, rounded_down
+from aeon.cli.progress.view import SCORES, RunView
 from aeon.cli.progress.words import cut_short, decisions, notes, notices, open_questions, remarks, step_rows, stopping
+from aeon.cli.terminal.glyphs import Glyphs
+from aeon.cli.terminal.text import clock, one_line, rounded_down
 from aeon.domain.assessment import ConvergenceThresholds
 
 _LEAST_STEPS, _MOST_STEPS = 4, 14

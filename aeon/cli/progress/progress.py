@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from typing import Any, Protocol, TextIO
 
-from aeon.cli.progress.glyphs import is_utf
 from aeon.cli.progress.lines import lines
 from aeon.cli.progress.screen import Screen
 from aeon.cli.progress.view import Conditions, RunView
 from aeon.cli.progress.words import banner, stopping
+from aeon.cli.terminal.glyphs import is_utf
 from aeon.domain.events import PhaseFinished, PhaseStarted, Recorded, RunStarted, Subscriber
 from aeon.observability.observers import detached
 from aeon.store.cassette.source import Provenance

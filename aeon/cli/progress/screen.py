@@ -12,11 +12,11 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from aeon.cli.progress.echo import quiet
-from aeon.cli.progress.glyphs import glyphs
 from aeon.cli.progress.live import picture, trace
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import stopping
+from aeon.cli.terminal.echo import quiet
+from aeon.cli.terminal.glyphs import glyphs
 from aeon.domain.events import Recorded
 
 _REFRESHES_PER_SECOND = 8

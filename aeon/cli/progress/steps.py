@@ -11,8 +11,9 @@ from rich.text import Text
 
 from aeon.cli.progress.dag import NODE, outline
 from aeon.cli.progress.fitting import fitted
-from aeon.cli.progress.glyphs import Glyphs
-from aeon.cli.progress.view import RunView, StepView, counted, one_line
+from aeon.cli.progress.view import RunView, StepView
+from aeon.cli.terminal.glyphs import Glyphs
+from aeon.cli.terminal.text import counted, one_line
 from aeon.domain.errors import PlanError
 
 _STYLES = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from aeon.cli.terminal.text import one_line
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
@@ -250,27 +250,3 @@ class RunView:
 def was_called(result: ToolResult) -> bool:
     """Whether the tool itself was reached: not when it is not there, not approved, or its arguments are refused."""
     return result.error_kind not in ("unknown", "invalid_arguments", "refused")
-
-
-def one_line(text: str, limit: int | None = None) -> str:
-    """Text on one line without control characters, so that no text can steer a terminal; at most `limit` characters."""
-    line = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
-    return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
-
-
-def rounded_down(score: float) -> float:
-    """To two decimals, never up to a threshold that the score does not reach."""
-    return math.floor(score * 100 + 1e-9) / 100
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 repair`, `2 repairs`."""
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun.endswith("s") else "s")
-    return f"{number:,} {noun if number == 1 else plural}"
-
-
-def clock(elapsed: timedelta) -> str:
-    """A duration as `00:14`, `1:02:03`."""
-    minutes, seconds = divmod(max(0, int(elapsed.total_seconds())), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from textwrap import wrap
 
-from aeon.cli.progress.view import SCORES, RunView, StepView, clock, counted, one_line, rounded_down
+from aeon.cli.progress.view import SCORES, RunView, StepView
+from aeon.cli.terminal.text import clock, counted, one_line, rounded_down
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
 from aeon.domain.plan import FollowUpQuestion, PlanStep

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 
-from aeon.cli.progress.echo import restore_echo
+from aeon.cli.terminal.echo import restore_echo
 from aeon.cli.terminal.status import INTERRUPTED
 from aeon.kernel.control import RunControl
 

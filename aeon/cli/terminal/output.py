@@ -7,7 +7,7 @@ import shutil
 from typing import TextIO
 from unicodedata import category
 
-from aeon.cli.progress.glyphs import is_utf
+from aeon.cli.terminal.glyphs import is_utf
 from aeon.cli.terminal.streams import discard, put, stdout
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import RunResult

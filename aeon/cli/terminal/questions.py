@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from aeon.cli.progress.view import one_line
 from aeon.cli.terminal.stderr import say
+from aeon.cli.terminal.text import one_line
 from aeon.domain.errors import StopRequested
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.tools.approval import ApprovalRequest

@@ -21,7 +21,7 @@ _own: list[TextIO] = []
 _passing: list[TextIO] = []
 
 
-def tolerant(*streams: TextIO) -> None:
+def tolerate_encoding(*streams: TextIO) -> None:
     """Make the streams write what their encoding does not have as backslash escapes, instead of failing."""
     for stream in streams:
         reconfigure = getattr(stream, "reconfigure", None)
@@ -53,7 +53,7 @@ def own_stderr() -> Iterator[TextIO]:
 
 def say(text: str) -> None:
     """A line for the person, on standard error; nobody there to read it is no error."""
-    pass_over()
+    clear_passing()
     stream = _own[-1] if _own else sys.stderr
     with contextlib.suppress(OSError, ValueError):
         # One write, so that no other thread's lines come in between.
@@ -62,7 +62,7 @@ def say(text: str) -> None:
 
 
 def say_in_passing(text: str) -> None:
-    """A line on a terminal that gives way to what is said next, or to `pass_over`; nothing elsewhere."""
+    """A line on a terminal that gives way to what is said next, or to `clear_passing`; nothing elsewhere."""
     stream = _own[-1] if _own else sys.stderr
     with contextlib.suppress(OSError, ValueError):
         if stream.isatty() and os.environ.get("TERM", "").lower() not in _DUMB:
@@ -71,7 +71,7 @@ def say_in_passing(text: str) -> None:
             _passing.append(stream)
 
 
-def pass_over() -> None:
+def clear_passing() -> None:
     """Take the line away that `say_in_passing` left."""
     while _passing:
         with contextlib.suppress(OSError, ValueError):
@@ -87,7 +87,7 @@ def report(error: AeonError) -> None:
         say(error.hint)
 
 
-def occupied() -> None:
+def occupy_streams() -> None:
     """Put nothing in the place of standard streams that are closed: else the next file that is opened, a journal or a
     database, gets their number and what is meant for them."""
     for number in (0, 1, 2):

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.text import Text
 
 from aeon.cli.progress import progress
-from aeon.cli.progress.glyphs import glyphs
 from aeon.cli.progress.live import picture, trace
 from aeon.cli.progress.progress import progress_for
 from aeon.cli.progress.steps import shown
-from aeon.cli.progress.view import Conditions, RunView, StepView, clock, counted, one_line
+from aeon.cli.progress.view import Conditions, RunView, StepView
+from aeon.cli.terminal.glyphs import glyphs
+from aeon.cli.terminal.text import clock, counted, one_line
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceThresholds
 from aeon.domain.history import Advisory

@@ -10,7 +10,7 @@ import pytest
 from aeon.app.aeon import Aeon
 from aeon.cli.job.ending import ending
 from aeon.cli.terminal.output import write_answer
-from aeon.cli.terminal.stderr import report, tolerant
+from aeon.cli.terminal.stderr import report, tolerate_encoding
 from aeon.config.settings import compose
 from aeon.domain.errors import ConfigError
 from aeon.domain.history import RunError
@@ -28,7 +28,7 @@ def result() -> RunResult:
 def written(result: RunResult, form: str, encoding: str, monkeypatch: pytest.MonkeyPatch) -> bytes:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, newline="\n")
-    tolerant(stream)
+    tolerate_encoding(stream)
     monkeypatch.setattr(sys, "stdout", stream)
     write_answer(result, form)
     return raw.getvalue()

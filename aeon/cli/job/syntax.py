@@ -1,4 +1,4 @@
-"""The command line's flags that matter before any configuration is loaded."""
+"""The words of the command line that are known before any configuration is loaded: subcommands and flags."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from aeon.config.compose.project_file import find_project, read_project
 from aeon.domain.errors import ConfigError
+
+TEXTS = Path(__file__).parents[1] / "commands" / "texts"
+GENERAL = "aeon"
+COMMANDS = tuple(sorted(path.stem for path in TEXTS.glob("*.txt") if path.stem != GENERAL))
+"""The subcommands: those with a help text. `main(arguments) -> int` of the module of that name in `commands/` runs
+each, and is imported only when it is called."""
 
 FLAGS = (
     *("--cfg", "--config-dir", "--config-name", "--config-path", "--help", "--hydra-help", "--info", "--multirun"),
-    "--no-project",
-    *("--package", "--resolve", "--run", "--shell-completion", "--version"),
+    *("--no-project", "--package", "--resolve", "--run", "--shell-completion", "--version"),
 )
 """Every long flag of a run."""
 
 HELP = frozenset({"--help", "-h"})
-NO_PROJECT = "--no-project"
 COMPLETION = frozenset({"--shell-completion", "-sc"})
 _FOLDER = ("--config-dir", "-cd", "--config-path", "-cp")
 
@@ -28,11 +31,13 @@ def config_folders(arguments: Sequence[str]) -> tuple[Path, ...]:
     apart = [after for flag, after in pairwise(arguments) if flag in _FOLDER]
     joined = [text.partition("=")[2] for text in arguments if text.partition("=")[0] in _FOLDER and "=" in text]
     named = tuple(Path(text).expanduser() for text in (*apart, *joined))
-    return named or ((own,) if NO_PROJECT not in arguments and (own := _project_folder()) else ())
+    return named or ((own,) if "--no-project" not in arguments and (own := _project_folder()) else ())
 
 
 def _project_folder() -> Path | None:
     """The folder that a project file names; None for a file that cannot be used, which a run reports."""
+    from aeon.config.compose.project_file import find_project, read_project  # slow to load
+
     with suppress(ConfigError):
         found = find_project(Path.cwd())
         return read_project(found).config_dir if found else None
