@@ -17,9 +17,9 @@ from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Message, Us
 from aeon.llm.prices import PriceList
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack import build as stack
-from aeon.llm.stack.breaker import Circuit
+from aeon.llm.stack.endpoint_state import EndpointState
+from aeon.llm.stack.limiter import Limiter
 from aeon.llm.stack.limits import LimitSettings
-from aeon.llm.stack.rate_limit import RateLimiter
 
 REQUEST = LLMRequest(
     "step", (Message("system", "Be brief. " * 100), Message("user", "Why? " * 400)), {"type": "object"}
@@ -55,15 +55,19 @@ def run_of(*endpoints: stack.Endpoint) -> LLMAdapter:
 def cases() -> dict[str, LLMAdapter]:
     """What is compared, each built anew."""
     many = 10**9
-    circuit = Circuit("e", BreakerSettings())
+    rates = state(Limiter(64, many, many))
     return {
         "adapter alone": Instant(),
         "limits, spend, fallback, retry": run_of(endpoint()),
-        "and breaker": run_of(endpoint(circuit=circuit)),
-        "and concurrency": run_of(endpoint(circuit=circuit, limiter=RateLimiter(64))),
-        "and rates": run_of(endpoint(circuit=circuit, limiter=RateLimiter(64, many, many))),
-        "and published prices": run_of(endpoint(circuit=circuit, limiter=RateLimiter(64), prices=PUBLISHED)),
+        "and cooldown, concurrency": run_of(endpoint(state=state(Limiter(64)))),
+        "and rates": run_of(endpoint(state=rates)),
+        "and published prices": run_of(endpoint(state=state(Limiter(64)), prices=PUBLISHED)),
     }
+
+
+def state(limiter: Limiter) -> EndpointState:
+    """What is known of an endpoint with this limiter."""
+    return EndpointState("e", limiter, BreakerSettings(), RetrySettings())
 
 
 def measured(adapter: LLMAdapter, calls: int, threads: int) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from aeon.config.settings import Settings, recorded_origin, resolve_provider
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
-from aeon.llm.custom import describe_given
+from aeon.llm.custom import CustomAdapter, describe_given
 from aeon.llm.prices import AnyEndpoint, named_endpoints, price_list
 from aeon.llm.settings import (
     CustomProvider,
@@ -18,11 +18,9 @@ from aeon.llm.settings import (
     SimulatedProvider,
 )
 from aeon.llm.stack import build as stack
-from aeon.llm.stack.breaker import Circuit
 from aeon.llm.stack.build import Endpoint, Endpoints
-from aeon.llm.stack.cooldown import Rest
-from aeon.llm.stack.rate_limit import RateLimiter
-from aeon.llm.stack.retry import patience
+from aeon.llm.stack.endpoint_state import EndpointState
+from aeon.llm.stack.limiter import Limiter
 
 
 def settle_provider(settings: Settings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Settings:
@@ -60,9 +58,6 @@ def is_synthetic(settings: Settings, adapter: stack.Endpoints) -> bool:
 Environ = Mapping[str, str]
 
 
-LEAST_PATIENCE_SECONDS = 1.0
-
-
 def process_stack(settings: ProviderSettings, environ: Environ, own: LLMAdapter | None = None) -> Endpoints:
     """The provider's endpoints, for the life of the process; each connects with its first call.
 
@@ -95,19 +90,16 @@ def _endpoint(
     if isinstance(settings, EndpointSettings):
         settings = settings.model_copy(update={"base_url": settings.address(environ)})
     adapter = _given(settings, own) if isinstance(settings, CustomProvider) and own else factory(settings, environ)
-    if not isinstance(settings, EndpointSettings | CustomProvider):
-        return Endpoint(name, adapter, settings.retry, price_list(settings), has_next=has_next)
-    limiter = RateLimiter(
-        settings.max_concurrency,
-        settings.requests_per_minute,
-        settings.tokens_per_minute,
-        longest_pause=settings.retry.max_wait_seconds,
-    )
-    # An endpoint with nothing behind it is given as long as a call would try it: a moment's outage is for `Retry`.
-    patient = 0.0 if has_next else max(LEAST_PATIENCE_SECONDS, patience(settings.retry))
-    circuit = Circuit(name, settings.breaker, patience_seconds=patient)
-    rest = Rest(name, settings.breaker.open_seconds) if has_next else None
-    return Endpoint(name, adapter, settings.retry, price_list(settings), limiter, circuit, has_next, rest)
+    state = None
+    if isinstance(settings, EndpointSettings | CustomProvider):
+        limiter = Limiter(
+            settings.max_concurrency,
+            settings.requests_per_minute,
+            settings.tokens_per_minute,
+            longest_pause=settings.retry.max_wait_seconds,
+        )
+        state = EndpointState(name, limiter, settings.breaker, settings.retry, has_next=has_next)
+    return Endpoint(name, adapter, settings.retry, price_list(settings), state, has_next)
 
 
 def _openai(settings: OpenAIProvider, environ: Environ) -> LLMAdapter:
@@ -154,8 +146,6 @@ def _custom(settings: CustomProvider, environ: Environ) -> LLMAdapter:  # noqa: 
 
 
 def _given(settings: CustomProvider, own: LLMAdapter) -> LLMAdapter:
-    from aeon.llm.custom import CustomAdapter
-
     return CustomAdapter(own, settings, owned=False)
 
 

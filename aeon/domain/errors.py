@@ -12,7 +12,7 @@ AeonError
 │   │   ├── RateLimited           retryable: 429; may carry `retry_after`
 │   │   ├── QuotaExhausted        402, and 429 when the account's credit is used up: waiting does not help
 │   │   ├── AuthenticationFailed  401, 403, and a refused key in any other status
-│   │   ├── CircuitOpen           not tried: this endpoint has failed too often a moment ago
+│   │   ├── CircuitOpen           not tried: this endpoint is cooling down
 │   │   ├── RequestRefused        any other 4xx
 │   │   └── NotAnAPI              the server answered something that is no chat completion
 │   └── AnswerError             the provider answered, and there is no answer in it; never repaired
@@ -163,7 +163,7 @@ class RequestRefused(ProviderError):
 
 
 class CircuitOpen(ProviderError):
-    """The endpoint failed too often a moment ago and is not asked for now; `retry_after` says for how long."""
+    """The endpoint is cooling down after failures or 429s and is not asked; `retry_after` says for how long."""
 
 
 class NotAnAPI(ProviderError):

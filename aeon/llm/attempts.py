@@ -1,8 +1,7 @@
-"""How an adapter has each request counted when it really goes out.
+"""What an adapter may know of the attempt it makes: when a request may go out, and what earlier attempts have taken.
 
-One `complete` may take several requests: a server's refusal is answered by another way of saying it. And between a
-request's turn and its sending may lie the import of an SDK. The limiter sets what counts, and the adapter asks it right
-before it sends. Coroutines that are started in the block see it too: asyncio hands them the context they come from.
+One `complete` may take several requests, and between a request's turn and its sending may lie the import of an SDK: so
+the adapter asks right before each one goes out. Coroutines that are started in the block see the attempt too.
 """
 
 from __future__ import annotations
@@ -11,44 +10,44 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
 
 POLL_SECONDS = 0.1
-Count = Callable[[], float]
-"""Counts a request that goes out now: 0.0, or the seconds after which to ask again. It may raise `StopRequested`."""
-
-_count: ContextVar[Count] = ContextVar("count", default=lambda: 0.0)
 
 
-_seconds: ContextVar[float] = ContextVar("seconds", default=0.0)
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt of a call; `seconds_before` is what earlier attempts of the call have taken.
+
+    `go_out` counts a request that goes out now: 0.0, or the seconds after which to ask again; it may raise
+    `StopRequested`.
+    """
+
+    seconds_before: float = 0.0
+    go_out: Callable[[], float] = lambda: 0.0
 
 
-def seconds_spent() -> float:
+_attempt: ContextVar[Attempt] = ContextVar("attempt", default=Attempt())  # noqa: B039 - frozen
+
+
+@contextmanager
+def attempting(**values: Any) -> Iterator[None]:
+    """Make the attempt in this block with these values of an `Attempt`, the others as they are outside of it."""
+    token = _attempt.set(replace(_attempt.get(), **values))
+    try:
+        yield
+    finally:
+        _attempt.reset(token)
+
+
+def seconds_before() -> float:
     """The seconds that earlier attempts of the call that is being made have taken."""
-    return _seconds.get()
+    return _attempt.get().seconds_before
 
 
-@contextmanager
-def after_seconds(seconds: float) -> Iterator[None]:
-    """Make an attempt in this block after earlier ones that took so many seconds."""
-    token = _seconds.set(seconds)
-    try:
-        yield
-    finally:
-        _seconds.reset(token)
-
-
-@contextmanager
-def counted_by(count: Count) -> Iterator[None]:
-    """Have the requests that go out in this block counted."""
-    token = _count.set(count)
-    try:
-        yield
-    finally:
-        _count.reset(token)
-
-
-async def may_go_out() -> None:
+async def wait_to_go_out() -> None:
     """Wait until a request may go out, and count it; to be awaited right before it is sent."""
-    count = _count.get()
-    while (seconds := count()) > 0:
+    go_out = _attempt.get().go_out
+    while (seconds := go_out()) > 0:
         await asyncio.sleep(min(seconds, POLL_SECONDS))

@@ -56,7 +56,7 @@ def parameters_for(
 
 
 class RetrySettings(Value):
-    """Retrying a failed request: exponential backoff in seconds, with jitter (research decision 8).
+    """Retrying a failed request: exponential backoff in seconds, with jitter.
 
     A wait that the server itself asks for is no attempt, as long as those of a call are at most `max_wait_seconds`.
     """
@@ -67,6 +67,15 @@ class RetrySettings(Value):
     max_seconds: float = Field(default=60.0, gt=0)
     max_wait_seconds: float = Field(default=120.0, ge=0)
     jitter_seconds: float = Field(default=0.5, ge=0)
+
+    def backoff(self, failed: int, jitter: float) -> float:
+        """The seconds to wait after so many failed attempts, counted from 0."""
+        return min(self.initial_seconds * self.factor**failed + jitter, self.max_seconds)
+
+    @property
+    def seconds_of_attempts(self) -> float:
+        """The seconds that a call needs at most to use up its attempts at a server that fails at once."""
+        return sum(self.backoff(number, self.jitter_seconds) for number in range(self.attempts - 1))
 
 
 SIMULATED_RETRY = RetrySettings(initial_seconds=0.05, max_seconds=1.0, max_wait_seconds=1.0, jitter_seconds=0.0)
@@ -85,7 +94,7 @@ class Price(Value):
 
 
 class BreakerSettings(Value):
-    """When an endpoint is left alone: after `failures` failed attempts in a row, for `open_seconds`; then one request
+    """When an endpoint cools down: after `failures` failed attempts in a row, for `open_seconds`; then one request
     tries it."""
 
     failures: int = Field(default=5, ge=1)

@@ -49,9 +49,9 @@ def at_once(run: RunLimits, calls: int) -> list[LLMResponse]:
 
 
 def slots(endpoints: stack.Endpoints) -> int:
-    limiter = next(iter(endpoints)).limiter
-    assert limiter is not None
-    return limiter.slots
+    state = next(iter(endpoints)).state
+    assert state is not None
+    return state.limiter.slots
 
 
 def busy_beyond(server: OpenAIServer, most: int, headers: dict[str, str] | None = None) -> Callable[[Received], Answer]:
@@ -190,7 +190,7 @@ def test_connections_that_are_reset_are_tried_again(openai_server: OpenAIServer)
     assert len(openai_server.requests) <= 40
 
 
-def test_a_provider_that_is_busy_for_ever_is_left_in_peace_by_all_runs(start_server: StartServer) -> None:
+def test_a_provider_that_is_busy_for_ever_is_not_asked_by_all_runs(start_server: StartServer) -> None:
     main, spare = start_server({"plan": Failure(429)}), start_server({"plan": ANSWER})
     fallback = OpenAIFallback.model_validate(endpoint(spare, name="spare"))
     with stacked(OpenAIProvider.model_validate(endpoint(main, fallbacks=[fallback]))) as (endpoints, first):
@@ -202,7 +202,7 @@ def test_a_provider_that_is_busy_for_ever_is_left_in_peace_by_all_runs(start_ser
     [told] = heard.of(FallbackUsed)
     assert isinstance(told, FallbackUsed)
     assert (told.failed, told.endpoint) == ("openai", "spare")
-    assert "left in peace" in told.error
+    assert "not asked" in told.error
 
 
 def test_calls_side_by_side_leave_a_busy_provider_together(start_server: StartServer) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
-from aeon.llm.attempts import may_go_out, seconds_spent
+from aeon.llm.attempts import seconds_before, wait_to_go_out
 from aeon.llm.dialects import streaming
 from aeon.llm.dialects.capabilities import Capabilities, capabilities, of_address
 from aeon.llm.dialects.dialect import Dialect, Form, Wire, wire_body, wire_of
@@ -198,7 +198,7 @@ class OpenAIAdapter:
             return seconds
         if self._was_silent and not self._has_answered:
             seconds *= PATIENCE_WITH_THE_SILENT
-        return max(0.0, seconds - seconds_spent())
+        return max(0.0, seconds - seconds_before())
 
     def _note_failure(self, failure: LLMError, wire: Wire, timing: Timing) -> None:
         """Say of a failure what it cost and took, and learn from it."""
@@ -219,7 +219,7 @@ class OpenAIAdapter:
     async def _send(self, body: dict[str, Any], timing: Timing) -> bytes:
         """One attempt, timed from when it has one of the slots."""
         connection = self._connect()
-        await may_go_out()
+        await wait_to_go_out()
         async with connection.slots, asyncio.timeout(timing.allowed):
             timing.began = time.monotonic()
             completions = connection.client.chat.completions.with_raw_response

@@ -3,18 +3,16 @@
 Outermost first:
 
     RunLimits     the run's caps, on what it asks for: a stored answer counts too
-    Store         a kept answer for a request that was paid before
+    Stored        a stored answer for a request that was paid before
     ProfileMemo   the first profile of an equal task, asked in this process before
     Spend         real money and tokens: what the two above answer never arrives here
-    Fallback      over endpoints, each of them:
-      Rest          of one that has answered 429 to a whole call, where another can answer
+    Fallback      over endpoints, those that are cooling down last; each of them:
       Retry         a backoff holds no slot of the limiter inside it
-      Breaker       open: the fallback's turn, never a retry
-      RateLimit     requests at once, requests and tokens a minute
+      Gate          as the endpoint's state allows: not cooling down, requests at once, requests and tokens a minute
       vendor        the only place that knows an SDK
 
-An `Endpoint` lives as long as the process: the vendor's adapter, and what is known of the server by all runs that share
-it. The wrappers of `run_stack` live as long as a run.
+An `Endpoint` lives as long as the process: the vendor's adapter, and the state of the server (`EndpointState`) that all
+runs share. The wrappers of `run_stack` live as long as a run.
 """
 
 from __future__ import annotations
@@ -22,18 +20,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from aeon.domain.errors import RateLimited
 from aeon.domain.events import Emit, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
 from aeon.llm.protocols import Closable, LearningAdapter, NamesModel, SaysWhetherSynthetic
 from aeon.llm.settings import Price, ProviderSettings, RetrySettings
-from aeon.llm.stack.breaker import Breaker, Circuit
-from aeon.llm.stack.cooldown import Rest
-from aeon.llm.stack.fallback import Fallback
+from aeon.llm.stack.endpoint_state import EndpointState, Gate
+from aeon.llm.stack.fallback import Choice, Fallback
 from aeon.llm.stack.limits import LimitSettings, RunLimits
 from aeon.llm.stack.profile_memo import ProfileMemo
-from aeon.llm.stack.rate_limit import RateLimit, RateLimiter
 from aeon.llm.stack.retry import Retry
 from aeon.llm.stack.spend import Meter, Spend
 from aeon.llm.stack.stored import Absent, stored
@@ -43,19 +38,18 @@ from aeon.store.settings import StoreSettings
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One server or model, for the life of the process. `has_next` says that another is asked when it cannot answer.
+    """One server or model, for the life of the process.
 
-    Without `limiter` and `circuit` (a model in this process, the simulated provider) nothing is held back.
+    Without a `state` (a model in this process, the simulated provider) nothing is held back. `has_next` says that
+    another endpoint is asked when this one cannot answer.
     """
 
     name: str
     adapter: LLMAdapter
     retry: RetrySettings
     prices: PriceList
-    limiter: RateLimiter | None = None
-    circuit: Circuit | None = None
+    state: EndpointState | None = None
     has_next: bool = False
-    rest: Rest | None = None
 
 
 class Endpoints:
@@ -126,7 +120,7 @@ def run_stack(
     """One run's wrappers around a process's endpoints, or around any adapter, in the order of the module.
 
     `retry` and `prices` are the endpoints' own unless given, or those of `provider` for another adapter. `stop` says
-    whether the run was asked to stop; `emit` is told of retries and fallbacks. Calls that name no model are priced as
+    whether the run was asked to stop; `emit` gets retries and fallbacks. Calls that name no model are priced as
     the adapter's own `model`. `session` is the run's use of the store, as `store` says; what is asked is resolved over
     `provider`, the settings of the adapter.
     """
@@ -135,9 +129,11 @@ def run_stack(
         prices = endpoints.prices
     elif not isinstance(prices, PriceBook):
         prices = PriceBook({"": PriceList(prices, model=endpoints.model)})
-    chain = [(endpoint.name, _of_run(endpoint, retry or endpoint.retry, emit, stop)) for endpoint in endpoints]
-    rests = {endpoint.name: endpoint.rest for endpoint in endpoints if endpoint.rest is not None and endpoint.has_next}
-    inner: LLMAdapter = Fallback(chain, emit=emit, rests=rests)
+    choices = [
+        Choice(endpoint.name, _of_run(endpoint, retry or endpoint.retry, emit, stop), endpoint.state)
+        for endpoint in endpoints
+    ]
+    inner: LLMAdapter = Fallback(choices, emit=emit)
     inner = Spend(inner, prices, endpoints.meter)
     inner = endpoints.profiles.around(inner, store.sample if store else 0)
     if session is not None:
@@ -147,7 +143,7 @@ def run_stack(
 
 
 def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) -> Endpoints:
-    """What an adapter asks: its endpoints, or one of one's own alone, retried and priced as `provider` says."""
+    """The endpoints that an adapter asks; of one that is not `Endpoints`, itself, retried and priced as `provider`."""
     if isinstance(adapter, Endpoints):
         return adapter
     configured = provider.model if provider else ""
@@ -156,31 +152,15 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
     return Endpoints([Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)])
 
 
-def _of_run(endpoint: Endpoint, retry: RetrySettings, emit: Emit, stop: Callable[[], bool]) -> LLMAdapter:
-    """One endpoint as one run sees it: Retry > Breaker > RateLimit > vendor."""
-    inner = endpoint.adapter
-    circuit, rest = endpoint.circuit, endpoint.rest if endpoint.has_next else None
-
-    def check() -> None:
-        if circuit is not None:
-            circuit.check()
-        if rest is not None:
-            rest.check()
-
-    def busy(error: RateLimited, times: int) -> None:
-        # Calls side by side wait for each other: each would be long in using up attempts of its own.
-        if rest is not None and times >= retry.attempts:
-            rest.begin(error)
-
-    if endpoint.limiter is not None:
-        inner = RateLimit(inner, endpoint.limiter, stop=stop, check=check, busy=busy)
-    if circuit is not None:
-        inner = Breaker(inner, circuit)
-    rests = (lambda: rest.is_on) if rest is not None else (lambda: False)
-    return Retry(inner, retry, emit=emit, stop=stop, has_next=endpoint.has_next, rests=rests)
-
-
 def close(adapter: LLMAdapter) -> None:
     """Close what an adapter holds open, if it holds anything."""
     if isinstance(adapter, Closable):
         adapter.close()
+
+
+def _of_run(endpoint: Endpoint, retry: RetrySettings, emit: Emit, stop: Callable[[], bool]) -> LLMAdapter:
+    """One endpoint as one run asks it: Retry > Gate > vendor."""
+    inner, state = endpoint.adapter, endpoint.state
+    if state is not None:
+        inner = Gate(inner, state, stop=stop)
+    return Retry(inner, retry, emit=emit, stop=stop, has_next=endpoint.has_next, state=state)

@@ -19,13 +19,13 @@ from aeon.domain.errors import (
 )
 from aeon.domain.events import FallbackUsed
 from aeon.domain.request import LLMResponse, Parameters, Usage
-from aeon.llm.stack.fallback import Fallback
+from aeon.llm.stack.fallback import Choice, Fallback
 from tests.llm.scripted import COST, Heard, Scripted
 from tests.support.requests import request
 
 
 def chain(*models: Scripted, heard: Heard | None = None) -> Fallback:
-    return Fallback([(f"e{index}", model) for index, model in enumerate(models)], emit=heard or Heard())
+    return Fallback([Choice(f"e{index}", model) for index, model in enumerate(models)], emit=heard or Heard())
 
 
 def test_the_first_that_answers_is_named_on_the_answer() -> None:
@@ -80,7 +80,7 @@ def test_the_next_is_asked_for_its_own_model_with_everything_else_as_it_was() ->
 
 def test_a_fallback_is_told_once_for_each_endpoint_that_fails() -> None:
     heard = Heard()
-    first = Scripted(ServerFailed("down"), CircuitOpen("left alone"), "a", ServerFailed("again"))
+    first = Scripted(ServerFailed("down"), CircuitOpen("not asked"), "a", ServerFailed("again"))
     through = chain(first, Scripted("b", "b", "b"), heard=heard)
     assert [through.complete(request()).endpoint for _ in range(4)] == ["e1", "e1", "e0", "e1"]
     (told,) = heard.of(FallbackUsed)

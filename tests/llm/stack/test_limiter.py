@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,11 @@ from hypothesis import strategies as st
 
 from aeon.domain.errors import CircuitOpen, RateLimited, ServerFailed, StopRequested
 from aeon.domain.request import LLMRequest, LLMResponse, Message, Usage
-from aeon.llm.attempts import may_go_out
+from aeon.llm.attempts import wait_to_go_out
 from aeon.llm.openai import event_loop
-from aeon.llm.stack.per_minute import MARGIN_SECONDS, MINUTE_SECONDS, PerMinute
-from aeon.llm.stack.rate_limit import EXPECTED_OUTPUT, RateLimit, RateLimiter
+from aeon.llm.settings import BreakerSettings, RetrySettings
+from aeon.llm.stack.endpoint_state import EndpointState, Gate
+from aeon.llm.stack.limiter import EXPECTED_OUTPUT, MARGIN_SECONDS, MINUTE_SECONDS, Limiter, PerMinute, Window
 from tests.support.requests import request
 from tests.support.timing import SOON
 
@@ -52,6 +54,11 @@ class Server:
         return LLMResponse("{}", self.usage)
 
 
+def gate(server: Any, limiter: Limiter, stop: Callable[[], bool] = lambda: False) -> Gate:
+    patient = BreakerSettings(failures=1000)
+    return Gate(server, EndpointState("there", limiter, patient, RetrySettings()), stop=stop)
+
+
 def until(true: Callable[[], bool]) -> None:
     end = time.monotonic() + 10
     while not true():
@@ -63,14 +70,14 @@ def test_no_more_than_the_limit_fits_into_any_minute() -> None:
     clock = Clock()
     minute = PerMinute(3, clock)
     for _ in range(3):
-        assert minute.wait(1) == 0.0
-        minute.take(1)
+        assert minute.seconds_until(1) == 0.0
+        minute.count(1)
         clock.now += 10
-    assert minute.wait(1) == pytest.approx(30.0 + MARGIN_SECONDS, abs=0.01)
+    assert minute.seconds_until(1) == pytest.approx(30.0 + MARGIN_SECONDS, abs=0.01)
     clock.now += 30.01 + MARGIN_SECONDS
-    assert minute.wait(1) == 0.0
-    minute.take(1)
-    assert minute.wait(1) == pytest.approx(10.0, abs=0.02)
+    assert minute.seconds_until(1) == 0.0
+    minute.count(1)
+    assert minute.seconds_until(1) == pytest.approx(10.0, abs=0.02)
 
 
 @given(
@@ -85,11 +92,11 @@ def test_whatever_comes_the_tokens_of_a_minute_stay_within_the_limit(
     used_at: list[tuple[float, int]] = []
     for units, unused, later in asked:
         clock.now += later
-        while (wait := minute.wait(units)) > 0:
+        while (wait := minute.seconds_until(units)) > 0:
             clock.now += wait
-        taken = minute.take(units)
+        taken = minute.count(units)
         used_at.append((clock.now, max(0, units - unused)))
-        minute.settle(taken, max(0, units - unused))
+        minute.correct(taken, max(0, units - unused))
     grain = max(1, limit // 1000)
     for start, _ in used_at:
         assert sum(units for at, units in used_at if start <= at < start + 59.99) <= limit + grain
@@ -98,36 +105,36 @@ def test_whatever_comes_the_tokens_of_a_minute_stay_within_the_limit(
 def test_tokens_that_were_not_used_are_given_back_within_their_minute_only() -> None:
     clock = Clock()
     minute = PerMinute(1000, clock)
-    taken = minute.take(1000)
-    assert minute.wait(400) > 0
-    minute.settle(taken, 100)
-    assert minute.wait(400) == 0.0
-    minute.take(400)
-    assert minute.wait(600) > 0
+    taken = minute.count(1000)
+    assert minute.seconds_until(400) > 0
+    minute.correct(taken, 100)
+    assert minute.seconds_until(400) == 0.0
+    minute.count(400)
+    assert minute.seconds_until(600) > 0
     clock.now += 62
-    assert minute.wait(1000) == 0.0
-    minute.take(1000)
-    assert minute.wait(1) > 0
-    minute.settle(taken, 0)
-    assert minute.wait(1) > 0
+    assert minute.seconds_until(1000) == 0.0
+    minute.count(1000)
+    assert minute.seconds_until(1) > 0
+    minute.correct(taken, 0)
+    assert minute.seconds_until(1) > 0
 
 
 def test_what_is_given_back_makes_no_room_in_the_next_minute() -> None:
     clock = Clock()
     minute = PerMinute(10_000, clock)
-    minute.settle(minute.take(9_500), 100)
+    minute.correct(minute.count(9_500), 100)
     clock.now += 57
-    minute.take(600)
+    minute.count(600)
     clock.now += 5
-    assert minute.wait(9_500) > 0
-    assert minute.wait(9_400) == 0.0
+    assert minute.seconds_until(9_500) > 0
+    assert minute.seconds_until(9_400) == 0.0
 
 
 def test_many_small_requests_fill_a_minute_though_its_grain_is_larger_than_they_are() -> None:
     minute = PerMinute(1_000_000, Clock())
     sent = 0
-    while minute.wait(600) == 0.0:
-        minute.settle(minute.take(600), 500)
+    while minute.seconds_until(600) == 0.0:
+        minute.correct(minute.count(600), 500)
         sent += 1
     assert 1_990 <= sent <= 2_000
 
@@ -135,30 +142,30 @@ def test_many_small_requests_fill_a_minute_though_its_grain_is_larger_than_they_
 def test_tokens_that_were_used_beyond_the_estimate_are_paid_by_those_that_follow() -> None:
     clock = Clock()
     minute = PerMinute(1000, clock)
-    minute.settle(minute.take(100), 900)
-    assert minute.wait(300) > 0
-    assert minute.wait(100) == 0.0
+    minute.correct(minute.count(100), 900)
+    assert minute.seconds_until(300) > 0
+    assert minute.seconds_until(100) == 0.0
 
 
 def test_more_than_a_minute_allows_waits_for_an_empty_minute_and_is_owed_after() -> None:
     clock = Clock()
     minute = PerMinute(1000, clock)
-    minute.take(1)
-    assert minute.wait(2500) > 0
+    minute.count(1)
+    assert minute.seconds_until(2500) > 0
     clock.now += 62
-    assert minute.wait(2500) == 0.0
-    minute.take(2500)
-    clock.now += 62
-    assert minute.wait(1) == 0.0
-    minute.take(1)
-    assert minute.wait(1) > 0
+    assert minute.seconds_until(2500) == 0.0
+    minute.count(2500)
+    for _ in range(2):
+        clock.now += 62
+        assert minute.seconds_until(501) > 0
+    assert minute.seconds_until(500) == 0.0
 
 
 def test_no_more_are_under_way_than_may_be() -> None:
-    server, limiter = Server(), RateLimiter(3)
+    server, limiter = Server(), Limiter(3)
     server.go.clear()
     with ThreadPoolExecutor(10) as pool:
-        asked = [pool.submit(RateLimit(server, limiter).complete, request()) for _ in range(10)]
+        asked = [pool.submit(gate(server, limiter).complete, request()) for _ in range(10)]
         until(lambda: server.under_way == 3)
         time.sleep(0.02)
         server.go.set()
@@ -167,13 +174,13 @@ def test_no_more_are_under_way_than_may_be() -> None:
 
 
 def test_who_comes_first_is_served_first() -> None:
-    server, limiter = Server(), RateLimiter(1)
+    server, limiter = Server(), Limiter(1)
     server.go.clear()
     names = ["plan", "step", "refinement", "convergence", "subplan"]
     with ThreadPoolExecutor(5) as pool:
         asked = []
         for number, name in enumerate(names):
-            asked.append(pool.submit(RateLimit(server, limiter).complete, request(name)))
+            asked.append(pool.submit(gate(server, limiter).complete, request(name)))
             until(lambda number=number: server.under_way + len(limiter._waiting) == number + 1)
         server.go.set()
         for future in asked:
@@ -182,15 +189,15 @@ def test_who_comes_first_is_served_first() -> None:
 
 
 def test_a_run_that_is_stopped_leaves_the_queue_and_the_others_go_on() -> None:
-    server, limiter = Server(), RateLimiter(1)
+    server, limiter = Server(), Limiter(1)
     server.go.clear()
     stopped = threading.Event()
     with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(RateLimit(server, limiter).complete, request("plan"))
+        first = pool.submit(gate(server, limiter).complete, request("plan"))
         until(lambda: server.under_way == 1)
-        leaving = pool.submit(RateLimit(server, limiter, stop=stopped.is_set).complete, request("step"))
+        leaving = pool.submit(gate(server, limiter, stop=stopped.is_set).complete, request("step"))
         until(lambda: len(limiter._waiting) == 1)
-        last = pool.submit(RateLimit(server, limiter).complete, request("subplan"))
+        last = pool.submit(gate(server, limiter).complete, request("subplan"))
         stopped.set()
         with pytest.raises(StopRequested, match="before a step call was sent"):
             leaving.result(SOON)
@@ -200,9 +207,9 @@ def test_a_run_that_is_stopped_leaves_the_queue_and_the_others_go_on() -> None:
 
 
 def test_a_wait_for_the_next_minute_can_be_left_at_once() -> None:
-    server, limiter = Server(), RateLimiter(8, requests_per_minute=1)
+    server, limiter = Server(), Limiter(8, requests_per_minute=1)
     stopped = threading.Event()
-    through = RateLimit(server, limiter, stop=stopped.is_set)
+    through = gate(server, limiter, stop=stopped.is_set)
     through.complete(request())
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(through.complete, request())
@@ -213,21 +220,25 @@ def test_a_wait_for_the_next_minute_can_be_left_at_once() -> None:
     assert len(server.order) == 1
 
 
-def test_an_endpoint_that_was_given_up_meanwhile_is_not_asked() -> None:
-    server, limiter = Server(), RateLimiter(8)
-
-    def check() -> None:
-        raise CircuitOpen("it opened")
-
-    with pytest.raises(CircuitOpen):
-        RateLimit(server, limiter, check=check).complete(request())
-    assert server.order == []
-    assert RateLimit(server, limiter).complete(request()).text == "{}"
+def test_an_endpoint_that_cools_down_meanwhile_is_not_asked() -> None:
+    server, limiter = Server(), Limiter(1)
+    state = EndpointState("there", limiter, BreakerSettings(failures=1), RetrySettings(), has_next=True)
+    server.go.clear()
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(Gate(server, state).complete, request("plan"))
+        until(lambda: server.under_way == 1)
+        waiting = pool.submit(Gate(server, state).complete, request("step"))
+        until(lambda: len(limiter._waiting) == 1)
+        server.failure = ServerFailed("500")
+        server.go.set()
+        assert isinstance(first.exception(SOON), ServerFailed)
+        assert isinstance(waiting.exception(SOON), CircuitOpen)
+    assert server.order == ["plan"]
 
 
 def test_429_narrows_the_window_and_a_failing_server_does_not() -> None:
-    server, limiter = Server(), RateLimiter(8)
-    through = RateLimit(server, limiter)
+    server, limiter = Server(), Limiter(8)
+    through = gate(server, limiter)
     server.failure = ServerFailed("500")
     with pytest.raises(ServerFailed):
         through.complete(request())
@@ -245,12 +256,12 @@ def test_429_narrows_the_window_and_a_failing_server_does_not() -> None:
 @pytest.mark.parametrize(("asked", "paused"), [(20.0, True), (600.0, False), (None, False)])
 def test_a_server_that_asks_to_wait_is_left_alone_by_all_but_not_for_ever(asked: float | None, paused: bool) -> None:
     clock = Clock()
-    server, limiter = Server(), RateLimiter(8, clock=clock)
+    server, limiter = Server(), Limiter(8, clock=clock)
     server.failure = RateLimited("429", retry_after=asked)
     with pytest.raises(RateLimited):
-        RateLimit(server, limiter).complete(request())
+        gate(server, limiter).complete(request())
     server.failure = None
-    impatient = RateLimit(server, limiter, stop=lambda: True)
+    impatient = gate(server, limiter, stop=lambda: True)
     if paused:
         with pytest.raises(StopRequested):
             impatient.complete(request())
@@ -263,11 +274,11 @@ def test_tokens_are_counted_by_estimate_then_by_what_was_used() -> None:
     text = "x" * 4000
     asked = request(messages=(Message("user", text),))
     estimate = 1000 + EXPECTED_OUTPUT
-    limiter = RateLimiter(8, tokens_per_minute=2 * estimate, clock=clock)
-    cheap = RateLimit(Server(Usage(100, 0, requests=1)), limiter, stop=lambda: True)
+    limiter = Limiter(8, tokens_per_minute=2 * estimate, clock=clock)
+    cheap = gate(Server(Usage(100, 0, requests=1)), limiter, stop=lambda: True)
     for _ in range(15):
         cheap.complete(asked)
-    dear = RateLimit(Server(Usage(3000, 0, requests=1)), limiter, stop=lambda: True)
+    dear = gate(Server(Usage(3000, 0, requests=1)), limiter, stop=lambda: True)
     answered = 0
     with pytest.raises(StopRequested):  # noqa: PT012
         for _ in range(5):
@@ -287,7 +298,7 @@ class Negotiating:
         async def send() -> None:
             for _ in range(self.tries):
                 self.clock.now += self.seconds
-                await may_go_out()
+                await wait_to_go_out()
                 self.sent.append(self.clock.now)
 
         event_loop.run(send())
@@ -296,9 +307,9 @@ class Negotiating:
 
 def test_every_request_that_goes_out_is_counted_not_every_call() -> None:
     clock = Clock()
-    limiter = RateLimiter(8, requests_per_minute=5, clock=clock)
+    limiter = Limiter(8, requests_per_minute=5, clock=clock)
     server = Negotiating(clock, tries=3)
-    through = RateLimit(server, limiter, stop=lambda: True)
+    through = gate(server, limiter, stop=lambda: True)
     through.complete(request())
     with pytest.raises(StopRequested):
         through.complete(request())
@@ -310,9 +321,9 @@ def test_every_request_that_goes_out_is_counted_not_every_call() -> None:
 
 def test_a_request_is_counted_when_it_goes_out_not_when_its_turn_has_come() -> None:
     clock = Clock()
-    limiter = RateLimiter(8, requests_per_minute=2, clock=clock)
+    limiter = Limiter(8, requests_per_minute=2, clock=clock)
     slow = Negotiating(clock, tries=1, seconds=30)
-    through = RateLimit(slow, limiter, stop=lambda: True)
+    through = gate(slow, limiter, stop=lambda: True)
     through.complete(request())
     through.complete(request())
     clock.now += 31 + MARGIN_SECONDS
@@ -325,10 +336,49 @@ def test_a_request_is_counted_when_it_goes_out_not_when_its_turn_has_come() -> N
 
 def test_the_tokens_of_a_refused_request_are_not_counted_twice() -> None:
     clock = Clock()
-    limiter = RateLimiter(8, tokens_per_minute=2 * EXPECTED_OUTPUT, clock=clock)
-    through = RateLimit(Negotiating(clock, tries=4), limiter, stop=lambda: True)
+    limiter = Limiter(8, tokens_per_minute=2 * EXPECTED_OUTPUT, clock=clock)
+    through = gate(Negotiating(clock, tries=4), limiter, stop=lambda: True)
     for _ in range(10):
         through.complete(request())
     with pytest.raises(StopRequested):  # noqa: PT012
         for _ in range(50):
             through.complete(request())
+
+
+def test_it_begins_as_wide_as_it_may_be() -> None:
+    assert Window.open(64).slots == 64
+
+
+def test_a_refusal_halves_what_was_under_way_not_what_was_allowed() -> None:
+    assert Window.open(64).throttled(number=3, under_way=20, newest=20).slots == 10
+
+
+def test_requests_that_were_sent_together_are_one_signal() -> None:
+    window = Window.open(64)
+    for number in range(1, 21):
+        window = window.throttled(number, 21 - number, newest=20)
+    assert window.slots == 10
+    assert window.throttled(number=21, under_way=10, newest=30).slots == 5
+
+
+def test_it_knows_how_often_it_was_cut_since_the_last_answer() -> None:
+    window = Window.open(4)
+    for number in range(1, 5):
+        window = window.throttled(number, 1, newest=2 * number)
+    assert window.cuts == 2
+    assert window.answered().cuts == 0
+
+
+def test_a_window_of_answers_makes_room_for_about_one_more() -> None:
+    window = Window(most=64, width=8.0)
+    for _ in range(9):
+        window = window.answered()
+    assert window.slots == 9
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 100)), max_size=200), st.integers(1, 64))
+def test_it_never_leaves_its_bounds(events: list[tuple[bool, int]], most: int) -> None:
+    window = Window.open(most)
+    for number, (answered, under_way) in enumerate(events, start=1):
+        window = window.answered() if answered else window.throttled(number, under_way, number)
+        assert 1 <= window.slots <= most
