@@ -209,6 +209,7 @@ def components(
                 inputs=inputs if shared.workflow else None,
                 emit=stream.emit,
                 memory=shown,
+                outline_steps=settings.prompts.outline_steps,
             ),
             stream.emit,
         ),

@@ -207,7 +207,7 @@ def _variables(
 ) -> dict[str, Any]:
     return {
         "task": plan.task,
-        "plan": plan_view(plan),
+        "plan": plan_view(plan, outputs),
         "outputs": outputs_view(plan.steps, outputs),
         "answer": answer_view(plan, outputs),
         "reviewed": report != UNREVIEWED,

@@ -28,7 +28,7 @@ from aeon.execution.outcome import Remarks, Worked, provider_down, step_result, 
 from aeon.execution.values import referable
 from aeon.memory.shown import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finished, with_error
-from aeon.plan.views import outline, plan_view, subplan_view
+from aeon.plan.views import outline_view, plan_view, subplan_view
 from aeon.plan.workflow.references import resolve_arguments
 from aeon.schema.violations import FieldError
 from aeon.supervisor.repair import Supervisor
@@ -82,6 +82,7 @@ class StepWorker:
         inputs: Mapping[str, str] | None = None,
         emit: Emit = ignore,
         memory: ShownMemory | None = None,
+        outline_steps: int = 20,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
         self._supervisor = supervisor or Supervisor(llm)
@@ -91,6 +92,7 @@ class StepWorker:
         self._inputs = inputs
         self._emit = emit
         self._memory = memory or ShownMemory()
+        self._outline_steps = outline_steps
 
     def recall(self) -> Mapping[str, Any]:
         """What memory holds now, as far as it is shown to steps."""
@@ -136,7 +138,7 @@ class StepWorker:
             "task": plan.task,
             "plan": plan_view(plan),
             "subplan": subplan_view(plan, step),
-            "outline": outline(plan, step.step_id),
+            **outline_view(plan, step, self._outline_steps),
             "used_by": [user.step_id for user in dependents(plan, step.step_id)],
             "step": self._shown(step, situation),
             "previous_output": step.step_output,
@@ -193,6 +195,7 @@ class StepWorker:
                     "task": situation.plan.task,
                     "plan": plan_view(situation.plan),
                     "subplan": subplan_view(situation.plan, step),
+                    **outline_view(situation.plan, step, self._outline_steps),
                     "step": self._shown(step, situation),
                     "tool": tool.describe(),
                     "tools": self._registry.describe(),

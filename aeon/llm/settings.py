@@ -293,10 +293,14 @@ def goes_by(provider: ProviderSettings) -> str:
 
 
 class PromptSettings(Value):
-    """`prompts`: which prompt set, and a folder of prompt sets that is looked in before the packaged one."""
+    """`prompts`: which prompt set, and a folder of prompt sets that is looked in before the packaged one.
+
+    `outline_steps` is how many steps of the plan the prompt of a step shows at most.
+    """
 
     set: str = "default"
     dir: Path | None = None
+    outline_steps: int = Field(default=20, ge=1)
 
 
 class SchemaSettings(Value):

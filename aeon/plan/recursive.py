@@ -171,8 +171,5 @@ class RecursivePlanner:
 
 
 def _situation(plan: Plan) -> dict[str, Any]:
-    return {
-        "task": plan.task,
-        "plan": plan_view(plan),
-        "outputs": outputs_view(plan.steps, current_outputs(plan.steps)),
-    }
+    outputs = current_outputs(plan.steps)
+    return {"task": plan.task, "plan": plan_view(plan, outputs), "outputs": outputs_view(plan.steps, outputs)}

@@ -12,6 +12,20 @@ from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, RefinementAction,
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 
+# What a step is planned to do; without a refinement it does not change.
+_DEFINITION = (
+    "step_id",
+    "description",
+    "dependencies",
+    "provides",
+    "handoff_to_next",
+    "tool",
+    "arguments",
+    "parent_step_id",
+)
+# With what its worker said of it, that is what does not change once the step has been carried out.
+_CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason")
+
 
 def question_view(question: FollowUpQuestion) -> dict[str, Any]:
     """A question with the person's answer if there is one, else with the assumption."""
@@ -20,14 +34,38 @@ def question_view(question: FollowUpQuestion) -> dict[str, Any]:
     return {"question": question.question, "assumption": question.assumption}
 
 
-def plan_view(plan: Plan) -> dict[str, Any]:
-    """A plan as prompts show it."""
+def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """A plan as prompts show it.
+
+    `steps` are all its steps; `states` are the same where these `outputs` are shown above: a step that was carried out
+    and has one lacks what stands beside its output.
+    """
+    above, users = outputs or {}, _users(plan.steps)
     return {
         "goal": plan.goal,
         "steps": [step_view(step) for step in plan.steps],
+        "states": [
+            _without(_CARRIED_OUT, step) | {"used_by": users.get(step.step_id, [])}
+            if _is_carried_out(step) and step.step_id in above
+            else step_view(step)
+            for step in plan.steps
+        ],
         "questions": [question_view(question) for question in plan.questions],
         "subplans": [subplan.model_dump() for subplan in plan.subplans],
     }
+
+
+def _is_carried_out(step: PlanStep) -> bool:
+    """Whether a step has an output that stays as it is; a BLOCKED step may be tried again."""
+    return step.status in ("complete", "invalid") and not step.blocked
+
+
+def _only(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
+    return {name: value for name, value in step_view(step).items() if name in names}
+
+
+def _without(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
+    return {name: value for name, value in step_view(step).items() if name == "step_id" or name not in names}
 
 
 def subplan_view(plan: Plan, step: PlanStep) -> dict[str, Any] | None:
@@ -67,20 +105,40 @@ def assessment_view(assessment: ConvergenceAssessment) -> dict[str, Any]:
     return {"reason_codes": list(assessment.reason_codes), "explanation": assessment.explanation}
 
 
-def outline(plan: Plan, own_id: str) -> list[dict[str, Any]]:
-    """What each live step of the plan does, for the worker who does one of them and is told of it elsewhere."""
-    return [
-        {"step_id": step.step_id}
-        | ({"this_step": True} if step.step_id == own_id else {"description": step.description})
-        for step in plan.steps
-        if is_live(step)
-    ]
+def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
+    """The prompt variables that show a worker the plan around its own step, at most `most` steps in each.
+
+    `outline` says what each live step does. `definitions` and `state` are all steps, as they are planned and how far
+    they are. `steps_left_out` counts the steps of the plan that are not among these.
+    """
+    near = nearest_steps(plan.steps, own, most)
+    live = nearest_steps([step for step in plan.steps if is_live(step)], own, most)
+    return {
+        "outline": [_only(("step_id", "description"), step) for step in live],
+        "definitions": [_only(_DEFINITION, step) for step in near],
+        "state": [_without(_DEFINITION, step) for step in near],
+        "steps_left_out": len(plan.steps) - len(near),
+    }
+
+
+def nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[PlanStep]:
+    """At most `most` of the steps, in order: what `own` depends on and what depends on it, then those next to it."""
+    if len(steps) <= most:
+        return list(steps)
+
+    def distance(step: PlanStep) -> tuple[bool, int]:
+        linked = step.step_id in own.dependencies or own.step_id in step.dependencies
+        return step.step_id != own.step_id and not linked, abs(step.step_index - own.step_index)
+
+    return sorted(sorted(steps, key=distance)[:most], key=lambda step: step.step_index)
 
 
 def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The outputs of steps, in plan order, each with its step's state and the live steps that use it.
+    """The outputs of steps, each with its step's state and the live steps that use it.
 
-    Outputs that belong to none of the steps come last, as they are.
+    Those of steps that were carried out come first, in the order in which the steps could be, so that later ones are
+    added at the end; they have the step's `definition` beside them, and neither changes again. The others follow in
+    plan order, and those that belong to none of the steps come last, as they are.
     """
     users, known = _users(steps), by_id(steps)
     of_steps = [
@@ -88,17 +146,26 @@ def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[
             "step_id": step.step_id,
             "status": "BLOCKED" if step.blocked else step.status,
             "used_by": users.get(step.step_id, []),
+            "definition": _only(_CARRIED_OUT, step) if _is_carried_out(step) else None,
             "step_output": _text(outputs[step.step_id]),
         }
-        for step in steps
+        for step in _carried_out_first(steps)
         if step.step_id in outputs
     ]
     others: list[dict[str, Any]] = [
-        {"step_id": step_id, "status": None, "used_by": [], "step_output": _text(output)}
+        {"step_id": step_id, "status": None, "used_by": [], "definition": None, "step_output": _text(output)}
         for step_id, output in outputs.items()
         if step_id not in known
     ]
     return [*of_steps, *others]
+
+
+def _carried_out_first(steps: Sequence[PlanStep]) -> list[PlanStep]:
+    """The steps that were carried out, by layer, then the others; otherwise in plan order."""
+    layer_of: dict[str, int] = {}
+    for step in steps:
+        layer_of[step.step_id] = 1 + max((layer_of.get(d, 0) for d in step.dependencies), default=0)
+    return sorted(steps, key=lambda step: layer_of[step.step_id] if _is_carried_out(step) else len(steps) + 1)
 
 
 def _text(output: Any) -> str:

@@ -91,7 +91,7 @@ class SemanticValidator:
         return {
             "artifact_type": artifact_type,
             "task": shown.task,
-            "plan": plan_view(shown),
+            "plan": plan_view(shown, outputs),
             "outputs": outputs_view(shown.steps, outputs),
             "answer": answer_view(shown, outputs),
             "structural_findings": [finding.message for finding in findings],

@@ -80,11 +80,11 @@ def test_the_systems_words_are_the_same_for_every_request_of_a_call(usual: list[
     [
         ("task_profile", ["task", "input", "profile", "observed"]),
         ("plan", ["task", "input", "memory"]),
-        ("semantic_validation", ["task", "input", "memory", "plan", "output"]),
-        ("refinement", ["task", "input", "memory", "plan", "output", "issues", "reasons"]),
+        ("semantic_validation", ["task", "input", "memory", "output", "plan"]),
+        ("refinement", ["task", "input", "memory", "output", "plan", "issues", "reasons"]),
         ("subplan", ["task", "input", "memory", "plan", "step"]),
         ("step", ["task", "input", "memory", "outline", "previous_output"]),
-        ("convergence", ["task", "input", "memory", "plan", "output", "issues"]),
+        ("convergence", ["task", "input", "memory", "output", "plan", "issues"]),
         ("repair", ["schema", "original", "errors"]),
     ],
 )

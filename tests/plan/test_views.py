@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aeon.domain.graph import current_outputs
 from aeon.domain.plan import FollowUpQuestion, step_view
-from aeon.plan.views import answer_view, outline, outputs_view, plan_view, question_view
+from aeon.plan.views import answer_view, outline_view, outputs_view, plan_view, question_view
 from tests.plan.builders import blocked, done, failed, plan_of, step
 
 HIDDEN = {"step_output", "incoming_context", "total_steps", "agent", "incomplete"}
@@ -42,19 +42,70 @@ def test_an_answered_question_is_shown_with_the_answer_in_place_of_the_assumptio
     assert question_view(question) == {"question": "Which?", "answer": "Black."}
 
 
-def test_the_outline_names_the_live_steps_and_marks_the_workers_own():
+def test_the_outline_names_the_live_steps():
     replaced = done("old").model_copy(update={"status": "invalid", "replaced_by": "new"})
-    assert outline(plan_of(done("a"), replaced, step("new", "a")), "new") == [
-        {"step_id": "a", "description": "do a"},
-        {"step_id": "new", "this_step": True},
+    plan = plan_of(done("a"), replaced, step("new", "a"))
+    shown = outline_view(plan, plan.step("new"), 20)
+    assert shown["outline"] == [{"step_id": "a", "description": "do a"}, {"step_id": "new", "description": "do new"}]
+    assert shown["steps_left_out"] == 0
+
+
+def test_what_is_planned_and_how_far_it_is_are_apart():
+    plan = plan_of(done("a", tool="echo"), blocked("b", "a"))
+    shown = outline_view(plan, plan.step("b"), 20)
+    assert shown["definitions"] == [
+        {"step_id": "a", "description": "do a", "dependencies": [], "tool": "echo"},
+        {"step_id": "b", "description": "do b", "dependencies": ["a"]},
+    ]
+    assert shown["state"] == [
+        {"step_id": "a", "step_index": 1, "status": "complete", "clarity_state": "CLEAR"},
+        {"step_id": "b", "step_index": 2, "status": "BLOCKED", "clarity_reason": "what is meant?"},
     ]
 
 
-def test_outputs_come_in_plan_order_with_their_state_and_users():
-    steps = (done("a"), blocked("b"), step("c", "a", "b"))
+def test_of_a_large_plan_the_steps_around_the_workers_own_are_shown_in_plan_order():
+    plan = plan_of(*(step(f"s{n}", *(["s0"] if n in (50, 99) else [])) for n in range(100)))
+    shown = outline_view(plan, plan.step("s50"), 5)
+    assert [each["step_id"] for each in shown["outline"]] == ["s0", "s48", "s49", "s50", "s51"]
+    assert shown["steps_left_out"] == 95
+    shown = outline_view(plan, plan.step("s0"), 3)
+    assert [each["step_id"] for each in shown["definitions"]] == ["s0", "s50", "s99"]
+
+
+def test_the_number_of_steps_is_a_bound_whatever_depends_on_them():
+    plan = plan_of(*(step(f"s{n}") for n in range(30)), step("last", *(f"s{n}" for n in range(30))))
+    shown = outline_view(plan, plan.step("last"), 4)
+    assert [each["step_id"] for each in shown["outline"]] == ["s27", "s28", "s29", "last"]
+
+
+def test_outputs_come_with_their_state_and_users_those_that_stay_as_they_are_first():
+    steps = (blocked("b"), done("a"), step("c", "a", "b"))
     assert outputs_view(steps, {"b": "half", "a": "all"}) == [
-        {"step_id": "a", "status": "complete", "used_by": ["c"], "step_output": "all"},
-        {"step_id": "b", "status": "BLOCKED", "used_by": ["c"], "step_output": "half"},
+        {
+            "step_id": "a",
+            "status": "complete",
+            "used_by": ["c"],
+            "definition": {"step_id": "a", "description": "do a", "dependencies": [], "clarity_state": "CLEAR"},
+            "step_output": "all",
+        },
+        {"step_id": "b", "status": "BLOCKED", "used_by": ["c"], "definition": None, "step_output": "half"},
+    ]
+
+
+def test_a_later_output_is_shown_after_the_earlier_ones():
+    """Steps of one layer are carried out together, whatever their order in the plan."""
+    before = outputs_view((done("a"), step("b", "a"), done("c")), {"a": "1", "c": "3"})
+    after = outputs_view((done("a"), done("b", "a"), done("c")), {"a": "1", "b": "2", "c": "3"})
+    assert [output["step_id"] for output in after] == ["a", "c", "b"]
+    assert [output["definition"] for output in after[:2]] == [output["definition"] for output in before]
+
+
+def test_a_step_whose_output_is_shown_above_lacks_its_definition_in_the_plan():
+    plan = plan_of(done("a"), step("b", "a"))
+    assert plan_view(plan)["states"] == plan_view(plan)["steps"]
+    assert plan_view(plan, {"a": "all"})["states"] == [
+        {"step_id": "a", "step_index": 1, "status": "complete", "used_by": ["b"]},
+        plan_view(plan)["steps"][1],
     ]
 
 

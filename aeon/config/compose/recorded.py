@@ -37,6 +37,7 @@ _FILES = (
 )
 _KEYS = (
     "prompts.set",
+    "prompts.outline_steps",
     *(f"provider.{name}" for name in ("kind", "name", "model", "temperature", "max_tokens", "effort", "seed")),
     *(f"provider.{name}" for name in ("structured_output", "max_tokens_parameter", "extra_body", "prices")),
     *(f"provider.{name}" for name in ("repo_id", "filename", "revision", "schema_in_prompt", "n_ctx")),
