@@ -86,6 +86,27 @@ def test_what_the_files_say_is_what_the_code_defaults_to() -> None:
     assert [modes[mode]["effort"] for mode in ("shallow", "balanced", "deep")] == ["low", "medium", "high"]
 
 
+VARIANTS = [path for path in sorted(CONF.glob("*/*.yaml")) if (path.parent / "default.yaml").is_file()]
+VARIANTS = [path for path in VARIANTS if path.stem not in ("default", "none")]  # `none` clears every key for certain
+
+
+@pytest.mark.parametrize("path", VARIANTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_variant_of_the_default_holds_only_what_differs(path: Path) -> None:
+    usual, own = (yaml.safe_load(file.read_text(encoding="utf-8")) for file in (path.with_stem("default"), path))
+    assert own.pop("defaults") == ["default", "_self_"]
+    assert own
+    assert [name for name, value in own.items() if value == usual[name]] == []
+
+
+def test_a_variant_composes_to_the_default_with_its_differences() -> None:
+    usual, small = compose(), compose(["limits=small"])
+    changed = {"max_seconds": 120, "max_tokens": 200_000, "max_llm_calls": 60, "max_passes": 5}
+    assert small.limits == usual.limits.model_copy(update=changed)
+    strict = {"completeness": 0.98, "coherence": 0.95, "consistency": 0.95}
+    assert compose(["convergence=strict"]).convergence == usual.convergence.model_copy(update=strict)
+    assert compose(["execution=sequential"]).execution == usual.execution.model_copy(update={"max_parallel": 1})
+
+
 @pytest.mark.parametrize("path", sorted(CONF.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_no_file_holds_a_key_that_settings_do_not_have(path: Path) -> None:
     section = getattr(Settings(), path.parent.name, None)
