@@ -13,7 +13,7 @@ import os
 from collections.abc import Mapping, Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from dotenv import load_dotenv
 from omegaconf import DictConfig, OmegaConf
@@ -33,7 +33,7 @@ from aeon.config.terminal import InteractionSettings, ProgressSettings
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.errors import ConfigError
 from aeon.domain.profile import TTLTable
-from aeon.domain.values import Value
+from aeon.domain.values import FromRecording, Taken, Unneeded, Value
 from aeon.kernel.settings import AnswerSettings, ExecutionSettings, ModeSettings
 from aeon.llm.prices import check_prices, price_book
 from aeon.llm.settings import (
@@ -62,6 +62,10 @@ _NOT_ENGINE = frozenset(
 )
 
 
+_ANY_OPTION = FromRecording("held", None)
+"""Any option of the group may be chosen; each of its keys says for itself whether it is taken."""
+
+
 class Settings(Value):
     """Everything a run is configured by; one field per configuration group, each owned by its room.
 
@@ -77,26 +81,26 @@ class Settings(Value):
     inputs: dict[str, str] = Field(default_factory=dict)
     input_files: dict[str, Path] = Field(default_factory=dict)
     resume: Path | None = None
-    output: Literal["answer", "json"] = "answer"
-    env: str = "dev"
-    provider: ProviderSettings = Field(default_factory=AutoProvider)
-    roles: RoleSettings = RoleSettings()
-    reasoning: ReasoningSettings = ReasoningSettings()
-    mode: ModeSettings = ModeSettings()
-    convergence: ConvergenceSettings = Field(default_factory=ConvergenceSettings)
-    ttl: TTLTable = Field(default_factory=TTLTable)
-    limits: LimitSettings = LimitSettings()
-    refinement: RefinementSettings = RefinementSettings()
-    execution: ExecutionSettings = ExecutionSettings()
-    answer: AnswerSettings = AnswerSettings()
-    prompts: PromptSettings = PromptSettings()
-    schemas: SchemaSettings = SchemaSettings()
-    tools: ToolSettings = ToolSettings()
-    memory: MemorySettings = MemorySettings()
-    store: StoreSettings = StoreSettings()
-    observability: ObservabilitySettings = ObservabilitySettings()
-    progress: ProgressSettings = ProgressSettings()
-    interaction: InteractionSettings = InteractionSettings()
+    output: Unneeded[Literal["answer", "json"]] = "answer"
+    env: Taken[str] = "dev"
+    provider: Annotated[ProviderSettings, _ANY_OPTION] = Field(default_factory=AutoProvider)
+    roles: Taken[RoleSettings] = RoleSettings()
+    reasoning: Taken[ReasoningSettings] = ReasoningSettings()
+    mode: Taken[ModeSettings] = ModeSettings()
+    convergence: Taken[ConvergenceSettings] = Field(default_factory=ConvergenceSettings)
+    ttl: Taken[TTLTable] = Field(default_factory=TTLTable)
+    limits: Taken[LimitSettings] = LimitSettings()
+    refinement: Taken[RefinementSettings] = RefinementSettings()
+    execution: Taken[ExecutionSettings] = ExecutionSettings()
+    answer: Taken[AnswerSettings] = AnswerSettings()
+    prompts: Annotated[PromptSettings, _ANY_OPTION] = PromptSettings()
+    schemas: Annotated[SchemaSettings, _ANY_OPTION] = SchemaSettings()
+    tools: Annotated[ToolSettings, FromRecording("held", frozenset({"none", "builtin"}))] = ToolSettings()
+    memory: Annotated[MemorySettings, FromRecording("held", frozenset({"in_memory"}))] = MemorySettings()
+    store: Unneeded[StoreSettings] = StoreSettings()
+    observability: Unneeded[ObservabilitySettings] = ObservabilitySettings()
+    progress: Unneeded[ProgressSettings] = ProgressSettings()
+    interaction: Taken[InteractionSettings] = InteractionSettings()
 
 
 def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Settings:

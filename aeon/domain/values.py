@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Annotated
+from typing import Annotated, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer
@@ -41,3 +42,23 @@ class Value(BaseModel):
 
 Address = Annotated[str, PlainSerializer(shown_address, when_used="json")]
 """An address; what is written of it as JSON is what may be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class FromRecording:
+    """Whether a settings field may come from the head of a cassette, which anybody may have made.
+
+    `taken`: it decides what is asked or how a run goes on. `unneeded`: a replay has no use for it. `held`: it starts,
+    imports, reads or writes something, so that the person who replays must give it. A field without a mark has that of
+    the field around it, and the outermost is `held`; a path in a group that is taken is `held`. `options` are those of
+    a group that may be chosen nevertheless; None: all.
+    """
+
+    rule: Literal["taken", "unneeded", "held"]
+    options: frozenset[str] | None = frozenset()
+
+
+T = TypeVar("T")
+TAKEN, UNNEEDED = FromRecording("taken", None), FromRecording("unneeded")
+Taken = Annotated[T, TAKEN]
+Unneeded = Annotated[T, UNNEEDED]

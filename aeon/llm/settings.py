@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, model_validator
 
 from aeon.domain.request import Parameters, ReasoningMode, Role
-from aeon.domain.values import Address, Value, is_loopback
+from aeon.domain.values import Address, Taken, Unneeded, Value, is_loopback
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
@@ -108,13 +108,13 @@ class SimulatedProvider(Value):
     `seed`. `latency_seconds` delays every answer.
     """
 
-    kind: Literal["simulated"] = "simulated"
-    model: str = "simulated"
-    seed: int = Field(default=0, ge=0)
+    kind: Taken[Literal["simulated"]] = "simulated"
+    model: Taken[str] = "simulated"
+    seed: Taken[int] = Field(default=0, ge=0)
     scenario: Path | None = None
-    latency_seconds: float = Field(default=0.0, ge=0)
-    retry: RetrySettings = SIMULATED_RETRY
-    prices: dict[str, Price] = Field(default_factory=dict)
+    latency_seconds: Unneeded[float] = Field(default=0.0, ge=0)
+    retry: Unneeded[RetrySettings] = SIMULATED_RETRY
+    prices: Taken[dict[str, Price]] = Field(default_factory=dict)
 
 
 class LocalProvider(Value):
@@ -127,22 +127,22 @@ class LocalProvider(Value):
     `timeout_seconds` is for one call, once it is its turn.
     """
 
-    kind: Literal["local"] = "local"
-    model: str = "local"
-    model_path: Path | None = None
-    repo_id: str | None = None
-    filename: str | None = None
-    revision: str | None = None
-    n_ctx: int = Field(default=8192, ge=0)
-    n_gpu_layers: int = Field(default=0, ge=-1)
-    n_threads: int | None = Field(default=None, ge=1)
-    seed: int = Field(default=0, ge=0, lt=2**32)
-    temperature: float = Field(default=0.2, ge=0, le=2)
-    max_tokens: int = Field(default=2048, ge=1)
-    schema_in_prompt: bool = True
-    timeout_seconds: float = Field(default=600.0, gt=0)
-    retry: RetrySettings = LOCAL_RETRY
-    prices: dict[str, Price] = Field(default_factory=dict)
+    kind: Taken[Literal["local"]] = "local"
+    model: Taken[str] = "local"
+    model_path: Unneeded[Path | None] = None
+    repo_id: Taken[str | None] = None
+    filename: Taken[str | None] = None
+    revision: Taken[str | None] = None
+    n_ctx: Taken[int] = Field(default=8192, ge=0)
+    n_gpu_layers: Unneeded[int] = Field(default=0, ge=-1)
+    n_threads: Unneeded[int | None] = Field(default=None, ge=1)
+    seed: Taken[int] = Field(default=0, ge=0, lt=2**32)
+    temperature: Taken[float] = Field(default=0.2, ge=0, le=2)
+    max_tokens: Taken[int] = Field(default=2048, ge=1)
+    schema_in_prompt: Taken[bool] = True
+    timeout_seconds: Unneeded[float] = Field(default=600.0, gt=0)
+    retry: Unneeded[RetrySettings] = LOCAL_RETRY
+    prices: Taken[dict[str, Price]] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -172,16 +172,16 @@ class CustomProvider(Value):
     `requests_per_minute` and `tokens_per_minute` hold in any 60 seconds, None is no limit.
     """
 
-    kind: Literal["custom"] = "custom"
-    adapter: str | None = None
-    options: dict[str, JsonValue] = Field(default_factory=dict)
-    model: str = NO_NAME
-    max_concurrency: int = Field(default=64, ge=1)
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    tokens_per_minute: int | None = Field(default=None, ge=1)
-    retry: RetrySettings = RetrySettings()
-    breaker: BreakerSettings = BreakerSettings()
-    prices: dict[str, Price] = Field(default_factory=dict)
+    kind: Taken[Literal["custom"]] = "custom"
+    adapter: Unneeded[str | None] = None
+    options: Taken[dict[str, JsonValue]] = Field(default_factory=dict)
+    model: Taken[str] = NO_NAME
+    max_concurrency: Unneeded[int] = Field(default=64, ge=1)
+    requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
+    tokens_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
+    retry: Unneeded[RetrySettings] = RetrySettings()
+    breaker: Unneeded[BreakerSettings] = BreakerSettings()
+    prices: Taken[dict[str, Price]] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -211,28 +211,28 @@ class EndpointSettings(Value):
     `tokens_per_minute` hold in any 60 seconds, None is no limit.
     """
 
-    name: str = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
-    model: str = "gpt-5-mini"
-    base_url: Address | None = None
-    base_url_env: str | None = "OPENAI_BASE_URL"
-    structured_output: StructuredOutput = "auto"
-    api_key_env: str = "OPENAI_API_KEY"
-    require_key: bool = True
-    timeout_seconds: float = Field(default=600.0, gt=0)
-    timeout_per: Literal["call", "attempt"] = "call"
-    stream: Literal["auto", "always", "never"] = "auto"
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    max_tokens: int | None = Field(default=None, ge=1)
-    effort: Effort | None = None
-    max_tokens_parameter: Literal["max_completion_tokens", "max_tokens"] | None = None
-    extra_headers_env: dict[str, str] = Field(default_factory=dict)
-    extra_body: dict[str, Any] = Field(default_factory=dict)
-    max_concurrency: int = Field(default=64, ge=1)
-    requests_per_minute: int | None = Field(default=None, ge=1)
-    tokens_per_minute: int | None = Field(default=None, ge=1)
-    retry: RetrySettings = RetrySettings()
-    breaker: BreakerSettings = BreakerSettings()
-    prices: dict[str, Price] = Field(default_factory=dict)
+    name: Taken[str] = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
+    model: Taken[str] = "gpt-5-mini"
+    base_url: Unneeded[Address | None] = None
+    base_url_env: Unneeded[str | None] = "OPENAI_BASE_URL"
+    structured_output: Taken[StructuredOutput] = "auto"
+    api_key_env: Unneeded[str] = "OPENAI_API_KEY"
+    require_key: Unneeded[bool] = True
+    timeout_seconds: Unneeded[float] = Field(default=600.0, gt=0)
+    timeout_per: Unneeded[Literal["call", "attempt"]] = "call"
+    stream: Unneeded[Literal["auto", "always", "never"]] = "auto"
+    temperature: Taken[float | None] = Field(default=None, ge=0, le=2)
+    max_tokens: Taken[int | None] = Field(default=None, ge=1)
+    effort: Taken[Effort | None] = None
+    max_tokens_parameter: Taken[Literal["max_completion_tokens", "max_tokens"] | None] = None
+    extra_headers_env: Unneeded[dict[str, str]] = Field(default_factory=dict)
+    extra_body: Taken[dict[str, Any]] = Field(default_factory=dict)
+    max_concurrency: Unneeded[int] = Field(default=64, ge=1)
+    requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
+    tokens_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
+    retry: Unneeded[RetrySettings] = RetrySettings()
+    breaker: Unneeded[BreakerSettings] = BreakerSettings()
+    prices: Taken[dict[str, Price]] = Field(default_factory=dict)
 
     def address(self, environ: Mapping[str, str]) -> str | None:
         """The address in force: `base_url`, else what the environment has under `base_url_env`; None if neither."""
@@ -251,7 +251,7 @@ class EndpointSettings(Value):
 class OpenAIFallback(EndpointSettings):
     """One of `provider.fallbacks`: an endpoint that answers when those before it cannot."""
 
-    kind: Literal["openai"] = "openai"
+    kind: Taken[Literal["openai"]] = "openai"
 
 
 FallbackSettings = Annotated[OpenAIFallback | LocalProvider, Field(discriminator="kind")]
@@ -260,13 +260,13 @@ FallbackSettings = Annotated[OpenAIFallback | LocalProvider, Field(discriminator
 class ChainSettings(EndpointSettings):
     """An endpoint with others behind it; a configuration names them by file, see `aeon.config.compose.fallbacks`."""
 
-    fallbacks: tuple[FallbackSettings, ...] = ()
+    fallbacks: Unneeded[tuple[FallbackSettings, ...]] = ()
 
 
 class OpenAIProvider(ChainSettings):
     """`provider=openai`."""
 
-    kind: Literal["openai"] = "openai"
+    kind: Taken[Literal["openai"]] = "openai"
 
 
 class AutoProvider(ChainSettings):
@@ -276,10 +276,10 @@ class AutoProvider(ChainSettings):
     one it is; `aeon.config.settings.resolve_provider` passes each on to the provider that has it.
     """
 
-    kind: Literal["auto"] = "auto"
-    seed: int = Field(default=0, ge=0)
+    kind: Taken[Literal["auto"]] = "auto"
+    seed: Taken[int] = Field(default=0, ge=0)
     scenario: Path | None = None
-    latency_seconds: float = Field(default=0.0, ge=0)
+    latency_seconds: Unneeded[float] = Field(default=0.0, ge=0)
 
 
 ProviderSettings = Annotated[
@@ -298,9 +298,9 @@ class PromptSettings(Value):
     `outline_steps` is how many steps of the plan the prompt of a step shows at most.
     """
 
-    set: str = "default"
+    set: Taken[str] = "default"
     dir: Path | None = None
-    outline_steps: int = Field(default=20, ge=1)
+    outline_steps: Taken[int] = Field(default=20, ge=1)
 
 
 class SchemaSettings(Value):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from aeon.domain.values import Value
+from aeon.domain.values import Taken, Value
 from aeon.memory.interface import STEPS
 from aeon.memory.shown import MAX_CHARACTERS
 
@@ -26,9 +26,9 @@ class MemorySettings(Value):
     kind: Literal["in_memory", "sqlite"] = "in_memory"
     path: Path | None = None
     namespace: str | None = None
-    entries: dict[str, JsonValue] = Field(default_factory=dict)
+    entries: Taken[dict[str, JsonValue]] = Field(default_factory=dict)
     entries_file: Path | None = None
-    max_characters: int = Field(default=MAX_CHARACTERS, ge=0)
+    max_characters: Taken[int] = Field(default=MAX_CHARACTERS, ge=0)
 
     @field_validator("entries")
     @classmethod

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from aeon.domain.values import Value
+from aeon.domain.values import Taken, Value
 
 CASSETTE_SUFFIX = ".aeon"
 """How the name of a recording in one file ends."""
@@ -33,5 +33,5 @@ class StoreSettings(Value):
     path: Path | None = None
     match: Literal["request", "order"] = "request"
     share_in_multirun: bool = True
-    sample: int = Field(default=0, ge=0)
+    sample: Taken[int] = Field(default=0, ge=0)
     pace_seconds: float = Field(default=0.0, ge=0, le=60)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from aeon.domain.values import Value
+from aeon.domain.values import Taken, Unneeded, Value
 from aeon.tools.mcp_settings import McpSettings
 
 LONGEST_CALL = 86_400
@@ -35,12 +35,12 @@ class BuiltinSettings(Value):
     scheme's own port) or `example.com:8080`. Sizes are in bytes of a file or an answer.
     """
 
-    only: tuple[BuiltinName, ...] | None = None
+    only: Taken[tuple[BuiltinName, ...] | None] = None
     root: Path | None = None
-    max_file_bytes: int = Field(default=1_000_000, ge=1)
-    allowed_hosts: tuple[str, ...] = ()
-    http_timeout_seconds: float = Field(default=20, gt=0, le=3600)
-    max_response_bytes: int = Field(default=1_000_000, ge=1)
+    max_file_bytes: Taken[int] = Field(default=1_000_000, ge=1)
+    allowed_hosts: Taken[tuple[str, ...]] = ()
+    http_timeout_seconds: Unneeded[float] = Field(default=20, gt=0, le=3600)
+    max_response_bytes: Taken[int] = Field(default=1_000_000, ge=1)
 
     @field_validator("allowed_hosts")
     @classmethod
@@ -65,6 +65,6 @@ class ToolSettings(Value):
     builtin: BuiltinSettings | None = None
     mcp: McpSettings | None = None
     functions: dict[str, str] = Field(default_factory=dict)
-    approval: dict[str, Approval] = Field(default_factory=dict)
-    timeout_seconds: float = Field(default=30, gt=0, le=LONGEST_CALL)
-    max_output_characters: int = Field(default=20_000, ge=1)
+    approval: Taken[dict[str, Approval]] = Field(default_factory=dict)
+    timeout_seconds: Taken[float] = Field(default=30, gt=0, le=LONGEST_CALL)
+    max_output_characters: Taken[int] = Field(default=20_000, ge=1)

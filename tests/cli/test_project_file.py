@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel
 
 from aeon.config.compose.problems import known_paths
-from aeon.config.compose.project_check import PATHS
+from aeon.config.compose.project_check import path_names
 from aeon.config.settings import Settings
 from tests.cli.conftest import RunAeon
 
@@ -261,4 +261,4 @@ def path_fields(model: type[BaseModel]) -> Iterator[str]:
 def test_every_key_that_holds_a_path_is_known_to_the_check() -> None:
     assert list(known_paths(Settings))
     found = set(path_fields(Settings))
-    assert {"task_file", "dir", "root"} <= found <= PATHS
+    assert {"task_file", "dir", "root"} <= found <= path_names()

@@ -11,7 +11,7 @@ import yaml
 
 from aeon import Aeon
 from aeon.config.compose.recompose import key_of
-from aeon.config.compose.recorded import sorted_out
+from aeon.config.compose.recorded import select_overrides
 from tests.cli.conftest import RunAeon
 from tests.cli.conftest import aeon as aeon
 
@@ -154,13 +154,14 @@ def test_a_head_that_would_take_hours_to_read_is_refused(aeon: RunAeon) -> None:
         "tools=[builtin]",
         "tools.builtin.only=[echo]",
         "store.sample=2",
+        "memory=in_memory",
         "++convergence.criteria.a='costs \\${5}'",
         "task=null",
         "~inputs",
     ],
 )
 def test_what_decides_what_is_asked_is_taken(override: str) -> None:
-    assert sorted_out([override], None) == ((override,), ())
+    assert select_overrides([override], None) == ((override,), ())
 
 
 @pytest.mark.parametrize(
@@ -172,20 +173,19 @@ def test_what_decides_what_is_asked_is_taken(override: str) -> None:
         "provider.fallbacks=[groq]",
         "store.path=other.aeon",
         "observability=none",
-        "memory=in_memory",
         "hydra.run.dir=x",
     ],
 )
 def test_what_a_replay_has_no_use_for_is_left_away_in_silence(override: str) -> None:
-    assert sorted_out([override], None) == ((), ())
+    assert select_overrides([override], None) == ((), ())
 
 
 @pytest.mark.parametrize("override", ["provider.scenario=a.yaml", "provider=mine", "ttl.base=1,2", "provider.new=1"])
 def test_what_may_be_missed_is_named(override: str) -> None:
-    assert sorted_out([override], None) == ((), (key_of(override),))
+    assert select_overrides([override], None) == ((), (key_of(override),))
 
 
 def test_a_choice_of_a_folder_that_is_given_today_is_taken(tmp_path: Path) -> None:
     (tmp_path / "provider").mkdir()
     (tmp_path / "provider" / "mine.yaml").write_text("kind: openai\n")
-    assert sorted_out(["provider=mine"], tmp_path) == (("provider=mine",), ())
+    assert select_overrides(["provider=mine"], tmp_path) == (("provider=mine",), ())

@@ -130,7 +130,7 @@ def _remarks(made: _Made, out: Path) -> Iterator[str]:
     if not origin:
         yield "Warning: how the run was started is not known; whoever replays it must say task and overrides."
     try:
-        taken, held = config_recorded.sorted_out(origin.get("overrides") or (), None)
+        taken, held = config_recorded.select_overrides(origin.get("overrides") or (), None)
         composed(Composition(overrides=taken))
     except ConfigError as error:
         yield f"Warning: what was recorded of the configuration cannot be composed again: {one_line(str(error))}"

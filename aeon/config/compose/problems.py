@@ -87,7 +87,7 @@ def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
     for name, field in root.model_fields.items():
         path = f"{prefix}{field.alias or name}"
         yield path
-        for model, named in _models(field.annotation):
+        for model, named in models_in(field.annotation):
             yield from known_paths(model, f"{path}.*." if named else f"{path}.")
 
 
@@ -143,7 +143,7 @@ def _suggestion(path: str, root: type[BaseModel]) -> str:
 def _owners(group: str, name: str, root: type[BaseModel]) -> list[str]:
     """The other options of a group that have the key."""
     field = root.model_fields.get(group)
-    fields = [model.model_fields for model, _ in _models(field.annotation)] if field else []
+    fields = [model.model_fields for model, _ in models_in(field.annotation)] if field else []
     return sorted(str(found["kind"].default) for found in fields if name in found and "kind" in found)
 
 
@@ -158,10 +158,10 @@ def _format(value: Any) -> str:
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
 
 
-def _models(annotation: Any, *, named: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
+def models_in(annotation: Any, *, named: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
     """The models that a field may hold, and whether it holds them by name."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, named
         return
     for argument in get_args(annotation):
-        yield from _models(argument, named=named or get_origin(annotation) is dict)
+        yield from models_in(argument, named=named or get_origin(annotation) is dict)

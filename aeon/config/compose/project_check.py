@@ -10,22 +10,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel
 
 from aeon.config.compose.literal import literal, literal_override
+from aeon.config.compose.problems import models_in
 from aeon.config.compose.project_file import Project
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import is_loopback
 from aeon.files.resources import resource_root
-
-PATHS = frozenset(
-    {"criteria_file", "dir", "entries_file", "input_files", "model_path", "path", "plan_file", "resume", "root"}
-    | {"scenario", "schema", "schema_file", "task_file"}
-)
-"""Keys that name a file or a folder, whatever group they are in."""
 
 _PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
 _NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
@@ -80,7 +77,7 @@ def _check_leaf(project: Project, file: Path, leaf: _Leaf) -> None:
         raise _refused(file, key, "an interpolation could name a secret")
     if path[-1] == "base_url" and value is not None and not is_loopback(str(value)):
         raise _refused(file, key, f"{value} would be sent your key")
-    if PATHS.intersection(path) and isinstance(value, str) and not _is_inside(project, value):
+    if path_names().intersection(path) and isinstance(value, str) and not _is_inside(project, value):
         raise _refused(file, key, f"{value} is not within the project's folder, or holds secrets")
 
 
@@ -89,6 +86,22 @@ def _refused(file: Path, key: str, why: str) -> ConfigError:
         f"{file}: {key}: {why}; a project file may not do that",
         hint=f"Say it on the command line ({key}=..., or --config-dir DIR for a whole folder), or use --no-project.",
     )
+
+
+@cache
+def path_names() -> frozenset[str]:
+    """The names of the settings that hold a file or a folder, whatever group they are in."""
+    from aeon.config.settings import Settings  # takes time, and only a project file needs it
+
+    return frozenset(_path_names(Settings))
+
+
+def _path_names(model: type[BaseModel]) -> Iterator[str]:
+    for name, field in model.model_fields.items():
+        if "Path" in str(field.annotation):
+            yield from (name, field.alias or name)
+        for inner, _ in models_in(field.annotation):
+            yield from _path_names(inner)
 
 
 def _is_inside(project: Project, value: str) -> bool:
@@ -102,7 +115,7 @@ def _override(project: Project, key: str, value: Any) -> str:
     """An override in Hydra's grammar; an entry that a person names is added whether or not it is there."""
     if key.startswith("tools.approval."):
         return literal_override(f"{key}={value}")
-    if isinstance(value, str) and PATHS.intersection(key.split(".")):
+    if isinstance(value, str) and path_names().intersection(key.split(".")):
         value = str((project.folder / value).resolve())
     return f"{'++' if key.startswith(_NAMED) else ''}{key}={literal(value)}"
 

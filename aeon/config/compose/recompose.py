@@ -17,7 +17,7 @@ from aeon.config.compose import origin as origins
 from aeon.config.compose.compose import compose, is_sweep, single_value, sweep_jobs, without_sweeps
 from aeon.config.compose.literal import quoted
 from aeon.config.compose.origin import Composition, Origin
-from aeon.config.compose.recorded import is_name, sorted_out
+from aeon.config.compose.recorded import is_name, select_overrides
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.settings import CASSETTE_SUFFIX
 
@@ -83,7 +83,7 @@ def _of_replay(today: Composition) -> Composition:
         folder = _folder(today)
         of_today = today.config_dir is not None and is_name(origin.config_name)
         name = origin.config_name if of_today else Composition().config_name
-        taken, _ = sorted_out(origin.overrides, folder)
+        taken, _ = select_overrides(origin.overrides, folder)
         origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
     return recomposed(origin, today, f"store.path={path}")
 
@@ -97,7 +97,7 @@ def held_back(recording: Path, today: Composition) -> tuple[str, ...]:
     origin = replayed(recording) if recording.suffix == CASSETTE_SUFFIX else None
     if origin is None:
         return ()
-    taken, held = sorted_out(origin.overrides or (), _folder(today))
+    taken, held = select_overrides(origin.overrides or (), _folder(today))
     said = [f"{key_of(text)}." for text in today.overrides if text not in taken]
     folder = ["--config-dir"] if origin.config_dir and today.config_dir is None else []
     return (*folder, *(key for key in held if not any(f"{key}.".startswith(given) for given in said)))

@@ -1,77 +1,47 @@
 """Which overrides of a cassette's head are taken: a cassette may be anybody's, and replaying it must only replay it.
 
-Taken is what decides what is asked and how a run goes on. What starts, imports, reads or writes something is held back
-until the person who replays says it; what a replay has no use for (addresses, keys, where things go) is left away.
+Each field of the settings says itself whether it may come from a recording (`aeon.domain.values.FromRecording`). What
+is held back is used only once the person who replays gives it; what a replay has no use for is left out.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
+from pydantic.fields import FieldInfo
 
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import literal
+from aeon.config.compose.problems import models_in
+from aeon.domain.values import TAKEN, UNNEEDED, FromRecording
 
 _Verdict = Literal["taken", "held", "unneeded"]
+_HELD = FromRecording("held")
+_NO_SETTINGS: Mapping[str, FromRecording] = {"experiment": TAKEN, "hydra": UNNEEDED, "sweep": UNNEEDED}
+"""The groups that set other groups' keys, or Hydra's own."""
 
-_WHOLE = frozenset(
-    {"answer", "convergence", "env", "execution", "experiment", "interaction", "limits", "mode", "reasoning"}
-    | {"refinement", "roles", "ttl"}
-)
-"""Groups of which every choice and every key is taken, but for files."""
-
-_GROUPS = _WHOLE | {"prompts", "provider", "schemas", "tools"}
-"""Groups whose choices are taken."""
-
-_FILES = (
-    "answer.schema",
-    "answer.schema_file",
-    "convergence.criteria_file",
-    "memory.entries_file",
-    "provider.scenario",
-)
-_KEYS = (
-    "prompts.set",
-    "prompts.outline_steps",
-    *(f"provider.{name}" for name in ("kind", "name", "model", "temperature", "max_tokens", "effort", "seed")),
-    *(f"provider.{name}" for name in ("structured_output", "max_tokens_parameter", "extra_body", "prices")),
-    *(f"provider.{name}" for name in ("repo_id", "filename", "revision", "schema_in_prompt", "n_ctx")),
-    "provider.options",
-    "memory.entries",
-    "memory.max_characters",
-    "store.sample",
-    *(f"tools.{name}" for name in ("approval", "timeout_seconds", "max_output_characters")),
-    *(f"tools.builtin.{name}" for name in ("only", "allowed_hosts", "max_file_bytes", "max_response_bytes")),
-)
-_UNNEEDED = (
-    *(f"provider.{name}" for name in ("base_url", "base_url_env", "api_key_env", "require_key", "extra_headers_env")),
-    *(f"provider.{name}" for name in ("timeout_seconds", "max_concurrency", "requests_per_minute", "retry", "breaker")),
-    *(f"provider.{name}" for name in ("timeout_per", "stream")),
-    *(f"provider.{name}" for name in ("tokens_per_minute", "fallbacks", "latency_seconds", "model_path", "adapter")),
-    *("provider.n_threads", "provider.n_gpu_layers", "tools.builtin.http_timeout_seconds"),
-    *("hydra", "observability", "output", "progress", "store", "sweep"),
-)
-_CHOICES_OF_TOOLS = frozenset({"none", "builtin"})
 _ABOVE_THE_GROUPS = frozenset({"task=null", "task_file=null", "~inputs", "~input_files"})
 _NAME = re.compile(r"\w[\w-]*", re.ASCII)
 _INTERPOLATION = re.compile(r"(?<!\\)(?:\\\\)*\$\{")
 
 
-def sorted_out(overrides: Iterable[str], folder: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The overrides that are taken, and the keys of those that are held back; `folder` is the configuration of the
-    person who replays, None without one."""
+def select_overrides(overrides: Iterable[str], folder: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The overrides that are taken, and the keys of those that are held back.
+
+    `folder` is the configuration of the person who replays, None without one.
+    """
     taken: list[str] = []
     held: dict[str, None] = {}
     for text in overrides:
-        found = "taken" if text in _ABOVE_THE_GROUPS else _verdict(text, folder)
-        if found == "taken":
+        verdict = "taken" if text in _ABOVE_THE_GROUPS else _verdict(text, folder)
+        if verdict == "taken":
             taken.append(text)
-        elif found == "held":
+        elif verdict == "held":
             held[key_of(text) or text] = None
     return tuple(taken), tuple(held)
 
@@ -81,8 +51,13 @@ def key_of(override: str) -> str:
     return override.lstrip("+~").partition("=")[0].partition("@")[0]
 
 
+def is_name(text: str) -> bool:
+    """Whether a text can only be a file's name, without a folder."""
+    return bool(_NAME.fullmatch(text))
+
+
 def _verdict(text: str, folder: Path | None) -> _Verdict:
-    if _under(key_of(text).replace("/", "."), ("hydra",)):
+    if key_of(text).replace("/", ".").partition(".")[0] == "hydra":
         return "held" if key_of(text) == "hydra.searchpath" else "unneeded"
     try:
         override = OverridesParser.create().parse_override(text)
@@ -92,29 +67,22 @@ def _verdict(text: str, folder: Path | None) -> _Verdict:
         return "held"
     key, value = override.key_or_group, override.value()
     if override.is_delete():
-        return _of_key(key)
+        return _mark_at(key).rule
     if any(_INTERPOLATION.search(part) for part in _texts(value)):
         return "held"
     if "." not in key and not isinstance(value, dict):
-        return _of_choice(key, value, folder)
-    return _of_keys(_leaves(key, value))
+        return _verdict_on_choice(key, value, folder)
+    verdicts = {_mark_at(leaf).rule for leaf in _leaves(key, value)}
+    return verdicts.pop() if len(verdicts) == 1 else "held"
 
 
-def _of_choice(group: str, value: Any, folder: Path | None) -> _Verdict:
-    """A group's option, or several; only those that come with Aeon or with the person's own folder are anything."""
-    if group == "memory" and value == "in_memory":
-        return "unneeded"
-    if group not in _GROUPS:
-        return _of_key(group)
-    names = [str(name) for name in (value if isinstance(value, list) else [value])]
-    if group == "tools":
-        return "taken" if _CHOICES_OF_TOOLS.issuperset(names) else "held"
+def _verdict_on_choice(group: str, value: Any, folder: Path | None) -> _Verdict:
+    """A group's options; one that comes neither with Aeon nor with the person's own folder is held back."""
+    mark = _mark_at(group)
+    names = {str(name) for name in (value if isinstance(value, list) else [value])}
+    if mark.options is not None and not (mark.options and mark.options.issuperset(names)):
+        return mark.rule
     return "taken" if all(_exists(group, name, folder) for name in names) else "held"
-
-
-def is_name(text: str) -> bool:
-    """Whether a text can only be a file's name, without a folder."""
-    return bool(_NAME.fullmatch(text))
 
 
 def _exists(group: str, name: str, folder: Path | None) -> bool:
@@ -122,21 +90,37 @@ def _exists(group: str, name: str, folder: Path | None) -> bool:
     return is_name(name) and any((place / group / f"{name}.yaml").is_file() for place in places)
 
 
-def _of_keys(keys: Iterable[str]) -> _Verdict:
-    found = {_of_key(key) for key in keys}
-    return found.pop() if len(found) == 1 else "held"
+def _mark_at(key: str) -> FromRecording:
+    """The mark of a dotted key: its own, else that of what is around it."""
+    from aeon.config.settings import Settings  # which imports this module
+
+    group, *names = key.split(".")
+    if group in _NO_SETTINGS:
+        return _NO_SETTINGS[group]
+    fields = _fields([Settings], group)
+    mark = _combined(fields, _HELD)
+    for name in names:
+        fields = _fields([model for field in fields for model, _ in models_in(field.annotation)], name)
+        mark = _combined(fields, mark)
+    return mark
 
 
-def _of_key(key: str) -> _Verdict:
-    if _under(key, _FILES):
-        return "held"
-    if _under(key, _KEYS) or key.partition(".")[0] in _WHOLE:
-        return "taken"
-    return "unneeded" if _under(key, _UNNEEDED) else "held"
+def _fields(models: Iterable[Any], name: str) -> list[FieldInfo]:
+    named = ((field.alias or key, key, field) for model in models for key, field in model.model_fields.items())
+    return [field for alias, key, field in named if name in (alias, key)]
 
 
-def _under(key: str, places: Iterable[str]) -> bool:
-    return any(key == place or key.startswith(f"{place}.") for place in places)
+def _combined(fields: Iterable[FieldInfo], around: FromRecording) -> FromRecording:
+    """The mark of a key that several kinds of one group may have; where they differ, it is held back."""
+    marks = {_mark(field, around) for field in fields} or {around}
+    return marks.pop() if len(marks) == 1 else _HELD
+
+
+def _mark(field: FieldInfo, around: FromRecording) -> FromRecording:
+    own = next((mark for mark in field.metadata if isinstance(mark, FromRecording)), None)
+    if own is None and around.rule == "taken" and Path in (field.annotation, *get_args(field.annotation)):
+        return _HELD
+    return own or around
 
 
 def _leaves(key: str, value: Any, *, through_lists: bool = False) -> Iterator[str]:
@@ -171,7 +155,7 @@ class Portable(NamedTuple):
 
 
 def portable(overrides: Iterable[str], holds: Callable[[str], bool], replaced: Callable[[str], str]) -> Portable:
-    """Overrides without a secret and without the address of a server, each still saying what its requests say.
+    """Overrides without a secret and without the address of a server, each with the same effect on requests.
 
     `holds` says whether a text has a secret in it, `replaced` gives the text without. A value with one is quoted anew;
     an override that cannot be, and one that holds an address, is left out.
@@ -188,7 +172,7 @@ def portable(overrides: Iterable[str], holds: Callable[[str], bool], replaced: C
 
 
 def _without_secrets(text: str, holds: Callable[[str], bool], replaced: Callable[[str], str]) -> str | None:
-    """The override, its secrets replaced; None when that cannot be said, or it holds an address."""
+    """The override, its secrets replaced; None when it cannot be written without them, or holds an address."""
     try:
         override = OverridesParser.create().parse_override(text)
         value = None if override.is_delete() or override.is_sweep_override() else override.value()
