@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from aeon.config.settings import Settings, recorded_origin, resolve_provider
+from aeon.config.provider import resolve_provider
+from aeon.config.settings import Settings, recorded_origin
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
 from aeon.llm.custom import CustomAdapter, describe_given
@@ -85,7 +86,7 @@ def _endpoint(
     if factory is None:
         raise ConfigError(
             f"provider={settings.kind} names no adapter: there are {', '.join(sorted(FACTORIES))}",
-            hint="provider=auto becomes one of them in aeon.config.settings.resolve_provider.",
+            hint="provider=auto becomes one of them in aeon.config.provider.resolve_provider.",
         )
     if isinstance(settings, EndpointSettings):
         settings = settings.model_copy(update={"base_url": settings.address(environ)})

@@ -11,7 +11,8 @@ from typing import Any
 from aeon.app.ancestors import Ancestors, find_ancestors
 from aeon.app.wiring import Process
 from aeon.config.compose.origin import Composition, FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
-from aeon.config.compose.recompose import check_said, held_back, key_of, left_out, recordable
+from aeon.config.compose.recompose import check_visible, held_back, left_out, recordable
+from aeon.config.compose.recorded import key_of
 from aeon.config.settings import Settings, configuration_hash, recorded_origin
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.plan import Plan
@@ -63,7 +64,7 @@ def parent_of(settings: Settings, composition: Composition | None = None) -> Par
     Raises ConfigError, also when `composition` was made without what `resume` or a replay names.
     """
     if composition is not None:
-        check_said(settings.resume, settings.store.path if settings.store.mode == "replay" else None, composition)
+        check_visible(settings.resume, settings.store.path if settings.store.mode == "replay" else None, composition)
     origin = recorded_origin(settings)
     if settings.resume is None or origin is None:
         return None

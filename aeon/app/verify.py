@@ -15,7 +15,8 @@ from aeon.app.lineage import Work
 from aeon.app.run import Run
 from aeon.app.surroundings import Surroundings
 from aeon.app.wiring import Process
-from aeon.config.settings import Settings, resolve_provider
+from aeon.config.provider import resolve_provider
+from aeon.config.settings import Settings
 from aeon.domain.events import CallAnswered, PassStarted, PhaseFinished, Recorded
 from aeon.domain.result import RunResult
 

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError as PydanticError
 
 from aeon.domain.assessment import criterion_problem
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
+from aeon.files.located_yaml import LocatedYaml
 from aeon.files.text import checked_text, decoded
 from aeon.memory.settings import MemorySettings
 
@@ -23,15 +23,14 @@ def task_text(task: str | None, task_file: Path | None) -> str:
     """
     if task is not None and task_file is not None:
         raise ConfigError("task and task_file are both given", hint="Give one of them.")
-    if task is None and task_file is None:
+    if task is not None:
+        text = checked_text(task, "task")
+    elif task_file is not None:
+        text = decoded(_bytes(task_file, "task_file"), f"task_file {task_file}")
+    else:
         raise ConfigError(
             "no task is given", hint='Say what to do: python -m aeon task="..." (or task_file=..., or task=-)'
         )
-    text = (
-        checked_text(task, "task")
-        if task is not None
-        else decoded(_bytes(task_file, "task_file"), f"task_file {task_file}")
-    )
     if not text.strip():
         raise TaskTextError("the task is empty", hint="Say in plain words what you want done.")
     return text
@@ -53,11 +52,7 @@ def input_texts(inputs: Mapping[str, str], input_files: Mapping[str, Path]) -> d
 
 def criteria(path: Path) -> dict[str, str]:
     """A YAML or JSON mapping of criterion names to plain words. Raises ConfigError when it is anything else."""
-    text = decoded(_bytes(path, "convergence.criteria_file"), f"convergence.criteria_file {path}")
-    try:
-        read = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"convergence.criteria_file {path}: {error}") from None
+    read = _yaml(path, "convergence.criteria_file")
     if not isinstance(read, dict) or not all(isinstance(i, str) and i for pair in read.items() for i in pair):
         raise ConfigError(f"convergence.criteria_file {path}: must map each criterion's name to a text in plain words")
     for name, words in read.items():
@@ -73,11 +68,8 @@ def with_entries(settings: MemorySettings) -> MemorySettings:
     """
     if (path := settings.entries_file) is None:
         return settings
-    text = decoded(_bytes(path, "memory.entries_file"), f"memory.entries_file {path}")
     try:
-        read = MemorySettings(entries=yaml.safe_load(text)).entries
-    except yaml.YAMLError as error:
-        raise ConfigError(f"memory.entries_file {path}: {error}") from None
+        read = MemorySettings(entries=_yaml(path, "memory.entries_file")).entries
     except PydanticError as error:
         found = error.errors(include_url=False, include_input=False)[0]
         place = ".".join(map(str, found["loc"][1:]))
@@ -114,8 +106,14 @@ def dotenv_text(path: Path) -> str:
         raise ConfigError(f"{path}:{line}: not UTF-8 text", hint="Convert it to UTF-8.") from None
 
 
-def _bytes(path: Path | None, key: str) -> bytes:
-    assert path is not None
+def _yaml(path: Path, key: str) -> Any:
+    try:
+        return LocatedYaml(path).value
+    except ConfigError as error:
+        raise ConfigError(f"{key}={error.message}", hint=error.hint) from None
+
+
+def _bytes(path: Path, key: str) -> bytes:
     try:
         return path.expanduser().read_bytes()
     except OSError as error:

@@ -2,7 +2,7 @@
 
 `compose` is for Python, `settings_from` for a configuration that Hydra has composed already. Both report everything
 that is wrong in one `ConfigError`: an unknown key with the nearest known one, a bad value with its path and what is
-allowed. `environment` and `resolve_provider` alone look at the environment.
+allowed. `environment` alone looks at the environment; `aeon.config.provider` settles which provider is used.
 """
 
 from __future__ import annotations
@@ -27,28 +27,19 @@ from aeon.config.compose import origin
 from aeon.config.compose import problems as config_problems
 from aeon.config.compose import recompose as config_origin
 from aeon.config.compose.literal import literal_overrides
-from aeon.config.compose.origin import Composition, Origin, ProviderOrigin
-from aeon.config.endpoints import check_chain, own_adapter, reached
-from aeon.config.terminal import InteractionSettings, ProgressSettings
+from aeon.config.compose.origin import Composition, Origin
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.errors import ConfigError
 from aeon.domain.profile import TTLTable
 from aeon.domain.values import FromRecording, Taken, Unneeded, Value
 from aeon.kernel.settings import AnswerSettings, ExecutionSettings, ModeSettings
-from aeon.llm.prices import check_prices, price_book
 from aeon.llm.settings import (
-    SIMULATED_RETRY,
     AutoProvider,
-    CustomProvider,
-    LocalProvider,
-    OpenAIProvider,
     PromptSettings,
     ProviderSettings,
     ReasoningSettings,
-    RetrySettings,
     RoleSettings,
     SchemaSettings,
-    SimulatedProvider,
 )
 from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.settings import MemorySettings
@@ -60,6 +51,24 @@ from aeon.tools.settings import ToolSettings
 _NOT_ENGINE = frozenset(
     {"task", "task_file", "plan_file", "inputs", "input_files", "resume", "store", "output", "progress"}
 )
+
+
+class ProgressSettings(Value):
+    """`progress`: what is shown on standard error while a run goes on.
+
+    `auto` is `live` on a terminal, `plain` elsewhere; `plain` is a line for each thing that happens.
+    """
+
+    kind: Literal["auto", "live", "plain", "none"] = "auto"
+
+
+class InteractionSettings(Value):
+    """`interaction`: whether follow-up questions are put to a person.
+
+    `none` goes on with the assumption made, `ask` puts them to the person at the terminal.
+    """
+
+    kind: Literal["none", "ask"] = "none"
 
 
 _ANY_OPTION = FromRecording("held", None)
@@ -156,38 +165,6 @@ def environment(directory: Path | None = None) -> Mapping[str, str]:
     return os.environ
 
 
-def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings:
-    """Settle which provider is used, once, before anything runs.
-
-    `auto` becomes openai when OPENAI_API_KEY, OPENAI_BASE_URL or `provider.base_url` is set, else simulated; or what it
-    was in the run whose answers are used again. Raises ConfigError when `env=prod` would not call a model, when an
-    endpoint lacks its model, address or key, or when `limits.max_cost` is set and a model has no price.
-    """
-    provider = settings.provider
-    if settings.env == "prod" and isinstance(provider, AutoProvider | SimulatedProvider):
-        raise ConfigError(
-            f"provider={provider.kind}: env=prod calls a real model and never falls back to the simulated provider",
-            hint="Use provider=openai or another that calls a model, or env=dev for trying things out.",
-        )
-    if isinstance(provider, AutoProvider | CustomProvider):
-        before = recorded_origin(settings)
-        provider = _settled(provider, environ, before.provider if before else None)
-        settings = settings.model_copy(update={"provider": provider})
-    if isinstance(provider, OpenAIProvider):
-        if settings.store.mode != "replay":  # which calls nothing
-            check_chain(provider, environ, without_model=_without_model(settings))
-        settings = settings.model_copy(update={"provider": reached(provider, environ)})
-    if isinstance(provider, LocalProvider):
-        _require_one_model(settings, provider.model)
-    check_prices(price_book(settings.provider), settings.limits.max_cost, _overriding(settings).values())
-    return settings
-
-
-def _without_model(settings: Settings) -> str:
-    """How Aeon is tried without a model; what env=prod refuses is not advised."""
-    return "env=dev provider=simulated" if settings.env == "prod" else "provider=simulated"
-
-
 def read_task(settings: Settings) -> str | None:
     """The task's text, byte for byte, from `task` or `task_file`, else from the run that is resumed.
 
@@ -259,56 +236,6 @@ def _with_files(settings: Settings) -> Settings:
         answer = answer.model_copy(update={"json_schema": config_files.json_schema(answer.schema_file)})
     memory = config_files.with_entries(settings.memory)
     return settings.model_copy(update={"convergence": convergence, "answer": answer, "memory": memory})
-
-
-def _settled(
-    auto: AutoProvider | CustomProvider, environ: Mapping[str, str], recorded: ProviderOrigin | None
-) -> OpenAIProvider | SimulatedProvider | CustomProvider:
-    if isinstance(auto, CustomProvider) or (recorded is not None and recorded.kind == "custom"):
-        return own_adapter(auto, recorded)
-    address = auto.address(environ)
-    # No server gets the key of another.
-    same_key = recorded is not None and recorded.api_key_env in (None, auto.api_key_env)
-    if recorded is not None and recorded.base_url and same_key and not address:
-        auto = auto.model_copy(update={"base_url": recorded.base_url})
-        address = recorded.base_url
-    has_model = recorded.kind != "simulated" if recorded else bool(address or environ.get("OPENAI_API_KEY"))
-    if has_model:
-        values = {name: getattr(auto, name) for name in OpenAIProvider.model_fields if name != "kind"}
-        # A server of one's own may need no key; OpenAI's does.
-        needs_key = auto.require_key and not address
-        return OpenAIProvider(**{**values, "require_key": needs_key})
-    shared = set(SimulatedProvider.model_fields) & set(AutoProvider.model_fields) - {"kind", "model", "retry"}
-    values = {name: getattr(auto, name) for name in sorted(shared)}
-    return SimulatedProvider(**values, retry=_short_waits(auto.retry))
-
-
-def _short_waits(retry: RetrySettings) -> RetrySettings:
-    """What a person has set, and else the waits of a provider that nobody has to wait for."""
-    usual = RetrySettings()
-    own = {name: getattr(retry, name) for name in type(retry).model_fields}
-    return SIMULATED_RETRY.model_copy(update={name: v for name, v in own.items() if v != getattr(usual, name)})
-
-
-def _require_one_model(settings: Settings, model: str) -> None:
-    """ConfigError when a role or a reasoning mode names another model than the one that is in memory."""
-    for key, named in _overriding(settings).items():
-        if named != model:
-            raise ConfigError(
-                f"{key}={named}: provider=local has one model, {model}",
-                hint=f"Set {key} to null, or use a server that has both models.",
-            )
-
-
-def _overriding(settings: Settings) -> dict[str, str]:
-    """The models that roles and reasoning modes name in place of the provider's own, by configuration key."""
-    groups = {"roles": settings.roles, "reasoning": settings.reasoning}
-    named = {
-        f"{g}.{name}.model": getattr(group, name).model
-        for g, group in groups.items()
-        for name in type(group).model_fields
-    }
-    return {key: model for key, model in named.items() if model is not None}
 
 
 def _without_paths(value: Any) -> Any:

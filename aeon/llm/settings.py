@@ -273,7 +273,7 @@ class AutoProvider(ChainSettings):
     """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider.
 
     It has the keys of both, so that `provider.model=...` and `provider.seed=...` may be said before it is known which
-    one it is; `aeon.config.settings.resolve_provider` passes each on to the provider that has it.
+    one it is; `aeon.config.provider.resolve_provider` passes each on to the provider that has it.
     """
 
     kind: Taken[Literal["auto"]] = "auto"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from aeon.config.compose.hydra_private import packaged_config_dir
+from aeon.config.provider import resolve_provider
 from aeon.config.settings import (
     Settings,
     compose,
@@ -17,7 +18,6 @@ from aeon.config.settings import (
     environment,
     read_inputs,
     read_task,
-    resolve_provider,
     settings_from,
 )
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, RunResult
-from aeon.config.settings import compose, composition, resolve_provider
+from aeon.config.provider import resolve_provider
+from aeon.config.settings import compose, composition
 from aeon.kernel.control import RunControl
 from aeon.llm.dialects.capabilities import forget
 from tests.cli.conftest import Ended, RunAeon

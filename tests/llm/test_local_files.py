@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from aeon.app.adapters import process_stack
-from aeon.config.settings import compose, resolve_provider
+from aeon.config.provider import resolve_provider
+from aeon.config.settings import compose
 from aeon.domain.errors import ConfigError, ProviderError
 from aeon.llm.local import files as local_files
 from aeon.llm.settings import LocalProvider, Price

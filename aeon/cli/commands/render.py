@@ -10,7 +10,8 @@ from typing import Any, get_args
 from aeon.cli.job.arguments import parse
 from aeon.cli.terminal.status import DONE
 from aeon.config.compose import compose as config_compose
-from aeon.config.settings import environment, read_inputs, read_task, resolve_provider, settings_from
+from aeon.config.provider import resolve_provider
+from aeon.config.settings import environment, read_inputs, read_task, settings_from
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import CallName
 

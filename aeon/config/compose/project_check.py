@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel
 
+from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import literal, literal_override
 from aeon.config.compose.problems import models_in
 from aeon.config.compose.project_file import Project
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import is_loopback
-from aeon.files.resources import resource_root
+from aeon.files.located_yaml import LocatedYaml
 
 _PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
 _NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
@@ -129,22 +129,23 @@ def _own_leaves(project: Project) -> list[tuple[Path, _Leaf]]:
     if linked := next((place for place in folder.rglob("*") if place.is_symlink() and place.is_dir()), None):
         raise _refused(linked, "config_dir", "a linked folder is not looked into")
     for file in sorted(folder.rglob("*.yaml")):
-        twin = resource_root() / "conf" / file.relative_to(folder)
-        data = _read(file)
-        packaged = _read(twin) if twin.is_file() else ""
-        if data != packaged:
-            found += [(file, leaf) for leaf in _differing(file, data, packaged)]
+        twin = packaged_config_dir() / file.relative_to(folder)
+        usual = set(map(_hashable, _leaves(LocatedYaml(twin).value))) if twin.is_file() else set()
+        own = [leaf for leaf in _leaves(LocatedYaml(file).value) if _hashable(leaf) not in usual]
+        found += [(file, leaf) for leaf in _checked_leaves(file, own)]
     return found
 
 
-def _differing(file: Path, text: str, packaged: str) -> Iterator[_Leaf]:
-    """The leaves of a file that are not in its packaged twin. Raises ConfigError where it reaches beyond its group."""
-    if wrong := next((m[1] for m in _PACKAGE.finditer(text) if m[1] not in ("_global_", "_group_")), None):
+def _hashable(leaf: _Leaf) -> str:
+    return json.dumps(leaf, default=str)
+
+
+def _checked_leaves(file: Path, leaves: Iterable[_Leaf]) -> Iterator[_Leaf]:
+    """The leaves of a file without its defaults list. Raises ConfigError where it reaches beyond its group."""
+    packages = _PACKAGE.findall(file.read_text(encoding="utf-8"))
+    if wrong := next((package for package in packages if package not in ("_global_", "_group_")), None):
         raise _refused(file, f"@package {wrong}", "moves keys out of their group")
-    usual = {json.dumps(leaf, default=str) for leaf in _leaves(_parsed(file, packaged))}
-    for path, value in _leaves(_parsed(file, text)):
-        if json.dumps((path, value), default=str) in usual:
-            continue
+    for path, value in leaves:
         if path[:1] == ("defaults",):
             if any("@" in str(part) or "hydra" in str(part) for part in (*path, value)):
                 raise _refused(file, "defaults", f"{value} reaches beyond the groups of Aeon")
@@ -164,20 +165,6 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[_Leaf]:
             yield from _leaves(item, path)
     else:
         yield path or ("",), value
-
-
-def _parsed(file: Path, text: str) -> Any:
-    try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{file}: not YAML: {error}") from None
-
-
-def _read(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{file}: cannot be read: {error}") from None
 
 
 def adds_to(given: Sequence[str], overrides: Sequence[str]) -> list[str]:

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from aeon.domain.errors import ConfigError
+from aeon.files.located_yaml import LocatedYaml
 
 FILE = "aeon.yaml"
 KEYS = ("config_dir", "overrides")
@@ -47,9 +46,9 @@ def find_project(start: Path) -> Path | None:
 def read_project(path: Path) -> Project:
     """The project that a file describes. Raises ConfigError for one that cannot be read or says something else."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}", hint=_ADVICE) from None
+        values = LocatedYaml(path).value
+    except ConfigError as error:
+        raise ConfigError(error.message, hint=_ADVICE) from None
     values = {} if values is None else values
     if not isinstance(values, dict):
         raise ConfigError(f"{path}: must be a mapping of {' and '.join(KEYS)}", hint=_ADVICE)

@@ -14,14 +14,14 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from aeon.config.compose import origin as origins
-from aeon.config.compose.compose import compose, is_sweep, single_value, sweep_jobs, without_sweeps
+from aeon.config.compose.compose import compose, is_sweep, single_value, sweep_jobs
 from aeon.config.compose.literal import quoted
 from aeon.config.compose.origin import Composition, Origin
-from aeon.config.compose.recorded import is_name, select_overrides
+from aeon.config.compose.recorded import is_name, key_of, select_overrides
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.settings import CASSETTE_SUFFIX
 
-_GIVEN_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
+_RECORDED_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
 _SEARCH_PATH = "hydra.searchpath"
 _MOST_OVERRIDES, _PRICE_OF_PARSING = 1_000_000, 100
 """Characters of a cassette's overrides; and what one costs at least, in characters."""
@@ -37,27 +37,27 @@ def composition(today: Composition) -> Composition:
     directory = _directory(named[-1]) if named else None
     rest = tuple(text for text in today.overrides if key_of(text) != "resume")
     if directory is None:
-        # `resume=null` stays, since a configuration file may say otherwise.
-        return _of_replay(today.model_copy(update={"overrides": (*rest, *(["resume=null"] if named else []))}))
-    given = today.model_copy(update={"overrides": (*rest, f"resume={quoted(str(directory))}")})
+        # `resume=null` stays, since a configuration file may set another value.
+        return _with_replayed(_with(today, (*rest, *(["resume=null"] if named else []))))
+    given = _with(today, (*rest, f"resume={quoted(str(directory))}"))
     return recomposed(origins.read(directory), given, f"resume={directory}")
 
 
 def replayed(path: Path) -> Origin | None:
-    """Where the run comes from that was recorded in a cassette, a run's directory, or the store in one.
+    """The origin of the run that was recorded in a cassette, a run's directory, or the store in one.
 
-    None when the recording does not say. Raises ConfigError when what says it cannot be read.
+    None when the recording has none. Raises ConfigError when it cannot be read.
     """
     path = path.expanduser()
     if path.suffix == CASSETTE_SUFFIX and path.is_file():
         found = path.stat()
-        return _of_cassette(path, found.st_mtime_ns, found.st_size)
+        return _origin_of_cassette(path, found.st_mtime_ns, found.st_size)
     directory = path if path.is_dir() else path.parent
     return origins.read(directory, "store.path") if (directory / origins.FILE).is_file() else None
 
 
 @lru_cache(maxsize=8)
-def _of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
+def _origin_of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
     from aeon.store.cassette import source as cassette
 
     try:
@@ -74,22 +74,21 @@ def _of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
     return origin.model_copy(update={"provider": provider, "paths": {}, "files": {}})
 
 
-def _of_replay(today: Composition) -> Composition:
+def _with_replayed(today: Composition) -> Composition:
     path = _recording(today.overrides)
     origin = replayed(path) if path is not None else None
     if path is None or origin is None or origin.overrides is None:
         return today
     if path.suffix == CASSETTE_SUFFIX:
-        folder = _folder(today)
         of_today = today.config_dir is not None and is_name(origin.config_name)
         name = origin.config_name if of_today else Composition().config_name
-        taken, _ = select_overrides(origin.overrides, folder)
+        taken, _ = select_overrides(origin.overrides, _folder(today))
         origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
     return recomposed(origin, today, f"store.path={path}")
 
 
 def held_back(recording: Path, today: Composition) -> tuple[str, ...]:
-    """What the head of a cassette names that only the person who replays it may say, and has not said in today's
+    """What the head of a cassette names that only the person who replays it may give, and has not given in today's
     composition: the keys of overrides, and `--config-dir`.
 
     Empty for a recording of another kind. Raises ConfigError.
@@ -98,57 +97,28 @@ def held_back(recording: Path, today: Composition) -> tuple[str, ...]:
     if origin is None:
         return ()
     taken, held = select_overrides(origin.overrides or (), _folder(today))
-    said = [f"{key_of(text)}." for text in today.overrides if text not in taken]
+    given = [f"{key_of(text)}." for text in today.overrides if text not in taken]
     folder = ["--config-dir"] if origin.config_dir and today.config_dir is None else []
-    return (*folder, *(key for key in held if not any(f"{key}.".startswith(given) for given in said)))
+    return (*folder, *(key for key in held if not f"{key}.".startswith(tuple(given))))
 
 
-def _folder(today: Composition) -> Path | None:
-    return today.config_dir.expanduser() if today.config_dir else None
-
-
-def check_said(resume: Path | None, recording: Path | None, composed: Composition) -> None:
-    """ConfigError when settings resume or replay what was not seen when their overrides were composed: they stand in a
-    configuration file, or are written as nobody can read before."""
+def check_visible(resume: Path | None, recording: Path | None, composed: Composition) -> None:
+    """ConfigError when settings resume or replay a run that their overrides do not name, as its own overrides then
+    came too late: it is named in a configuration file, or by an interpolation."""
     if resume is not None and not any(key_of(text) == "resume" for text in composed.overrides):
-        raise _unseen("resume", str(resume), f"resume={quoted(str(resume))}")
+        raise _hidden("resume", str(resume), f"resume={quoted(str(resume))}")
     if recording is not None and _recording(composed.overrides) != recording:
         origin = replayed(recording)
         if origin is not None and origin.overrides is not None:
             said = f"store.mode=replay store.path={quoted(str(recording))}"
-            raise _unseen("store.path", str(recording), said)
+            raise _hidden("store.path", str(recording), said)
 
 
-def _unseen(key: str, value: str, said: str) -> ConfigError:
+def _hidden(key: str, value: str, override: str) -> ConfigError:
     return ConfigError(
         f"{key}={value} comes from a configuration file or an interpolation, too late to compose what was recorded",
-        hint=f"Say it among the overrides, as it is: {said}",
+        hint=f"Say it among the overrides, as it is: {override}",
     )
-
-
-def _recording(overrides: Sequence[str]) -> Path | None:
-    """What `store.path` names, if `store.mode=replay` or `store=replay` is said; None too for an interpolation that
-    cannot be read yet. Raises ConfigError for several values."""
-    said = {key_of(text): text for text in overrides}
-    mode, path = said.get("store.mode", said.get("store", "")), said.get("store.path")
-    if path is None or "replay" not in mode:
-        return None
-    if is_sweep(path) or is_sweep(mode):
-        raise ConfigError(
-            f"{path if is_sweep(path) else mode}: a multirun replays one recording, not several",
-            hint="Sweep another key: python -m aeon -m store=replay store.path=PATH convergence.completeness=0.8,0.9",
-        )
-    value = _composed_value(path) if _composed_value(mode) == "replay" else None
-    return Path(value) if value else None
-
-
-def _composed_value(override: str) -> str | None:
-    """The text that an override's value becomes, quotes and escapes undone; None for an interpolation that needs more
-    than itself."""
-    try:
-        return str(OmegaConf.create({"value": single_value(override, override.partition("=")[2])})["value"])
-    except OmegaConfBaseException:
-        return None
 
 
 def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
@@ -170,23 +140,24 @@ def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
             hint="Put it back, or give one of the same content with --config-dir DIR (in Python config_dir=DIR).",
         )
     replaced = {key_of(text) for text in today.overrides if text.startswith(("~", "+")) or "." not in key_of(text)}
-    apart = (text for text in origin.overrides if not _is_of_hydra(key_of(text)))
+    recorded = [text for text in origin.overrides if not _is_of_hydra(key_of(text)) and key_of(text) not in replaced]
     again = Composition(
-        overrides=tuple(text for text in apart if key_of(text) not in replaced),
+        overrides=tuple(recorded),
         config_dir=folder,
         config_name=origin.config_name if today.config_name == Composition().config_name else today.config_name,
     )
-    if _asks_another_provider(origin, again, today):
-        again = again.model_copy(update={"overrides": tuple(t for t in again.overrides if not _is_of_provider(t))})
-    anchored = again.overrides if _is_here(origin) else _anchored(origin, again, today)
-    return again.model_copy(update={"overrides": (*anchored, *today.overrides)})
+    if _chooses_another_provider(origin, again, today):
+        again = _with(again, [text for text in recorded if not _is_of_provider(text)])
+        paths = {key: path for key, path in origin.paths.items() if not _is_of_provider(key)}
+        origin = origin.model_copy(update={"paths": paths})
+    return _with(again, (*again.overrides, *_absolute_paths(origin, again, today), *today.overrides))
 
 
 def left_out(origin: Origin, composed: Composition) -> tuple[str, ...]:
     """The keys of the recorded provider that were not taken over, since another was chosen."""
-    said = {key_of(text) for text in composed.overrides}
+    given = {key_of(text) for text in composed.overrides}
     recorded = [key_of(text) for text in origin.overrides or () if _is_of_provider(text)]
-    return tuple(dict.fromkeys(key for key in recorded if key not in said))
+    return tuple(dict.fromkeys(key for key in recorded if key not in given))
 
 
 def recordable(overrides: Iterable[str]) -> tuple[str, ...]:
@@ -195,27 +166,24 @@ def recordable(overrides: Iterable[str]) -> tuple[str, ...]:
     Task, inputs and the parent are recorded apart; Hydra's own say where and how jobs run, as `sweep` does, but for its
     search path.
     """
-    return tuple(text for text in overrides if not _is_apart(key_of(text)))
-
-
-def key_of(override: str) -> str:
-    """The key or group of an override, without what adds or deletes it."""
-    return override.lstrip("+~").partition("=")[0]
+    keys = ((text, key_of(text)) for text in overrides)
+    return tuple(text for text, key in keys if not _is_of_hydra(key) and key.partition(".")[0] not in _RECORDED_APART)
 
 
 def with_own_adapter(composed: Composition, kept: Collection[str]) -> Composition:
     """The composition of settings whose provider a program replaces by an adapter of its own, so that a resumed run
     asks for one again; `kept` are the keys of the provider that hold for it."""
-
-    def is_kept(text: str) -> bool:
-        group, _, key = key_of(text).partition(".")
-        return group != "provider" or key.partition(".")[0] in kept
-
-    return composed.model_copy(update={"overrides": (*filter(is_kept, composed.overrides), "provider=custom")})
+    parts = [(text, *key_of(text).partition(".")) for text in composed.overrides]
+    others = [text for text, group, _, key in parts if group != "provider" or key.partition(".")[0] in kept]
+    return _with(composed, (*others, "provider=custom"))
 
 
-def _is_apart(key: str) -> bool:
-    return _is_of_hydra(key) or key.partition(".")[0] in _GIVEN_APART
+def _with(composed: Composition, overrides: Iterable[str]) -> Composition:
+    return composed.model_copy(update={"overrides": tuple(overrides)})
+
+
+def _folder(today: Composition) -> Path | None:
+    return today.config_dir.expanduser() if today.config_dir else None
 
 
 def _is_of_hydra(key: str) -> bool:
@@ -223,50 +191,62 @@ def _is_of_hydra(key: str) -> bool:
 
 
 def _is_of_provider(override: str) -> bool:
-    """Whether it says something of a provider rather than which one."""
+    """Whether it sets a key of a provider rather than choosing one."""
     return key_of(override).startswith("provider.")
 
 
-def _asks_another_provider(origin: Origin, again: Composition, today: Composition) -> bool:
-    """Whether today's overrides choose another provider, in a job at least: what was said of the recorded one, its
+def _chooses_another_provider(origin: Origin, again: Composition, today: Composition) -> bool:
+    """Whether today's overrides choose another provider, in a job at least: what was set for the recorded one, its
     address above all, is not for that one and its key."""
     choosing = [text for text in today.overrides if "." not in key_of(text)]
     if not choosing or not any(map(_is_of_provider, again.overrides)):
         return False
-    jobs = sweep_jobs(choosing, {}, again.config_dir)
-    recorded = recordable(origin.overrides or ())
-    before = _provider(again.model_copy(update={"overrides": recorded}))
+    before = _provider(_with(again, recordable(origin.overrides or ())))
     same = {before, origin.provider.kind} if before == "auto" else {before}
-    return any(_provider(again.model_copy(update={"overrides": (*again.overrides, *job)})) not in same for job in jobs)
+    jobs = sweep_jobs(choosing, {}, again.config_dir)
+    return any(_provider(_with(again, (*again.overrides, *job))) not in same for job in jobs)
 
 
 def _provider(composed: Composition) -> str | None:
     """The option of the group `provider` that is composed; None where nothing can be."""
-    chosen = [text for text in composed.overrides if not _is_of_provider(text)]
+    choosing = [text for text in composed.overrides if not _is_of_provider(text)]
     try:
-        cfg = compose(chosen, composed.config_dir, config_name=composed.config_name, with_hydra=True)
+        cfg = compose(choosing, composed.config_dir, config_name=composed.config_name, with_hydra=True)
     except ConfigError:
         return None
     return str(cfg.hydra.runtime.choices.get("provider"))
 
 
-def _is_here(origin: Origin) -> bool:
-    return not origin.paths or Path(origin.working_directory) == Path.cwd()
-
-
-def _anchored(origin: Origin, again: Composition, today: Composition) -> Sequence[str]:
-    """The recorded overrides, and after them as absolute ones the relative paths that they lead to, wherever they
-    stand, and that today's do not replace."""
+def _absolute_paths(origin: Origin, again: Composition, today: Composition) -> list[str]:
+    """The recorded paths as overrides, but for those of keys and groups that today's overrides set."""
+    if Path(origin.working_directory) == Path.cwd():
+        return []
     given = {key_of(text) for text in again.overrides}
-    said = [f"{key_of(text)}." for text in today.overrides]
-    cfg = compose(without_sweeps((*again.overrides, *today.overrides)), again.config_dir, config_name=again.config_name)
-    made = [
-        f"{key}={quoted(path)}"
-        for key, path in origin.paths.items()
-        if (key in given or not any(f"{key}.".startswith(of_today) for of_today in said))
-        and Path(origin.working_directory, str(OmegaConf.select(cfg, key))) == Path(path)
-    ]
-    return (*again.overrides, *made)
+    set_today = tuple(f"{key_of(text)}." for text in today.overrides)
+    paths = [(key, path) for key, path in origin.paths.items() if key in given or not f"{key}.".startswith(set_today)]
+    return [f"{key}={quoted(path)}" for key, path in paths]
+
+
+def _recording(overrides: Sequence[str]) -> Path | None:
+    """What `store.path` names, with `store.mode=replay` or `store=replay`; None too for an interpolation that cannot
+    be read yet. Raises ConfigError for several values."""
+    given = {key_of(text): text for text in overrides}
+    mode, path = given.get("store.mode", given.get("store", "")), given.get("store.path")
+    if path is None or "replay" not in mode:
+        return None
+    for override in (path, mode):
+        _refuse_sweep(override, "a multirun replays one recording, not several", "store=replay store.path=PATH")
+    value = _composed_value(path) if _composed_value(mode) == "replay" else None
+    return Path(value) if value else None
+
+
+def _composed_value(override: str) -> str | None:
+    """The text that an override's value becomes, quotes and escapes undone; None for an interpolation that needs more
+    than itself."""
+    try:
+        return str(OmegaConf.create({"value": single_value(override, override.partition("=")[2])})["value"])
+    except OmegaConfBaseException:
+        return None
 
 
 def _directory(override: str) -> Path | None:
@@ -278,10 +258,14 @@ def _directory(override: str) -> Path | None:
             hint="Name the directory of a run, as in resume=outputs/2026-11-22/10-00-00-123456-1a2b3c4d.",
         )
     if not Path(text).expanduser().is_dir():
-        if is_sweep(override):
-            raise ConfigError(
-                f"{override}: a multirun resumes one run, not several",
-                hint="Sweep another key: python -m aeon -m resume=DIR convergence.completeness=0.8,0.9",
-            )
+        _refuse_sweep(override, "a multirun resumes one run, not several", "resume=DIR")
         text = single_value(override, text)
     return Path(text).expanduser().absolute() if text and text != "null" else None
+
+
+def _refuse_sweep(override: str, problem: str, example: str) -> None:
+    if is_sweep(override):
+        raise ConfigError(
+            f"{override}: {problem}",
+            hint=f"Sweep another key: python -m aeon -m {example} convergence.completeness=0.8,0.9",
+        )
