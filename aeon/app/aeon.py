@@ -13,8 +13,8 @@ from aeon.app.rehearsal import Rendered
 from aeon.app.run import Run
 from aeon.app.surroundings import Surroundings
 from aeon.config import settings as configuration
-from aeon.config.compose.origin import Composition
-from aeon.config.compose.recompose import with_own_adapter
+from aeon.config.origin import Composition
+from aeon.config.recompose import with_own_adapter
 from aeon.config.settings import Settings, environment, read_inputs, read_task
 from aeon.domain.errors import ConfigError, TaskTextError
 from aeon.domain.events import Subscriber

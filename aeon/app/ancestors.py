@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from aeon.config.compose import origin as origins
-from aeon.config.compose.origin import Origin, ParentOrigin
+from aeon.config import origin as origins
+from aeon.config.origin import Origin, ParentOrigin
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.session.source import open_source
 

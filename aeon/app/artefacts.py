@@ -19,8 +19,8 @@ from uuid import uuid4
 
 import pydantic
 
-from aeon.config.compose import origin
-from aeon.config.compose.origin import Origin
+from aeon.config import origin
+from aeon.config.origin import Origin
 from aeon.domain.errors import ArtefactError
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult

@@ -10,9 +10,9 @@ from typing import Any
 
 from aeon.app.ancestors import Ancestors, find_ancestors
 from aeon.app.wiring import Process
-from aeon.config.compose.origin import Composition, FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
-from aeon.config.compose.recompose import check_visible, held_back, left_out, recordable
-from aeon.config.compose.recorded import key_of
+from aeon.config.origin import Composition, FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
+from aeon.config.recompose import check_visible, held_back, left_out, recordable
+from aeon.config.recorded import key_of
 from aeon.config.settings import Settings, configuration_hash, recorded_origin
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.plan import Plan

@@ -14,8 +14,8 @@ from aeon.app import artefacts, lineage, wiring
 from aeon.app.lineage import Parent, Work
 from aeon.app.surroundings import Planned, Surroundings
 from aeon.app.wiring import Process
-from aeon.config.compose import origin as origins
-from aeon.config.compose.origin import Composition
+from aeon.config import origin as origins
+from aeon.config.origin import Composition
 from aeon.config.settings import configuration_hash
 from aeon.domain.errors import ArtefactError, LimitReached, StopRequested
 from aeon.domain.events import RunStarted, Subscriber

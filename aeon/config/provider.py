@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from aeon.config.compose.origin import ProviderOrigin
+from aeon.config.origin import ProviderOrigin
 from aeon.config.settings import Settings, recorded_origin
 from aeon.domain.errors import ConfigError
 from aeon.llm.prices import check_prices, price_book

@@ -22,12 +22,12 @@ from pydantic import Field
 from pydantic import ValidationError as PydanticError
 
 from aeon.config import files as config_files
+from aeon.config import origin
+from aeon.config import recompose as config_origin
 from aeon.config.compose import compose as config_compose
-from aeon.config.compose import origin
 from aeon.config.compose import problems as config_problems
-from aeon.config.compose import recompose as config_origin
 from aeon.config.compose.literal import literal_overrides
-from aeon.config.compose.origin import Composition, Origin
+from aeon.config.origin import Composition, Origin
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.errors import ConfigError
 from aeon.domain.profile import TTLTable

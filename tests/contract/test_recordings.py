@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.config.compose.origin import parse
+from aeon.config.origin import parse
 from aeon.domain.errors import AnswerError
 from aeon.llm.extract import extract_json
 from aeon.llm.schemas import packaged_schemas

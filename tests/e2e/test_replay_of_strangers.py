@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from aeon import Aeon
-from aeon.config.compose.recorded import key_of, select_overrides
+from aeon.config.recorded import key_of, select_overrides
 from tests.cli.conftest import RunAeon
 from tests.cli.conftest import aeon as aeon
 

@@ -17,9 +17,9 @@ import yaml
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.text import counted, one_line
-from aeon.config.compose import origin as origins
-from aeon.config.compose import recorded as config_recorded
-from aeon.config.compose.origin import Composition
+from aeon.config import origin as origins
+from aeon.config import recorded as config_recorded
+from aeon.config.origin import Composition
 from aeon.config.settings import composed, environment
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.cassette.export import recorded

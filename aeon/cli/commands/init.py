@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aeon.cli.terminal.status import DONE
-from aeon.config.compose.project_file import FILE
+from aeon.config.project_file import FILE
 from aeon.domain.errors import ConfigError
 from aeon.files.resources import resource_root
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from aeon.cli.terminal.stderr import say
+from aeon.config import project_check
+from aeon.config import recompose as config_origin
 from aeon.config.compose import compose as config_compose
-from aeon.config.compose import hydra_private, project_check
-from aeon.config.compose import recompose as config_origin
+from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import CONFIG_NAME
 from aeon.config.compose.literal import literal_override
-from aeon.config.compose.origin import Composition
-from aeon.config.compose.project_file import find_project, read_project
+from aeon.config.origin import Composition
+from aeon.config.project_file import find_project, read_project
 from aeon.domain.errors import ConfigError
 from aeon.files.text import decoded
 

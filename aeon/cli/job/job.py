@@ -30,7 +30,7 @@ from aeon.cli.terminal.streams import answer_alone_on_stdout, own_stdout
 from aeon.cli.terminal.text import one_line
 from aeon.config.compose.compose import with_fallbacks
 from aeon.config.compose.hydra_private import packaged_config_dir
-from aeon.config.compose.origin import Composition
+from aeon.config.origin import Composition
 from aeon.config.settings import environment
 from aeon.domain.errors import ArtefactError
 from aeon.store.session.source import STORE_NAME, check_own_store

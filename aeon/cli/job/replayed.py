@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from aeon.config.compose import origin
+from aeon.config import origin
 from aeon.domain.errors import AeonError, StoreFailed
 from aeon.store.cassette.export import provenance
 from aeon.store.cassette.source import CassetteSource, Provenance

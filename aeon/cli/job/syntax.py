@@ -36,7 +36,7 @@ def config_folders(arguments: Sequence[str]) -> tuple[Path, ...]:
 
 def _project_folder() -> Path | None:
     """The folder that a project file names; None for a file that cannot be used, which a run reports."""
-    from aeon.config.compose.project_file import find_project, read_project  # slow to load
+    from aeon.config.project_file import find_project, read_project  # slow to load
 
     with suppress(ConfigError):
         found = find_project(Path.cwd())

@@ -13,7 +13,7 @@ STORE_NAME = "store.sqlite"
 SHARED_STORE = Path(".aeon") / STORE_NAME
 """The store of `store.mode=cache` when no `store.path` is given, in the working directory."""
 ORIGIN_NAME = "run.json"
-"""The file that makes a directory a run's (`aeon.config.compose.origin`)."""
+"""The file that makes a directory a run's (`aeon.config.origin`)."""
 CASSETTE_SUFFIX = ".aeon"
 
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from aeon.config.compose import origin as origins
+from aeon.config import origin as origins
 from aeon.config.compose.compose import compose, is_sweep, single_value, sweep_jobs
 from aeon.config.compose.literal import quoted
-from aeon.config.compose.origin import Composition, Origin
-from aeon.config.compose.recorded import is_name, key_of, select_overrides
+from aeon.config.origin import Composition, Origin
+from aeon.config.recorded import is_name, key_of, select_overrides
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.settings import CASSETTE_SUFFIX
 

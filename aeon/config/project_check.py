@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import literal, literal_override
 from aeon.config.compose.problems import models_in
-from aeon.config.compose.project_file import Project
+from aeon.config.project_file import Project
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import is_loopback
 from aeon.files.located_yaml import LocatedYaml

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aeon.config.compose.recorded import Portable, portable
+from aeon.config.recorded import Portable, portable
 
 SECRET = "sk-it's-\\"
 
