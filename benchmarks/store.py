@@ -20,9 +20,9 @@ from aeon.llm.schemas import packaged_schemas
 from aeon.llm.settings import OpenAIProvider
 from aeon.llm.stack.stored import Stored
 from aeon.store.models import Asked, CallPath, Entry
-from aeon.store.session.session import open_session
+from aeon.store.opening import open_session
 from aeon.store.settings import StoreSettings
-from aeon.store.sqlite.store import SqliteStore
+from aeon.store.sqlite_store import SqliteStore
 
 SYSTEM = "You carry out one step of a plan. " * 60
 SCHEMA = dict(packaged_schemas().wire("step").schema)

@@ -14,7 +14,7 @@ from pathlib import Path
 from aeon.config import origin as origins
 from aeon.config.origin import Origin, ParentOrigin
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.store.session.source import open_source
+from aeon.store.opening import open_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class Ancestors:
     gone: tuple[ParentOrigin, ...] = ()
 
 
-def find_ancestors(directory: Path, origin: Origin) -> Ancestors:
-    """The runs that the run in `directory`, absolute, stands on."""
+def find_ancestors(directory: Path, origin: Origin, backend: str) -> Ancestors:
+    """The runs that the run in `directory`, absolute, stands on; `backend` is the kind of their stores."""
     found: list[ParentOrigin] = []
     gone: list[ParentOrigin] = []
     waiting = [(directory, origin, link) for link in _links(origin)]
@@ -37,7 +37,7 @@ def find_ancestors(directory: Path, origin: Origin) -> Ancestors:
         if link.run_id in seen:
             continue
         seen.add(link.run_id)
-        path = _located(link, child, of_child)
+        path = _located(link, child, of_child, backend)
         if path is None:
             gone.append(link)
             continue
@@ -51,9 +51,9 @@ def _links(origin: Origin) -> tuple[ParentOrigin, ...]:
     return (origin.parent, *origin.ancestors) if origin.parent else ()
 
 
-def _located(link: ParentOrigin, child: Path, of_child: Origin) -> Path | None:
+def _located(link: ParentOrigin, child: Path, of_child: Origin, backend: str) -> Path | None:
     """The directory of a run with its answers: where it was, where it has moved to with its child, or close by."""
-    return next((path for path in _places(link, child, of_child) if _holds(path, link.run_id)), None)
+    return next((path for path in _places(link, child, of_child) if _holds(path, link.run_id, backend)), None)
 
 
 def _places(link: ParentOrigin, child: Path, of_child: Origin) -> Iterator[Path]:
@@ -65,14 +65,14 @@ def _places(link: ParentOrigin, child: Path, of_child: Origin) -> Iterator[Path]
             yield from (Path(os.path.normpath(path.parent)) for path in sorted(folder.glob(pattern)))
 
 
-def _holds(path: Path, run_id: str) -> bool:
+def _holds(path: Path, run_id: str, backend: str) -> bool:
     """Whether a directory is that of a run and its answers can be read."""
     try:
         values = json.loads((path / origins.FILE).read_bytes())
         if not isinstance(values, dict) or values.get("run_id") != run_id:
             return False
         origins.parse(values, str(path))
-        open_source(path).close()
+        open_source(path, backend).close()
     except (OSError, ValueError, RecursionError, ConfigError, StoreFailed):
         return False
     return True

@@ -20,8 +20,8 @@ from aeon.domain.request import Usage
 from aeon.domain.result import ParentRun, Saved, versions
 from aeon.llm.prices import price_book
 from aeon.llm.settings import CustomProvider
-from aeon.store.session.session import Session
-from aeon.store.session.source import SHARED_STORE, open_source
+from aeon.store.opening import open_source, shared_store, store_in
+from aeon.store.session import Session
 
 _NOTHING_TO_RESUME = "Without them there is nothing to resume: start the run again."
 _DECIDE_WHAT_IS_ASKED = (
@@ -71,9 +71,9 @@ def parent_of(settings: Settings, composition: Composition | None = None) -> Par
     named = f"resume={settings.resume}"
     path = settings.resume.expanduser().absolute()
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
-    ancestors = find_ancestors(path, origin)
+    ancestors = find_ancestors(path, origin, settings.store.backend)
     try:
-        open_source(path).close()
+        open_source(path, settings.store.backend).close()
     except StoreFailed as error:
         hint = _without_store(error, ancestors)
         raise ConfigError(f"{named}: its answers cannot be had: {error.message}", hint=hint) from None
@@ -204,6 +204,12 @@ def origin_of(
     )
 
 
+def _answering_path(settings: Settings) -> Path:
+    """The recording of a replay, or the store that runs share."""
+    path = settings.store.path
+    return path.expanduser() if path is not None else shared_store(settings.store)
+
+
 def report(
     settings: Settings, parent: Parent | None, session: Session, of_multirun: Path | None = None
 ) -> ParentRun | None:
@@ -211,9 +217,9 @@ def report(
     if parent is not None:
         path, run_id = parent.path, parent.origin.run_id
     elif settings.store.mode in ("cache", "replay"):
-        path, run_id = (settings.store.path or SHARED_STORE).expanduser().absolute(), None
+        path, run_id = _answering_path(settings).absolute(), None
     elif of_multirun is not None and settings.store.mode == "record" and settings.store.share_in_multirun:
-        path, run_id = of_multirun, None
+        path, run_id = store_in(of_multirun, settings.store.backend), None
     else:
         return None
     saved = session.saved

@@ -39,10 +39,8 @@ from aeon.observability.event_log import EventLog
 from aeon.observability.journal import Expendable
 from aeon.observability.ledger import Ledger
 from aeon.observability.observers import detached
-from aeon.store.session.remembered import stored_memory
-from aeon.store.session.session import Session, open_session
-from aeon.store.session.source import STORE_NAME, check_own_store, open_source
-from aeon.store.sqlite.store import SqliteStore
+from aeon.store.opening import check_own_store, create_store, open_session, open_source
+from aeon.store.session import Session, stored_memory
 
 _NOT_SHOWN = {"task", "task_file", "inputs", "input_files", "resume"}
 
@@ -83,8 +81,7 @@ class Run:
 
         def fill(folder: Path) -> None:
             claim(folder)
-            if self._shared.settings.store.mode in ("record", "cache"):
-                SqliteStore(folder / STORE_NAME).close()
+            create_store(folder, self._shared.settings.store)
             try:
                 artefacts.write_origin(origin, folder)
             except ArtefactError as error:
@@ -198,7 +195,8 @@ class Run:
 
     def _session(self, around: Surroundings, opened: ExitStack) -> Session:
         """The run's use of the store; what the runs that it stands on were answered comes first."""
-        answers = [open_source(path) for path in (self._parent.directories if self._parent else ())]
+        backend = self._shared.settings.store.backend
+        answers = [open_source(path, backend) for path in (self._parent.directories if self._parent else ())]
         for source in answers:
             opened.callback(source.close)
         session = open_session(

@@ -22,8 +22,8 @@ _log = logging.getLogger("aeon")
 class Surroundings:
     """What a run has around it while it goes on.
 
-    Without a `directory` nothing is written; `of_multirun` is the store that it shares with the other jobs of a
-    multirun. `observers` see every event, `control` stops the run, `ask` and `approve` are the person, `on_start` is
+    Without a `directory` nothing is written; `of_multirun` is the folder of its multirun, whose jobs share a store.
+    `observers` see every event, `control` stops the run, `ask` and `approve` are the person, `on_start` is
     given the kernel, `warn` is told of files that can no longer be written.
     """
 

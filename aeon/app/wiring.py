@@ -37,9 +37,8 @@ from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.workflow.load import Workflow, load_workflow, located
 from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
-from aeon.store.session.person import stored_ask
-from aeon.store.session.session import Session
-from aeon.store.session.source import check_store
+from aeon.store.opening import check_store
+from aeon.store.session import Session, stored_ask
 from aeon.supervisor.repair import Supervisor
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.approval import Approve

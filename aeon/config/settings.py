@@ -178,7 +178,7 @@ def read_task(settings: Settings) -> str | None:
         if settings.plan_file is not None:
             return None
         if settings.store.mode == "replay":
-            from aeon.store.session.source import check_store  # takes time, and only a replay needs it
+            from aeon.store.opening import check_store  # takes time, and only a replay needs it
 
             check_store(settings.store)  # the task was to come from a recording, which is not there
     return config_files.task_text(settings.task, settings.task_file)

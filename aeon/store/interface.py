@@ -1,8 +1,9 @@
-"""What keeps answers: a SQLite file, or a cassette to read from. A leaf."""
+"""What a store of answers does, whatever it stores them in."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from aeon.store.models import Entry
@@ -10,7 +11,7 @@ from aeon.store.models import Entry
 
 @runtime_checkable
 class AnswerSource(Protocol):
-    """Where kept answers are read from; thread-safe. Every method raises `aeon.domain.errors.StoreFailed`."""
+    """Where stored answers are read from; thread-safe. Every method raises `aeon.domain.errors.StoreFailed`."""
 
     def get(self, key: str) -> Entry | None:
         """The answer to exactly this request from exactly this place (`Asked.key`)."""
@@ -21,18 +22,32 @@ class AnswerSource(Protocol):
         ...
 
     def entries(self) -> Iterator[Entry]:
-        """Every answer, in the order of the run (pass, then as asked)."""
+        """Every answer, in the order of the run: by pass, then as stored."""
         ...
 
     def close(self) -> None:
-        """Let go of what is held open."""
+        """Release what is held open. May be called twice."""
         ...
 
 
 @runtime_checkable
 class AnswerStore(AnswerSource, Protocol):
-    """A source that keeps new answers too."""
+    """A source that stores new answers, too; shared by threads, and where its medium allows by processes."""
 
     def put(self, entry: Entry) -> None:
-        """Keep an answer; durable when this returns. The first answer under a key stays."""
+        """Store an answer; durable when this returns. The first answer under a key stays.
+
+        After `close` nothing is stored and no error is raised.
+        """
+        ...
+
+
+class OpenStore(Protocol):
+    """Opens stores of one kind; the setting `store.backend` names it."""
+
+    def __call__(self, path: Path, *, read_only: bool = False) -> AnswerStore:
+        """Open the store at `path`, the name of a file or of anything that the kind keeps answers under.
+
+        The store is made when it is missing, unless `read_only`. Raises StoreFailed with a hint.
+        """
         ...

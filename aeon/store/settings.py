@@ -1,4 +1,4 @@
-"""What configures the store of paid answers."""
+"""Settings of the store of paid answers."""
 
 from __future__ import annotations
 
@@ -12,25 +12,28 @@ from aeon.domain.values import Taken, Value
 CASSETTE_SUFFIX = ".aeon"
 """How the name of a recording in one file ends."""
 
+SQLITE = "sqlite"
 StoreMode = Literal["off", "record", "cache", "replay"]
 
 
 class StoreSettings(Value):
-    """`store`: whether paid answers are kept and used again.
+    """`store`: whether paid answers are stored and used again.
 
-    `off` keeps nothing. `record` keeps every answer in the run's directory. `cache` answers from the store whatever
+    `off` stores nothing. `record` stores every answer in the run's directory. `cache` answers from the store whatever
     place of a run a request comes from, and calls on a miss. `replay` never calls: a miss is an error.
 
     `path` is a store, or a cassette for `replay`, or a run's directory; None is the run's own (`record`) or the shared
-    one in the working directory (`cache`). For `record` it is for runs that have no directory. `match` says how a
-    replay finds an answer: by the whole request (`request`), or by call and order, for prompts that have changed
-    (`order`). `share_in_multirun` lets the jobs of a multirun that records ask for equal things once. `sample` tells
-    apart several answers to equal requests. `pace_seconds` is how long a replayed model answer takes, so that a person
-    can follow.
+    one in the working directory (`cache`). For `record` it is for runs that have no directory. `backend` is the kind of
+    the store: `sqlite`, or `package.module:object` for one of your own (an `aeon.store.interface.OpenStore`). `match`
+    says how a replay finds an answer: by the whole request (`request`), or by call and order, for prompts that have
+    changed (`order`). `share_in_multirun` lets the jobs of a multirun that records ask for equal things once. `sample`
+    tells apart several answers to equal requests. `pace_seconds` is how long a replayed model answer takes, so that a
+    person can follow.
     """
 
     mode: StoreMode = "record"
     path: Path | None = None
+    backend: str = SQLITE
     match: Literal["request", "order"] = "request"
     share_in_multirun: bool = True
     sample: Taken[int] = Field(default=0, ge=0)

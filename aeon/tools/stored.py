@@ -11,8 +11,8 @@ from aeon.domain.errors import StopRequested, StoreFailed
 from aeon.domain.request import current_site
 from aeon.domain.tool_result import ToolResult
 from aeon.store.models import Asked, CallPath
-from aeon.store.session.session import Session
-from aeon.store.sqlite.texts import json_text
+from aeon.store.session import Session
+from aeon.store.texts import json_text
 from aeon.tools.approval import Approve
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aeon import Aeon, RunResult
-from aeon.store.session.source import open_source
+from aeon.store.opening import open_source
 from tests.support.killed_chains import LENGTH, Spec, kill_chains
 from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import asker_of, simulated

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from aeon.store.session.source import open_source
+from aeon.store.opening import open_source
 from tests.support.compared import artefacts, differences
 from tests.support.killed_runs import Kill, Spec, kill_and_resume
 from tests.support.openai_server import OpenAIServer, Received

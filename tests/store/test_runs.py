@@ -20,10 +20,10 @@ from aeon.llm.prices import PriceList
 from aeon.llm.settings import RetrySettings
 from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.store.interface import AnswerSource
+from aeon.store.lookup import ByKey
 from aeon.store.models import Asked, Entry
-from aeon.store.session.lookup import ByKey
-from aeon.store.session.source import open_source
-from aeon.store.sqlite.store import SqliteStore
+from aeon.store.opening import open_source
+from aeon.store.sqlite_store import SqliteStore
 from aeon.tools.registry import Tool
 from tests.integration.artefacts import Late, documents
 from tests.support.scripted_model import ScriptedModel, assessment, blocked, plan, planned, worked

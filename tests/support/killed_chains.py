@@ -84,7 +84,7 @@ def _start(overrides: list[str], name: str) -> None:
 
 
 def _kill_after(answers: int) -> None:
-    from aeon.store.sqlite.store import SqliteStore
+    from aeon.store.sqlite_store import SqliteStore
 
     put = SqliteStore.put
     kept = [0]
@@ -114,7 +114,7 @@ def _count_points(spec: Spec) -> None:
 
 
 def _on_points(spec: Spec, reached: Callable[[int], object]) -> None:
-    from aeon.store.sqlite.store import SqliteStore
+    from aeon.store.sqlite_store import SqliteStore
 
     put, seen = SqliteStore.put, [0]
 

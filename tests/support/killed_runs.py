@@ -70,7 +70,7 @@ def _load(spec: Spec) -> None:
 
 def _killed(spec: Spec, kill: Kill) -> None:
     from aeon import Aeon
-    from aeon.store.sqlite.store import SqliteStore
+    from aeon.store.sqlite_store import SqliteStore
 
     put, written, lock = SqliteStore.put, 0, threading.Lock()
 

@@ -9,11 +9,10 @@ from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import CallSite, at_site
 from aeon.domain.tool_result import ToolResult
 from aeon.store.models import Asked, CallPath, Entry
-from aeon.store.session.person import stored_ask
-from aeon.store.session.session import Session, open_session
-from aeon.store.session.source import open_source
+from aeon.store.opening import open_session, open_source
+from aeon.store.session import Session, stored_ask
 from aeon.store.settings import StoreSettings
-from aeon.store.sqlite.store import SqliteStore
+from aeon.store.sqlite_store import SqliteStore
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import ToolSettings
 from aeon.tools.stored import StoredInvoker

@@ -27,7 +27,7 @@ from aeon.store.cassette.scrub import Scrubber, secret_names
 from aeon.store.cassette.source import Cassette, CassetteSource, Provenance, encoded, read, write
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
-from aeon.store.session.source import open_source
+from aeon.store.opening import open_source
 from aeon.store.settings import CASSETTE_SUFFIX
 
 _LISTED = 200

@@ -33,7 +33,7 @@ from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.origin import Composition
 from aeon.config.settings import environment
 from aeon.domain.errors import ArtefactError
-from aeon.store.session.source import STORE_NAME, check_own_store
+from aeon.store.opening import check_own_store
 
 # Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
@@ -97,8 +97,8 @@ def sweep_job(cfg: DictConfig, *, keys: Collection[str] = (), process: int | Non
     if process == os.getpid():
         say(header(hydra.job.num, swept(_texts(hydra.overrides.task), keys)))
     directory = Path(hydra.runtime.output_dir)
-    shared = Path(hydra.sweep.dir).absolute() / STORE_NAME if hydra.mode == RunMode.MULTIRUN else None
-    status = guarded(lambda: _run_prepared(prepared(cfg, HydraConfig.get()), directory, shared))
+    multirun = Path(hydra.sweep.dir).absolute() if hydra.mode == RunMode.MULTIRUN else None
+    status = guarded(lambda: _run_prepared(prepared(cfg, HydraConfig.get()), directory, multirun))
     write_status(directory, status)
     if status == INTERRUPTED and HydraConfig.get().mode == RunMode.MULTIRUN:
         raise KeyboardInterrupt
@@ -111,7 +111,7 @@ def _run_prepared(job: Prepared, directory: Path, of_multirun: Path | None) -> i
 
 def run_job(job: Prepared, run: Run, directory: Path, of_multirun: Path | None = None) -> int:
     """Carry out the run of a job with its artefacts in `directory`; prints the answer, and on standard error how it
-    ended. `of_multirun` is the store that the jobs of its multirun share."""
+    ended. `of_multirun` is the folder of its multirun, whose jobs share a store."""
     with own_stdout():
         return _run(job, run, directory, of_multirun)
 

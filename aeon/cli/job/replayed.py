@@ -8,7 +8,7 @@ from aeon.config import origin
 from aeon.domain.errors import AeonError, StoreFailed
 from aeon.store.cassette.export import provenance
 from aeon.store.cassette.source import CassetteSource, Provenance
-from aeon.store.session.source import open_source
+from aeon.store.opening import open_source
 from aeon.store.settings import StoreSettings
 
 
@@ -20,7 +20,7 @@ def recording(store: StoreSettings) -> Provenance | None:
     if store.mode != "replay" or store.path is None:
         return None
     try:
-        with closing(open_source(store.path)) as source:
+        with closing(open_source(store.path, store.backend)) as source:
             if isinstance(source, CassetteSource):
                 return source.cassette.provenance
             return provenance(source.entries(), provider=_provider(store))

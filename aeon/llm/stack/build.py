@@ -32,7 +32,7 @@ from aeon.llm.stack.profile_memo import ProfileMemo
 from aeon.llm.stack.retry import Retry
 from aeon.llm.stack.spend import Meter, Spend
 from aeon.llm.stack.stored import Absent, stored
-from aeon.store.session.session import Session
+from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
 
 

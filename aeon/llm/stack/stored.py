@@ -16,9 +16,9 @@ from aeon.domain import errors
 from aeon.domain.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters
 from aeon.llm.protocols import LearningAdapter
+from aeon.store.lookup import ReuseScope
 from aeon.store.models import FOUND_OUT, Asked, CallPath
-from aeon.store.session.lookup import Reach
-from aeon.store.session.session import Session, kept_usage
+from aeon.store.session import Session, stored_usage
 from aeon.store.settings import StoreSettings
 
 STOP_POLL_SECONDS = 0.05
@@ -71,7 +71,7 @@ class Stored:
             beliefs = {name: value for adapter in self._learners for name, value in adapter.beliefs().items()}
             return {**answer, FOUND_OUT: beliefs} if beliefs else answer
 
-        answer = self._session.answer(self._asked(request), ask, reach=reach)
+        answer = self._session.answer(self._asked(request), ask, policy=reuse_scope)
         if raised:
             raise raised[0]
         if not asked:
@@ -169,10 +169,10 @@ def shaping(provider: Any) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, {})}
 
 
-def reach(answer: dict[str, Any]) -> Reach:
-    """Whom an answer may be given to: one with text, neither cut off nor filtered, to whoever asks the same.
+def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
+    """Where an answer may be used again: one with text, neither cut off nor filtered, for every equal request.
 
-    An answer that is none, to its own run; that nobody answered, to a replay.
+    An unusable answer only in its own run; a failure of the provider only in a replay.
     """
     if "error" in answer:
         return "here" if issubclass(_ERRORS.get(str(answer["error"]), LLMError), AnswerError) else "replay"
@@ -186,7 +186,7 @@ def response(answer: dict[str, Any]) -> LLMResponse:
         if "error" in answer:
             raise _error(answer)
         known = {name: value for name, value in answer.items() if name in _RESPONSE}
-        return _ANSWER.validate_python({**known, "usage": kept_usage(answer)})
+        return _ANSWER.validate_python({**known, "usage": stored_usage(answer)})
     except (TypeError, KeyError, PydanticError) as error:
         raise StoreFailed(f"an answer in the store cannot be read: {error}") from error
 
@@ -209,7 +209,7 @@ def _of_error(error: LLMError) -> dict[str, Any]:
 def _error(answer: dict[str, Any]) -> LLMError:
     made = _ERRORS[str(answer["error"])]
     more = {name: answer[name] for name in ("status", "retry_after", "model", "usage_reported") if name in answer}
-    error = made(answer["message"], hint=answer["hint"], usage=kept_usage(answer), **more)
+    error = made(answer["message"], hint=answer["hint"], usage=stored_usage(answer), **more)
     if endpoint := answer.get("endpoint"):
         error.endpoint = endpoint
     return error

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from aeon.store.cassette.source import read
-from aeon.store.sqlite.store import SqliteStore
+from aeon.store.sqlite_store import SqliteStore
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
 

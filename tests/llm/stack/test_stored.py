@@ -25,10 +25,10 @@ from aeon.llm.settings import LocalProvider, OpenAIProvider, RetrySettings, Simu
 from aeon.llm.stack import stored
 from aeon.llm.stack.build import run_stack
 from aeon.llm.stack.limits import LimitSettings
-from aeon.llm.stack.stored import Absent, Stored, reach, shaping
+from aeon.llm.stack.stored import Absent, Stored, reuse_scope, shaping
 from aeon.store.models import Entry
-from aeon.store.session.session import Session, open_session
-from aeon.store.session.source import open_source
+from aeon.store.opening import open_session, open_source
+from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
 from tests.support.timing import SOON
 
@@ -275,7 +275,7 @@ def test_an_answer_that_cannot_be_read_is_told(answer: dict[str, Any]) -> None:
 
 def test_what_a_newer_aeon_adds_to_an_answer_is_passed_over() -> None:
     assert stored.response({"text": "t", "usage": {}, "mood": "good"}) == LLMResponse("t")
-    assert reach({"text": "t", "finish_reason": "stop"}) == "anywhere"
+    assert reuse_scope({"text": "t", "finish_reason": "stop"}) == "anywhere"
 
 
 def test_in_the_stack_the_store_is_within_the_limits_and_outside_of_retries(sessions: Any) -> None:

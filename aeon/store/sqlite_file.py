@@ -1,4 +1,4 @@
-"""The SQLite file of a store: opened, recognised, made, and what goes wrong with it told so that a person can act."""
+"""Opening the SQLite file of a store, and explaining why it cannot be used."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ T = TypeVar("T")
 
 APPLICATION_ID = 0x41454F4E
 """`AEON`, in the file's header: the file is a store."""
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+"""2: a long text is stored in chunks (`aeon.store.texts`); a file of version 1 has whole texts in the same tables."""
 BUSY_SECONDS = 10.0
-"""How long a file that another process has locked is waited for."""
+"""How long to wait for a file that another process has locked."""
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS texts (digest TEXT PRIMARY KEY, text TEXT NOT NULL);
@@ -37,56 +38,58 @@ COMMIT;
 """
 
 
-def for_writing(path: Path) -> sqlite3.Connection:
-    """The file, made with its folder when it is not there. Raises StoreFailed."""
-    with failing(path, "opened"):
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """Open the file; it is made with its folder when it is missing. Raises StoreFailed."""
+    with explained(path, "opened"):
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = _connect(path, "rwc")
-    with _closed_on_failure(connection), failing(path, "opened"):
-        tables = _checked(connection, path, new=True)
-        # Readers and the one writer do not wait for each other; FULL: what was paid for outlasts a power cut.
-        _retried(lambda: connection.execute("PRAGMA journal_mode = WAL"))
-        connection.execute("PRAGMA synchronous = FULL")
-        if not tables:
-            _retried(lambda: connection.executescript(_SCHEMA))
-        # A file that may be read only is opened without complaint; this is what would be found out with the first put.
-        connection.execute("BEGIN IMMEDIATE")
-        connection.execute("ROLLBACK")
+        with _closed_on_failure(connection):
+            tables = _check_identity(connection, path, is_new=True)
+            # Readers and the one writer do not wait for each other; FULL: an answer survives a power cut.
+            _retry_while_busy(lambda: connection.execute("PRAGMA journal_mode = WAL"))
+            connection.execute("PRAGMA synchronous = FULL")
+            if not tables:
+                _retry_while_busy(lambda: connection.executescript(_SCHEMA))
+            # A file that may only be read opens without complaint; this finds out before the first put.
+            connection.execute("BEGIN IMMEDIATE")
+            if _identity(connection)[1] < SCHEMA_VERSION:
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.execute("COMMIT")
     return connection
 
 
-def for_reading(path: Path) -> sqlite3.Connection:
-    """The file, in which nothing is changed; its folder need not be writable. Raises StoreFailed.
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """Open the file to change nothing in it; its folder need not be writable. Raises StoreFailed.
 
     Files beside it are there afterwards only if they were there before.
     """
-    with failing(path, "opened"):
-        connection = _reading(path)
-    with _closed_on_failure(connection), failing(path, "opened"):
-        _checked(connection, path, new=False)
+    with explained(path, "opened"):
+        connection = _open_unchanged(path)
+        with _closed_on_failure(connection):
+            _check_identity(connection, path, is_new=False)
     return connection
 
 
-def _reading(path: Path) -> sqlite3.Connection:
-    """A connection that has read.
+def _open_unchanged(path: Path) -> sqlite3.Connection:
+    """A connection that can read.
 
-    One that may only read cannot remove the journal that reading makes; so where there is none, and nobody else has the
-    file open, one is taken that could write and does not.
+    A read-only connection cannot remove the journal that reading makes. So where there is no journal, and nobody else
+    has the file open, the connection could write and does not.
     """
     journal = path.with_name(f"{path.name}-wal")
     if not journal.exists():
         with suppress(sqlite3.OperationalError):
-            return _that_reads(path, "rw", "PRAGMA query_only = ON")
+            return _connect_and_read(path, "rw", "PRAGMA query_only = ON")
     try:
-        return _that_reads(path, "ro")
+        return _connect_and_read(path, "ro")
     except sqlite3.OperationalError:
-        # In a folder that cannot be written SQLite can read a file that nobody writes, but not share one.
+        # In a folder that is not writable SQLite can read a file that nobody writes, but not share one.
         if journal.exists() and journal.stat().st_size:
             raise
-        return _that_reads(path, "ro&immutable=1")
+        return _connect_and_read(path, "ro&immutable=1")
 
 
-def _that_reads(path: Path, mode: str, *first: str) -> sqlite3.Connection:
+def _connect_and_read(path: Path, mode: str, *first: str) -> sqlite3.Connection:
     connection = _connect(path, mode)
     with _closed_on_failure(connection):
         for statement in first:
@@ -95,8 +98,8 @@ def _that_reads(path: Path, mode: str, *first: str) -> sqlite3.Connection:
     return connection
 
 
-def place_of(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another that takes its name; None when there is none."""
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode, which tell a file from another of the same name; None when there is no file."""
     try:
         found = path.stat()
     except OSError:
@@ -105,18 +108,13 @@ def place_of(path: Path) -> tuple[int, int] | None:
 
 
 @contextmanager
-def failing(path: Path, done: str) -> Iterator[None]:
-    """Whatever goes wrong with the file as a StoreFailed; `done` says what cannot be done: opened, read, written."""
+def explained(path: Path, action: str) -> Iterator[None]:
+    """Raise StoreFailed, with a hint, for any error of the file; `action` is what failed: opened, read or written."""
     try:
         yield
     except (sqlite3.Error, OSError, ValueError, LookupError, TypeError, RecursionError, PydanticError) as error:
-        raise failure(path, done, error) from error
-
-
-def failure(path: Path, done: str, error: Exception) -> StoreFailed:
-    """What went wrong, and what a person can do."""
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return StoreFailed(f"the store {path} cannot be {done}: {said}", hint=_hint(error, path))
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise StoreFailed(f"the store {path} cannot be {action}: {reason}", hint=_hint(error, path)) from error
 
 
 def _hint(error: Exception, path: Path) -> str:
@@ -145,16 +143,19 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _identity(connection: sqlite3.Connection) -> tuple[int, int, int]:
-    """Whose file it is, of which version, and how many tables it has."""
+    """The application id, the schema version and the number of tables."""
     questions = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
     application, version, tables = (connection.execute(question).fetchone()[0] for question in questions)
     return application, version, tables
 
 
-def _checked(connection: sqlite3.Connection, path: Path, *, new: bool) -> int:
-    """How many tables there are; before anything changes in a file that may be somebody else's. Raises StoreFailed."""
-    application, version, tables = _retried(lambda: _identity(connection))
-    if application != APPLICATION_ID and (tables or not new):
+def _check_identity(connection: sqlite3.Connection, path: Path, *, is_new: bool) -> int:
+    """Refuse a file that is not a store, or of a newer Aeon, before anything changes in it.
+
+    Returns its number of tables.
+    """
+    application, version, tables = _retry_while_busy(lambda: _identity(connection))
+    if application != APPLICATION_ID and (tables or not is_new):
         raise StoreFailed(
             f"the store {path} cannot be opened: it is an SQLite file of something else",
             hint="Name another file with store.path.",
@@ -168,8 +169,8 @@ def _checked(connection: sqlite3.Connection, path: Path, *, new: bool) -> int:
     return tables
 
 
-def _retried(work: Callable[[], T]) -> T:
-    """Try while the file is busy: SQLite's own waiting does not cover processes that make a new file at once."""
+def _retry_while_busy(work: Callable[[], T]) -> T:
+    """SQLite's own waiting does not cover processes that make a new file at the same time."""
     retrying = Retrying(
         retry=retry_if_exception(_is_busy), stop=stop_after_delay(BUSY_SECONDS), wait=wait_random(0, 0.05), reraise=True
     )

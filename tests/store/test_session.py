@@ -9,10 +9,10 @@ import pytest
 from aeon.domain.errors import ConfigError, RateLimited, StoreFailed, StoreMiss
 from aeon.domain.request import Usage
 from aeon.store.models import Asked, Entry
-from aeon.store.session.session import Saved, Session, open_session
-from aeon.store.session.source import check_store, open_source
+from aeon.store.opening import check_store, open_session, open_source
+from aeon.store.session import Saved, Session
 from aeon.store.settings import StoreSettings
-from aeon.store.sqlite.store import SqliteStore
+from aeon.store.sqlite_store import SqliteStore
 from tests.store.entries import asked, entry
 
 Opened = Callable[..., Session]
@@ -99,10 +99,10 @@ def test_what_reaches_a_replay_alone_is_asked_again_by_a_resumed_run(tmp_path: P
     def of_its_moment(answer: dict[str, Any]) -> Any:
         return "replay" if answer["text"] == "failed" else "anywhere"
 
-    opened("record", tmp_path / "a").answer(asked(), model, reach=of_its_moment)
-    replayed = opened("replay", path=tmp_path / "a").answer(asked(), never, reach=of_its_moment)
+    opened("record", tmp_path / "a").answer(asked(), model, policy=of_its_moment)
+    replayed = opened("replay", path=tmp_path / "a").answer(asked(), never, policy=of_its_moment)
     parent = open_source(tmp_path / "a")
-    resumed = opened("record", tmp_path / "b", parents=[parent]).answer(asked(), model, reach=of_its_moment)
+    resumed = opened("record", tmp_path / "b", parents=[parent]).answer(asked(), model, policy=of_its_moment)
     assert (replayed["text"], resumed["text"]) == ("failed", "whole")
     assert texts(tmp_path / "b") == ["whole"]
     parent.close()
@@ -223,7 +223,7 @@ def test_a_cache_neither_gives_nor_keeps_what_is_of_one_run_alone(tmp_path: Path
         return "anywhere" if answer["text"] == "whole" else "here"
 
     for directory in ("a", "b", "c"):
-        opened("cache", tmp_path / directory, path=shared).answer(asked(), model, reach=whole)
+        opened("cache", tmp_path / directory, path=shared).answer(asked(), model, policy=whole)
     assert model.asked == 2
     assert [texts(tmp_path / name) for name in ("a", "b", "c")] == [["cut off"], ["whole"], ["whole"]]
     assert texts(shared) == ["whole"]
@@ -286,7 +286,7 @@ def test_a_shared_store_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 def test_a_shared_store_that_somebody_keeps_locked_is_waited_for_and_then_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aeon.store.sqlite.file.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("aeon.store.sqlite_file.BUSY_SECONDS", 0.2)
     settings = StoreSettings(mode="cache", path=tmp_path / "shared.sqlite")
     check_store(settings)
     other = sqlite3.connect(tmp_path / "shared.sqlite", isolation_level=None)
@@ -356,7 +356,7 @@ class Failing(SqliteStore):
 def test_an_answer_that_cannot_be_kept_is_used_and_that_is_said_once(
     tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aeon.store.session.session.SqliteStore", Failing)
+    monkeypatch.setattr("aeon.store.sqlite_store.SqliteStore", Failing)
     said: list[str] = []
     session = opened("record", tmp_path, warn=said.append)
     session.answer(asked("before"), Model())
@@ -372,7 +372,7 @@ def test_an_answer_that_cannot_be_kept_is_used_and_that_is_said_once(
 def test_a_shared_store_that_cannot_be_read_is_left_alone_and_that_is_said_once(
     tmp_path: Path, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aeon.store.session.session.SqliteStore", Failing)
+    monkeypatch.setattr("aeon.store.sqlite_store.SqliteStore", Failing)
     said: list[str] = []
     session = opened("cache", path=tmp_path / "shared.sqlite", warn=said.append)
     monkeypatch.setattr(Failing, "broken", True)

@@ -1,8 +1,8 @@
 from collections.abc import Iterator
 
 from aeon.domain.errors import StoreMiss
+from aeon.store.miss import describe_miss, show_difference, to_lines
 from aeon.store.models import Asked, Entry
-from aeon.store.session.miss import as_lines, difference, miss
 from tests.store.entries import asked, entry
 
 
@@ -23,7 +23,7 @@ class Recording:
 
 
 def said(question: Asked, *entries: Entry) -> StoreMiss:
-    return miss(question, Recording(*entries))
+    return describe_miss(question, Recording(*entries))
 
 
 def test_a_miss_names_the_call_and_its_place() -> None:
@@ -74,7 +74,7 @@ def test_tools_and_people_are_named_as_such() -> None:
 
 def test_a_difference_is_of_bounded_length_and_harmless_to_a_terminal() -> None:
     before, after = ("\n".join(f"{word} {n} \x1b[2J{'x' * 500}" for n in range(200)) for word in ("old", "new"))
-    shown = difference(asked(before), asked(after))
+    shown = show_difference(asked(before), asked(after))
     lines = shown.split("\n")
     assert len(lines) == 61
     assert lines[-1].startswith("... and ")
@@ -84,7 +84,7 @@ def test_a_difference_is_of_bounded_length_and_harmless_to_a_terminal() -> None:
 
 
 def test_a_request_reads_from_what_is_short_to_what_is_long() -> None:
-    lines = list(as_lines(asked("the prompt", strict=True).request))
+    lines = list(to_lines(asked("the prompt", strict=True).request))
     assert [
         lines.index(line) for line in ('model: "m"', "strict: true", "--- user message ---", "--- schema ---")
     ] == sorted(lines.index(line) for line in ('model: "m"', "strict: true", "--- user message ---", "--- schema ---"))

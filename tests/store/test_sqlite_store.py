@@ -12,7 +12,7 @@ import pytest
 
 from aeon.domain.errors import StoreFailed
 from aeon.store.interface import AnswerStore
-from aeon.store.sqlite.store import SqliteStore
+from aeon.store.sqlite_store import SqliteStore
 from tests.store.entries import SYSTEM, asked, entry
 
 
@@ -103,7 +103,7 @@ def test_what_no_encoding_has_is_kept_all_the_same(path: Path) -> None:
 def test_what_is_kept_is_on_the_disk_whatever_becomes_of_the_process(path: Path) -> None:
     script = (
         "import os, pathlib, signal, sys\n"
-        "from aeon.store.sqlite.store import SqliteStore\n"
+        "from aeon.store.sqlite_store import SqliteStore\n"
         "from tests.store.entries import entry\n"
         "store = SqliteStore(pathlib.Path(sys.argv[1]))\n"
         "[store.put(entry(str(n))) for n in range(5)]\n"
@@ -130,7 +130,7 @@ def test_each_put_waits_for_the_disk(path: Path) -> None:
 def test_several_processes_that_make_and_share_a_store_lose_nothing(path: Path) -> None:
     script = (
         "import pathlib, sys\n"
-        "from aeon.store.sqlite.store import SqliteStore\n"
+        "from aeon.store.sqlite_store import SqliteStore\n"
         "from tests.store.entries import asked, entry\n"
         "store = SqliteStore(pathlib.Path(sys.argv[1]))\n"
         "for n in range(60):\n"
@@ -215,7 +215,7 @@ def test_a_store_of_a_newer_aeon_is_refused(path: Path) -> None:
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 7")
     connection.close()
-    with pytest.raises(StoreFailed, match=r"a newer Aeon has written it \(version 7, this one knows 1\)"):
+    with pytest.raises(StoreFailed, match=r"a newer Aeon has written it \(version 7, this one knows 2\)"):
         SqliteStore(path)
 
 
@@ -241,7 +241,7 @@ def test_an_answer_whose_text_is_gone_is_told(path: Path) -> None:
     connection.commit()
     connection.close()
     again = SqliteStore(path)
-    with pytest.raises(StoreFailed, match=r"the text [0-9a-f]{64} is missing"):
+    with pytest.raises(StoreFailed, match=r"the text [0-9a-f]{32} is missing"):
         again.get(asked().key)
     again.close()
 
@@ -274,7 +274,7 @@ def guest(path: Path) -> Iterator[Path]:
 AS_NOBODY = (
     "import os, pathlib, sys\n"
     "from aeon.domain.errors import StoreFailed\n"
-    "from aeon.store.sqlite.store import SqliteStore\n"
+    "from aeon.store.sqlite_store import SqliteStore\n"
     "from tests.store.entries import asked\n"
     "if os.getuid() == 0:\n"
     "    os.setuid(65534)\n"
@@ -309,7 +309,7 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(path: Path) -> None:
     script = (
         "import pathlib, resource, sys\n"
         "from aeon.domain.errors import StoreFailed\n"
-        "from aeon.store.sqlite.store import SqliteStore\n"
+        "from aeon.store.sqlite_store import SqliteStore\n"
         "from tests.store.entries import asked, entry\n"
         "store = SqliteStore(pathlib.Path(sys.argv[1]))\n"
         "store.put(entry('before'))\n"
@@ -335,7 +335,7 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(path: Path) -> None:
 def test_a_file_that_somebody_keeps_locked_is_waited_for_once_and_not_with_every_answer(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aeon.store.sqlite.file.BUSY_SECONDS", 2)
+    monkeypatch.setattr("aeon.store.sqlite_file.BUSY_SECONDS", 2)
     store = SqliteStore(path)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -399,7 +399,7 @@ def test_what_somebody_is_writing_is_read_and_left_to_them(path: Path) -> None:
 def test_what_a_killed_program_left_is_read_and_stays_as_it_is(path: Path) -> None:
     script = (
         "import os, pathlib, sys\n"
-        "from aeon.store.sqlite.store import SqliteStore\n"
+        "from aeon.store.sqlite_store import SqliteStore\n"
         "from tests.store.entries import entry\n"
         "SqliteStore(pathlib.Path(sys.argv[1])).put(entry())\n"
         "os._exit(0)\n"

@@ -1,4 +1,4 @@
-"""What is said when a replay has no answer: which request, and how it differs from the recorded one."""
+"""The error of a replay that has no answer: which request, and how it differs from the recorded one."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from unicodedata import category
 
 from aeon.domain.errors import StoreMiss
 from aeon.store.interface import AnswerSource
+from aeon.store.lookup import place_of
 from aeon.store.models import Asked, CallPath, Entry
-from aeon.store.session.lookup import place
 
 _MOST_LINES = 60
 _LONGEST_LINE = 200
@@ -19,48 +19,48 @@ _CONTEXT = 2
 _LAST = ("messages", "schema")
 
 
-def miss(asked: Asked, source: AnswerSource) -> StoreMiss:
+def describe_miss(asked: Asked, source: AnswerSource) -> StoreMiss:
     """The error for a request that a recording has no answer to: a readable diff to the request recorded in its place.
 
     Raises StoreFailed when the recording cannot be read.
     """
-    what = f"the store has no answer to {described(asked)}"
+    what = f"the store has no answer to {describe_request(asked)}"
     nearest = _nearest(asked, source)
     if nearest is None:
         return StoreMiss(
             f"{what}; no such {_noun(asked)} was recorded", hint="Replay what was recorded, or record this run anew."
         )
-    same_place = place(nearest.asked) == place(asked)
-    recorded = "recorded there" if same_place else f"recorded as {described(nearest.asked)}"
+    same_place = place_of(nearest.asked) == place_of(asked)
+    recorded = "recorded there" if same_place else f"recorded as {describe_request(nearest.asked)}"
     if nearest.asked.content == asked.content:
         return StoreMiss(
             f"{what}; the same was {recorded}",
             hint="store.match=order answers by call and order, wherever the request comes from.",
         )
     return StoreMiss(
-        f"{what}. It differs from what was {recorded}:\n{difference(nearest.asked, asked)}",
+        f"{what}. It differs from what was {recorded}:\n{show_difference(nearest.asked, asked)}",
         hint="store.match=order answers by call and order, whatever the requests say; or take the change back.",
     )
 
 
-def described(asked: Asked) -> str:
+def describe_request(asked: Asked) -> str:
     """A request by its name and place: `the model's call 'step' (pass 1, EXECUTE, step a, repair 1)`."""
-    return f"the {_noun(asked)} '{shown(asked.path.call)}' ({_place(asked.path)})"
+    return f"the {_noun(asked)} '{printable(asked.path.call)}' ({_place(asked.path)})"
 
 
-def difference(recorded: Asked, asked: Asked) -> str:
+def show_difference(recorded: Asked, asked: Asked) -> str:
     """A unified diff of two requests as lines of text, of bounded length, without control characters."""
     lines = [
-        shown(line)[:_LONGEST_LINE]
+        printable(line)[:_LONGEST_LINE]
         for line in unified_diff(
-            list(as_lines(recorded.request)), list(as_lines(asked.request)), "recorded", "now", lineterm="", n=_CONTEXT
+            list(to_lines(recorded.request)), list(to_lines(asked.request)), "recorded", "now", lineterm="", n=_CONTEXT
         )
     ]
     more = len(lines) - _MOST_LINES
     return "\n".join([*lines[:_MOST_LINES], f"... and {more} more lines"] if more > 0 else lines)
 
 
-def as_lines(request: dict[str, Any]) -> Iterator[str]:
+def to_lines(request: dict[str, Any]) -> Iterator[str]:
     """A request as text: messages line by line, everything else as JSON."""
     for name, value in sorted(request.items(), key=lambda item: (item[0] in _LAST, item[0])):
         if name == "messages":
@@ -74,7 +74,7 @@ def as_lines(request: dict[str, Any]) -> Iterator[str]:
             yield f"{name}: {json.dumps(value, ensure_ascii=False)}"
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """The text without a character that could steer a terminal, or that none can show."""
     return "".join(f"\\u{ord(ch):04x}" if category(ch) in ("Cc", "Cs") and ch != "\t" else ch for ch in text)
 
@@ -103,7 +103,7 @@ def _noun(asked: Asked) -> str:
 
 def _place(path: CallPath) -> str:
     parts = [f"pass {path.pass_number}", path.phase or "no phase"]
-    parts += [f"step {shown(path.step_id)}"] if path.step_id else []
+    parts += [f"step {printable(path.step_id)}"] if path.step_id else []
     parts += [f"repair {path.attempt}"] if path.attempt else []
     parts += [f"equal request number {path.occurrence + 1}"] if path.occurrence else []
     return ", ".join(parts)

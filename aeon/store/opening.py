@@ -1,0 +1,174 @@
+"""Which stores a run uses: the kinds of stores, where each store is, and which of them a mode opens."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.files.reference import load_object
+from aeon.store.interface import AnswerSource, AnswerStore, OpenStore
+from aeon.store.lookup import ByKey, InOrder, Lookup, Shared
+from aeon.store.session import Session, StoreWriter
+from aeon.store.settings import CASSETTE_SUFFIX, SQLITE, StoreSettings
+
+BACKENDS = {SQLITE: "aeon.store.sqlite_store:SqliteStore"}
+"""The kinds of stores by their names in `store.backend`, each an `OpenStore`."""
+SHARED_FOLDER = Path(".aeon")
+"""Where the store of `store.mode=cache` is when no `store.path` is given, in the working directory."""
+_RUN_FILE = "run.json"  # what makes a directory a run's (`aeon.config.origin`)
+_log = logging.getLogger("aeon")
+
+
+def open_store(path: Path, *, backend: str = SQLITE, read_only: bool = False) -> AnswerStore:
+    """Open a store of the kind that `store.backend` names. Raises StoreFailed, ConfigError for an unknown kind."""
+    if backend not in BACKENDS and ":" not in backend:
+        known = ", ".join(BACKENDS)
+        raise ConfigError(f"store.backend={backend}: not one of {known}", hint="Or write package.module:object.")
+    opener = cast(OpenStore, load_object("store.backend", BACKENDS.get(backend, backend), "object"))
+    return opener(path, read_only=read_only)
+
+
+def store_in(directory: Path, backend: str = SQLITE) -> Path:
+    """The path of the store in a run's directory, or of the one that the jobs of a multirun share."""
+    return directory / ("store.sqlite" if backend == SQLITE else "store")
+
+
+def shared_store(settings: StoreSettings) -> Path:
+    """The path of the store that runs share with `store.mode=cache`."""
+    return _named_store(settings.path or store_in(SHARED_FOLDER, settings.backend), settings.backend)
+
+
+def open_source(path: Path, backend: str = SQLITE) -> AnswerSource:
+    """The answers in a run's directory, in a store, or in a cassette (`*.aeon`); nothing is written there.
+
+    Raises StoreFailed when there are none, or they cannot be read.
+    """
+    path = path.expanduser()
+    if path.suffix == CASSETTE_SUFFIX and path.is_file():
+        from aeon.store.cassette.source import open_cassette
+
+        return open_cassette(path)
+    return open_store(_named_store(path, backend), backend=backend, read_only=True)
+
+
+def create_store(directory: Path, settings: StoreSettings) -> None:
+    """Make the store of a run that is a file in its directory, so that it appears with it. Raises StoreFailed."""
+    if settings.mode in ("record", "cache") and settings.backend == SQLITE:
+        open_store(store_in(directory, settings.backend), backend=settings.backend).close()
+
+
+def check_store(settings: StoreSettings) -> None:
+    """Raise ConfigError for what cannot be replayed, and for a shared store that cannot be used.
+
+    A shared store that is missing is made.
+    """
+    if settings.mode == "replay" and settings.path is None:
+        raise ConfigError(
+            "store.mode=replay: store.path does not say what is to be replayed",
+            hint="Give store.path=... with a run's directory, a store or a cassette.",
+        )
+    try:
+        if settings.mode == "replay" and settings.path is not None:
+            open_source(settings.path, settings.backend).close()
+        if settings.mode == "cache":
+            path = shared_store(settings)
+            _refuse_recorded_run(path, settings.backend)
+            open_store(path, backend=settings.backend).close()
+    except StoreFailed as error:
+        raise ConfigError(f"store.path: {error.message}", hint=error.hint) from error
+
+
+def check_own_store(settings: StoreSettings) -> None:
+    """Raise ConfigError when a run that has a directory would record elsewhere, where a resume does not look."""
+    if settings.mode == "record" and settings.path is not None:
+        raise ConfigError(
+            f"store.mode=record store.path={settings.path}: a run records its answers in its own directory",
+            hint="Leave store.path away (or store.path=null). `aeon cassette export DIR FILE.aeon` makes one file of a "
+            f"run, to replay; store=cache store.path={settings.path} shares answers with other runs.",
+        )
+
+
+def open_session(
+    settings: StoreSettings,
+    *,
+    directory: Path | None,
+    parents: Sequence[AnswerSource] = (),
+    of_multirun: Path | None = None,
+    warn: Callable[[str], None] = _log.warning,
+) -> Session:
+    """The session of a run whose artefacts go to `directory`, if they go anywhere.
+
+    `parents` answer first, in their order; the caller closes them. `of_multirun` is the store that the jobs of a
+    multirun share. `warn` is called, once, for a store that can no longer be written or, a shared one, read. Raises
+    StoreFailed.
+    """
+    lookups: list[Lookup] = [ByKey(parent) for parent in parents]
+    if settings.mode == "off":
+        return Session(lookups)
+    if settings.mode == "replay":
+        return _open_replay(settings, lookups)
+    opened: list[AnswerSource] = []
+    try:
+        return _open_recording(settings, directory, of_multirun, lookups, opened, warn)
+    except BaseException:
+        for store in opened:
+            store.close()
+        raise
+
+
+def _open_replay(settings: StoreSettings, lookups: list[Lookup]) -> Session:
+    if settings.path is None:
+        raise StoreFailed("a replay needs a recording", hint="Give store.path=... with a run, a store or a cassette.")
+    source = open_source(settings.path, settings.backend)
+    found = InOrder(source) if settings.match == "order" else ByKey(source, replay=True)
+    return Session([*lookups, found], recording=source, opened=[source])
+
+
+def _open_recording(
+    settings: StoreSettings,
+    directory: Path | None,
+    of_multirun: Path | None,
+    lookups: list[Lookup],
+    opened: list[AnswerSource],
+    warn: Callable[[str], None],
+) -> Session:
+    """A session that stores answers in the run's own store and in a shared one. Adds the stores to `opened`."""
+    writers: list[StoreWriter] = []
+
+    def opened_store(path: Path, *, is_shared: bool) -> AnswerStore:
+        store = open_store(path, backend=settings.backend)
+        opened.append(store)
+        writers.append(StoreWriter(store, warn, is_shared=is_shared))
+        return store
+
+    own = store_in(directory, settings.backend) if directory is not None else None
+    if settings.mode == "cache":
+        lookups.append(Shared(opened_store(shared_store(settings), is_shared=True), warn))
+    elif own is None and settings.path is not None:
+        own = _named_store(settings.path, settings.backend)
+    if own is not None:
+        opened_store(own, is_shared=False)
+    if settings.mode == "record" and of_multirun is not None and settings.share_in_multirun:
+        try:
+            # A job is what it would be on its own: of another job's answers it takes those of the same place.
+            lookups.append(Shared(opened_store(of_multirun, is_shared=True), warn, same_place=True))
+        except StoreFailed as error:
+            warn(f"{error.message}; this job's answers are not shared with the other jobs")
+    return Session(lookups, writers, opened=opened)
+
+
+def _named_store(path: Path, backend: str) -> Path:
+    """The store that a person's path means: the store itself, or the one in a directory."""
+    path = path.expanduser()
+    return store_in(path, backend) if path.is_dir() else path
+
+
+def _refuse_recorded_run(shared: Path, backend: str) -> None:
+    if shared == store_in(shared.parent, backend) and (shared.parent / _RUN_FILE).is_file():
+        raise ConfigError(
+            f"store.path: {shared.parent} is a recorded run, into which store.mode=cache would mix answers of others",
+            hint=f"Go on with it (resume={shared.parent}), replay it (store=replay), or share a copy of its store.",
+        )

@@ -1,0 +1,229 @@
+"""A run's use of the store: an answered request is not made again, and a new answer is stored before it is used.
+
+    mode     looked up in, in this order                      new requests    answers stored in
+    off      the parents' answers                             always          nothing
+    record   the parents' answers, then the multirun's        on a miss       the run's own store and the multirun's
+    cache    the parents' answers, then the shared store      on a miss       the run's own store and the shared one
+    replay   the parents' answers, then the recording         never           nothing
+
+The parents are the run that this one resumes, the run that one resumed, and so on. The shared store answers for models
+only, wherever in a run the request comes from: what a tool or a person answers is of its moment.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import StrictInt, TypeAdapter
+from pydantic import ValidationError as PydanticError
+
+from aeon.domain.errors import StoreFailed, StoreMiss
+from aeon.domain.plan import FollowUpQuestion
+from aeon.domain.request import Usage
+from aeon.store.interface import AnswerSource, AnswerStore
+from aeon.store.lookup import InOrder, Lookup, ReusePolicy, Shared
+from aeon.store.miss import describe_miss
+from aeon.store.models import Asked, CallPath, Entry
+
+Answer = dict[str, Any]
+Ask = Callable[[FollowUpQuestion], str | None]
+_COUNTS = TypeAdapter(dict[str, StrictInt])
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """The requests that a store answered. `usage` is that of models, by the name of each."""
+
+    model_calls: int = 0
+    tool_calls: int = 0
+    person_answers: int = 0
+    usage: Mapping[str, Usage] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        """Answers of every kind."""
+        return self.model_calls + self.tool_calls + self.person_answers
+
+    def with_answer(self, kind: str, answer: Answer) -> Saved:
+        """Count one more. Raises StoreFailed for usage that cannot be read."""
+        if kind == "tool":
+            return replace(self, tool_calls=self.tool_calls + 1)
+        if kind == "person":
+            return replace(self, person_answers=self.person_answers + 1)
+        if kind == "memory":
+            return self
+        model, paid = str(answer.get("model") or ""), stored_usage(answer)
+        usage = {**self.usage, model: self.usage.get(model, Usage()) + paid}
+        return replace(self, model_calls=self.model_calls + 1, usage=usage)
+
+
+def stored_usage(answer: Answer) -> Usage:
+    """The usage that a stored answer reports. Raises StoreFailed for counts that are not whole numbers."""
+    try:
+        return Usage(**_COUNTS.validate_python(answer.get("usage") or {}))
+    except TypeError as error:
+        raise StoreFailed(f"an answer in the store cannot be read: usage: {error}") from None
+    except PydanticError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(["usage", *map(str, first["loc"])])
+        raise StoreFailed(f"an answer in the store cannot be read: {place}: {first['msg']}") from None
+
+
+class StoreWriter:
+    """Writes answers to a store; a store that cannot be written fails neither the call nor the run.
+
+    The first failure is given to `warn`; every later answer is tried again, since a full disk may have room again. A
+    store that `is_shared` is given answers of models that may be used anywhere.
+    """
+
+    def __init__(self, store: AnswerStore, warn: Callable[[str], None], *, is_shared: bool = False) -> None:
+        self._store, self._warn, self.is_shared = store, warn, is_shared
+        self._lock = threading.Lock()
+        self._warned = False
+
+    def write(self, entry: Entry, policy: ReusePolicy) -> None:
+        """Store an answer. Never raises."""
+        if self.is_shared and not (entry.asked.kind == "model" and policy(entry.answer) == "anywhere"):
+            return
+        try:
+            self._store.put(entry)
+        except StoreFailed as error:
+            with self._lock:
+                is_first, self._warned = not self._warned, True
+            if is_first:
+                self._warn(f"{error.message}; answers may be paid for again, the run goes on")
+
+
+class Session:
+    """Looks up and stores the answers of one run; thread-safe. Made by `aeon.store.opening.open_session`.
+
+    `recording` is the source of a replay, in which no new request is made.
+    """
+
+    def __init__(
+        self,
+        lookups: Sequence[Lookup] = (),
+        writers: Sequence[StoreWriter] = (),
+        *,
+        recording: AnswerSource | None = None,
+        opened: Sequence[AnswerSource] = (),
+    ) -> None:
+        self._lookups, self._writers = tuple(lookups), tuple(writers)
+        self._recording, self._opened = recording, tuple(opened)
+        self._lock = threading.Lock()
+        self._requests: Counter[str] = Counter()
+        self._saved = Saved()
+
+    @property
+    def replays(self) -> bool:
+        """Whether no new request is ever made."""
+        return self._recording is not None
+
+    @property
+    def saved(self) -> Saved:
+        """The requests answered from a store up to now."""
+        with self._lock:
+            return self._saved
+
+    @property
+    def differing(self) -> int:
+        """How many requests of a replay by order were not those that had been recorded (`store.match=order`)."""
+        return sum(lookup.differing for lookup in self._lookups if isinstance(lookup, InOrder))
+
+    def answer(self, asked: Asked, ask: Callable[[], Answer], *, policy: ReusePolicy = lambda _: "anywhere") -> Answer:
+        """The stored answer to a request, or the one that `ask` gives, stored before this returns.
+
+        Equal requests from one place get a number (`occurrence`) here, in the order of their calls. `policy` says where
+        an answer may be used again. Raises StoreMiss in a replay, StoreFailed when a parent or a recording cannot be
+        read, and what `ask` raises, of which nothing is stored.
+        """
+        if not self._lookups and not self._writers:
+            return ask()
+        asked = self._numbered(asked)
+        for lookup in self._lookups:
+            found = lookup.find(asked, policy)
+            if found is not None:
+                self._reuse(Entry(asked=asked, answer=found.answer, time=found.time), policy, lookup)
+                return found.answer
+        if self._recording is not None:
+            raise describe_miss(asked, self._recording)
+        answer = ask()
+        time = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._write(Entry(asked=asked, answer=answer, time=time), policy)
+        return answer
+
+    def close(self) -> None:
+        """Close the stores opened for this session; later answers are not stored."""
+        for source in self._opened:
+            source.close()
+
+    def _numbered(self, asked: Asked) -> Asked:
+        with self._lock:
+            occurrence = self._requests[asked.key]
+            self._requests[asked.key] += 1
+        if not occurrence:
+            return asked
+        path = asked.path.model_copy(update={"occurrence": occurrence})
+        return Asked(kind=asked.kind, path=path, request=asked.request)
+
+    def _reuse(self, entry: Entry, policy: ReusePolicy, lookup: Lookup) -> None:
+        self._write(entry, policy, is_in_shared=isinstance(lookup, Shared))
+        with self._lock:
+            self._saved = self._saved.with_answer(entry.asked.kind, entry.answer)
+
+    def _write(self, entry: Entry, policy: ReusePolicy, *, is_in_shared: bool = False) -> None:
+        for writer in self._writers:
+            if not (writer.is_shared and is_in_shared):
+                writer.write(entry, policy)
+
+
+def stored_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session) -> dict[str, Any]:
+    """The contents of memory at the beginning of a run, stored in its session, and given again from there.
+
+    Without `read` nothing is stored: the memory begins with the run. Raises StoreFailed.
+    """
+    contents = read or _no_contents
+    path = CallPath(pass_number=0, phase="PLAN", call="memory")
+    try:
+        answer = session.answer(Asked(kind="memory", path=path, request={}), lambda: {"entries": dict(contents())})
+        return dict(answer["entries"])
+    except (_NotStored, StoreMiss):
+        return dict(read()) if read else {}
+
+
+def stored_ask(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: False) -> Ask:
+    """`ask` with its answers stored in a run's session and given again from there; None is stored, too.
+
+    But nothing is stored when `stop` says that the run is asked to stop while the question is open. The questions of a
+    run differ, so that the question alone identifies the request. Raises StoreMiss and StoreFailed.
+    """
+
+    def ask_once(question: FollowUpQuestion) -> str | None:
+        def ask_person() -> Answer:
+            answer = ask(question)
+            if answer is None and stop():
+                raise _NotStored
+            return {"answer": answer}
+
+        request = question.model_dump(mode="json", exclude={"answer"})
+        path = CallPath(pass_number=0, phase="REFINE", call="question")
+        try:
+            answer = session.answer(Asked(kind="person", path=path, request=request), ask_person)["answer"]
+        except _NotStored:
+            return None
+        return None if answer is None else str(answer)
+
+    return ask_once
+
+
+class _NotStored(Exception):
+    """There is no answer to store."""
+
+
+def _no_contents() -> Mapping[str, Any]:
+    raise _NotStored

@@ -1,0 +1,127 @@
+"""The long texts of requests, each part of them stored once however many requests hold it.
+
+A long text is cut into chunks where its content says so, and is stored as the list of their names; a long list is
+stored as a list of lists. Prompts that grow share all chunks but those that changed, so that each adds little.
+A row is JSON text as it is, `=` and a chunk of JSON text, or `*` and the names of the rows that follow each other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+from zlib import crc32
+
+from aeon.store.models import canonical
+
+SHORTEST = 256
+"""Characters: a shorter text costs less where it is than the name of a row."""
+_UNCUT = 2048
+_MEAN_CHUNK = 1024
+_LONGEST_CHUNK = 8192
+_LONGEST_LINE = 4096
+_NAME_LENGTH = 32
+_MEAN_GROUP = "0"  # the last of 16 digits: a list has about 16 names
+
+Rows = dict[str, str]
+Places = list[tuple[list[str | int], str]]
+
+
+def condense(request: dict[str, Any]) -> tuple[dict[str, Any], Places, Rows]:
+    """The request with null where a long text was, the paths of those places with the names of their rows, the rows."""
+    places: Places = []
+    rows: Rows = {}
+
+    def replace(value: Any, path: list[str | int]) -> Any:
+        if isinstance(value, str) or (isinstance(value, dict) and len(path) == 1):
+            text = json_text(value)
+            if len(text) >= SHORTEST:
+                places.append((path, add_text(rows, text)))
+                return None
+        if isinstance(value, dict):
+            return {name: replace(inner, [*path, name]) for name, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [replace(inner, [*path, index]) for index, inner in enumerate(value)]
+        return value
+
+    return {name: replace(value, [name]) for name, value in request.items()}, places, rows
+
+
+def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) -> dict[str, Any]:
+    """The whole request again; `row` gives a row by its name. Changes `request`."""
+    for path, name in places:
+        *way, last = path
+        target: Any = request
+        for part in way:
+            target = target[part]
+        target[last] = json.loads("".join(_read(name, row)))
+    return request
+
+
+def add_text(rows: Rows, text: str) -> str:
+    """Add the rows of a text to `rows`. Returns the name of the one that stands for the whole text."""
+    if len(text) <= _UNCUT:
+        return _add(rows, text)
+    names = [_add(rows, f"={chunk}") for chunk in _chunks(text)]
+    while len(names) > 1:
+        names = [_add(rows, f"*{' '.join(group)}") for group in _groups(names)]
+    return names[0]
+
+
+def json_text(value: Any) -> str:
+    """Canonical JSON that UTF-8 can hold: half a surrogate pair, which a model may write, as its escape."""
+    text = canonical(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return text
+
+
+def _add(rows: Rows, row: str) -> str:
+    name = sha256(row.encode()).hexdigest()[:_NAME_LENGTH]
+    rows[name] = row
+    return name
+
+
+def _read(name: str, row: Callable[[str], str]) -> Iterator[str]:
+    text = row(name)
+    if text.startswith("*"):
+        for part in text[1:].split(" "):
+            yield from _read(part, row)
+    else:
+        yield text.removeprefix("=")
+
+
+def _chunks(text: str) -> Iterator[str]:
+    """Pieces of about `_MEAN_CHUNK` characters. A line decides by its own content whether it is the last of a piece."""
+    chunk: list[str] = []
+    size = 0
+    for line in _lines(text):
+        chunk.append(line)
+        size += len(line)
+        if size >= _LONGEST_CHUNK or crc32(line.encode()) % _MEAN_CHUNK < len(line):
+            yield "".join(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield "".join(chunk)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text that JSON holds, with their ends; a very long line in several pieces."""
+    *lines, last = text.split("\\n")
+    for line in (*(f"{line}\\n" for line in lines), last):
+        for start in range(0, len(line), _LONGEST_LINE):
+            yield line[start : start + _LONGEST_LINE]
+
+
+def _groups(names: Sequence[str]) -> Iterable[list[str]]:
+    group: list[str] = []
+    for name in names:
+        group.append(name)
+        if len(group) > 1 and name.endswith(_MEAN_GROUP):
+            yield group
+            group = []
+    if group:
+        yield group
