@@ -58,7 +58,7 @@ def replayed(path: Path) -> Origin | None:
 
 @lru_cache(maxsize=8)
 def _origin_of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
-    from aeon.store.cassette import source as cassette
+    from aeon.store import cassette
 
     try:
         values = cassette.read(path).origin

@@ -48,7 +48,7 @@ def open_source(path: Path, backend: str = SQLITE) -> AnswerSource:
     """
     path = path.expanduser()
     if path.suffix == CASSETTE_SUFFIX and path.is_file():
-        from aeon.store.cassette.source import open_cassette
+        from aeon.store.cassette import open_cassette
 
         return open_cassette(path)
     return open_store(_named_store(path, backend), backend=backend, read_only=True)

@@ -12,7 +12,7 @@ from aeon.domain.errors import AnswerError
 from aeon.llm.extract import extract_json
 from aeon.llm.schemas import packaged_schemas
 from aeon.llm.stack.stored import response
-from aeon.store.cassette.source import decoded, encoded, open_cassette, read
+from aeon.store.cassette import decoded, encoded, open_cassette, read
 
 CASSETTES = sorted((Path(__file__).parents[2] / "examples" / "cassettes").glob("*.aeon"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.store.cassette.source import read
+from aeon.store.cassette import read
 from tests.cli.conftest import Ended, RunAeon
 from tests.cli.conftest import aeon as aeon
 from tests.e2e.conftest import Run, whole

@@ -24,7 +24,7 @@ from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
 from aeon.plan.wire import parse_plan, parse_refinement
 from aeon.plan.workflow.load import inspect_workflow
 from aeon.schema.validators import compiled
-from aeon.store.cassette import yaml as cassette_yaml
+from aeon.store import cassette_yaml
 from aeon.supervisor.faithful import foreign_tools
 from tests.support.growth import MOST, growth
 from tests.support.scripted_model import action, plan, planned, refinement

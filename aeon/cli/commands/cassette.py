@@ -22,9 +22,8 @@ from aeon.config import recorded as config_recorded
 from aeon.config.origin import Composition
 from aeon.config.settings import composed, environment
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.store.cassette.export import recorded
-from aeon.store.cassette.scrub import Scrubber, secret_names
-from aeon.store.cassette.source import Cassette, CassetteSource, Provenance, encoded, read, write
+from aeon.store.cassette import Cassette, CassetteSource, Provenance, encoded, read, write
+from aeon.store.cassette_export import Scrubber, recorded, secret_names
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
 from aeon.store.opening import open_source

@@ -6,8 +6,8 @@ from contextlib import closing
 
 from aeon.config import origin
 from aeon.domain.errors import AeonError, StoreFailed
-from aeon.store.cassette.export import provenance
-from aeon.store.cassette.source import CassetteSource, Provenance
+from aeon.store.cassette import CassetteSource, Provenance
+from aeon.store.cassette_export import provenance
 from aeon.store.opening import open_source
 from aeon.store.settings import StoreSettings
 

@@ -14,7 +14,7 @@ from aeon.cli.progress.words import banner, stopping
 from aeon.cli.terminal.glyphs import is_utf
 from aeon.domain.events import PhaseFinished, PhaseStarted, Recorded, RunStarted, Subscriber
 from aeon.observability.observers import detached
-from aeon.store.cassette.source import Provenance
+from aeon.store.cassette import Provenance
 
 _DUMB = ("", "dumb", "unknown")
 

@@ -12,7 +12,7 @@ from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.tool_result import ToolResult
-from aeon.store.cassette.source import Provenance
+from aeon.store.cassette import Provenance
 
 SCORES = ("completeness", "coherence", "consistency")
 

@@ -13,7 +13,7 @@ from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import SEVERITIES
-from aeon.store.cassette.source import Provenance
+from aeon.store.cassette import Provenance
 
 SIMULATED = (
     "SIMULATED: no model is called. Every plan, score and answer is made up.",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from aeon.store.cassette.source import read
+from aeon.store.cassette import read
 from aeon.store.sqlite_store import SqliteStore
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer

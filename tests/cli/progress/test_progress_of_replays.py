@@ -16,7 +16,7 @@ from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner, cut_short, decisions
 from aeon.domain import events as e
 from aeon.domain.result import ParentRun, RunResult, TokenUsage, UsageReport
-from aeon.store.cassette.source import Provenance
+from aeon.store.cassette import Provenance
 from tests.cli.progress.test_progress import XTERM, Terminal, drawn, until
 from tests.observability.support import feed, realistic_run
 

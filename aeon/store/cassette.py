@@ -21,7 +21,7 @@ from pydantic import Field
 
 from aeon.domain.errors import StoreFailed
 from aeon.domain.values import Value
-from aeon.store.cassette.yaml import Writer, beyond_yaml, load
+from aeon.store.cassette_yaml import Writer, beyond_yaml, load
 from aeon.store.models import Asked, CallPath, Entry
 from aeon.store.shapes import first_problem, wrong
 

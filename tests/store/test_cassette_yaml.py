@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.domain.errors import StoreFailed
-from aeon.store.cassette import yaml as cassette_yaml
-from aeon.store.cassette.yaml import Writer, load
+from aeon.store import cassette_yaml
+from aeon.store.cassette_yaml import Writer, load
 
 ODD = " \t\n\r\x00\x1b\x7f\x85\xa0\u2028\u2029\ufeff\ufffe\U0001f600aB-:#|>&*!%@`'\"\\{}[],?~=\ud83d01.e"
 

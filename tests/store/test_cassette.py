@@ -10,20 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.domain.errors import StoreFailed
-from aeon.store.cassette.source import (
-    Cassette,
-    CassetteSource,
-    Provenance,
-    decoded,
-    encoded,
-    open_cassette,
-    read,
-    write,
-)
+from aeon.store.cassette import Cassette, CassetteSource, Provenance, decoded, encoded, open_cassette, read, write
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
-from tests.store.cassette.test_yaml import texts
 from tests.store.cassettes import SYSTEM, entry
+from tests.store.test_cassette_yaml import texts
 
 
 def cassette(*answers: Entry, **origin: Any) -> Cassette:
@@ -194,7 +185,7 @@ def test_garbage_is_refused_and_nothing_else_happens(content: bytes) -> None:
 
 
 def test_the_example_of_the_page_is_a_cassette() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "cassettes.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "cassettes.md").read_text(encoding="utf-8")
     example = decoded(page.partition("```yaml\n")[2].partition("```")[0])
     assert example.answers[0].asked.request["messages"][0]["content"] == "You carry out one step of a plan.\n"
     assert json.loads(example.answers[0].answer["text"])["step_output"] == "Rhine, Danube, Elbe"

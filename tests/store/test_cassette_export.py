@@ -10,9 +10,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from aeon.domain.errors import StoreFailed
-from aeon.store.cassette.export import portable, provenance, recorded
-from aeon.store.cassette.scrub import Scrubber, secret_names
-from aeon.store.cassette.source import Cassette, encoded
+from aeon.store.cassette import Cassette, encoded
+from aeon.store.cassette_export import Scrubber, portable, provenance, recorded, secret_names
 from aeon.store.models import Entry
 from tests.store.cassettes import entry
 
