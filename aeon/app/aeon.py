@@ -27,8 +27,8 @@ from aeon.llm.custom import SHARED
 from aeon.llm.settings import CustomProvider
 from aeon.llm.stack.build import Endpoints
 from aeon.llm.stack.spend import Bill
-from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
+from aeon.memory.run_memory import InMemory
 from aeon.memory.settings import key_problem
 from aeon.plan.workflow.load import Workflow
 from aeon.refinement.models import Ask

@@ -21,7 +21,7 @@ from aeon.domain.request import CallName, LLMRequest, LLMResponse, Message
 from aeon.execution.worker import Situation
 from aeon.kernel.event_stream import EventStream
 from aeon.llm.prompts import PromptLibrary, shown_path
-from aeon.memory.of_run import RunMemory
+from aeon.memory.run_memory import RunMemory
 from aeon.plan.deltas import apply_actions
 from aeon.plan.transitions import ContextPart
 from aeon.plan.triggers import pass_triggers

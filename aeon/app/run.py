@@ -28,12 +28,9 @@ from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
 from aeon.llm.settings import goes_by
 from aeon.llm.stack import findings
-from aeon.memory.build import build as build_memory
-from aeon.memory.build import close as close_memory
-from aeon.memory.guarded import GuardedMemory
-from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
-from aeon.memory.of_run import RunMemory
+from aeon.memory.run_memory import GuardedMemory, InMemory, RunMemory
+from aeon.memory.settings import open_memory
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
 from aeon.observability.journal import Expendable
@@ -169,8 +166,8 @@ class Run:
         """The run's memory: what was there, and the entries that the settings give it."""
         memory = self._memory
         if memory is None:
-            memory = build_memory(self._shared.settings.memory, self._run_id)
-            opened.callback(close_memory, memory)
+            memory = own = open_memory(self._shared.settings.memory, self._run_id)
+            opened.callback(own.close)
         guarded = GuardedMemory(memory, lambda problem: around.warn(f"memory: {problem}"))
         read = None if isinstance(memory, InMemory) and self._memory is None else lambda: guarded.search("")
         recalled = RunMemory(memory, stored_memory(read, session))

@@ -5,25 +5,39 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib import import_module
 
 from aeon.domain.errors import ConfigError
 from aeon.files.reference import load_object
 from aeon.memory.interface import Memory
-from aeon.tools.mcp_settings import McpSettings
 from aeon.tools.registry import Tool, ToolRegistry
-from aeon.tools.settings import BuiltinSettings, ToolSettings
+from aeon.tools.settings import BuiltinSettings, McpSettings, ToolSettings
 
 Report = Callable[[str], None]
 _log = logging.getLogger(__name__)
+
+BUILTIN = {
+    "echo": "echo",
+    "calculator": "calculator",
+    "current_time": "current_time",
+    "read_file": "files",
+    "list_files": "files",
+    "http_get": "http_get",
+}
+"""The built-in tools, in their order, and the module of `aeon/tools/builtin` whose `from_settings` makes each.
+
+A module is imported when one of its tools is wanted.
+"""
+MEMORY_TOOLS = ("memory_read", "memory_search", "memory_write")
 
 
 def build(settings: ToolSettings, environ: Mapping[str, str], *, report: Report = _log.warning) -> ToolRegistry:
     """The tools of a process, which `close()` of the registry gives back; MCP servers are started for it.
 
-    Of a server that did not start the registry knows which tools are `unavailable`, and why.
-    `report` is told what a person should know and what stops nothing: a server that did not start, a tool left out.
-    Raises ConfigError for a tool that cannot be had: a function that cannot be imported or is no tool, a folder that
-    does not exist, a name given twice.
+    Of a server that did not start the registry knows which tools are `unavailable`, and why. `report` is called with
+    what a person should know and what stops nothing: a server that did not start, a tool left out. Raises ConfigError
+    for a tool that cannot be made: a function that cannot be imported or is no tool, an unknown built-in tool, a folder
+    that does not exist, a name given twice.
     """
     registry = ToolRegistry()
     try:
@@ -45,30 +59,24 @@ def build_run_registry(registry: ToolRegistry, memory: Memory, *, settings: Tool
     With `settings`, the latter only when the built-in tools are on and not left out of `tools.builtin.only`.
     """
     offered = BuiltinSettings() if settings is None else settings.builtin
-    return ToolRegistry(_of_memory(memory, offered) if offered else (), parent=registry)
+    if not offered:
+        return ToolRegistry(parent=registry)
+    from aeon.tools.builtin.memory import memory_tools  # takes time to import
 
-
-def _of_memory(memory: Memory, settings: BuiltinSettings) -> list[Tool]:
-    from aeon.tools.builtin.memory import memory_read_tool, memory_search_tool, memory_write_tool
-
-    tools = (memory_read_tool(memory), memory_search_tool(memory), memory_write_tool(memory))
-    return [made for made in tools if _wanted(made, settings)]
+    return ToolRegistry([made for made in memory_tools(memory) if _is_wanted(made.name, offered)], parent=registry)
 
 
 def _builtin(settings: BuiltinSettings) -> list[Tool]:
-    # Only when they are on: together they take time to import.
-    from aeon.tools.builtin.calculator import calculator_tool
-    from aeon.tools.builtin.current_time import current_time_tool
-    from aeon.tools.builtin.echo import echo_tool
-    from aeon.tools.builtin.files import list_files_tool, read_file_tool
-    from aeon.tools.builtin.http_get import http_get_tool
-
-    tools = [echo_tool(), calculator_tool(), current_time_tool()]
-    if settings.root is not None:
-        tools += [read_file_tool(settings.root, settings.max_file_bytes), list_files_tool(settings.root)]
-    if settings.allowed_hosts:
-        tools.append(http_get_tool(settings.allowed_hosts, settings.http_timeout_seconds, settings.max_response_bytes))
-    return [made for made in tools if _wanted(made, settings)]
+    known = (*BUILTIN, *MEMORY_TOOLS)
+    for name in settings.only or ():
+        if name not in known:
+            raise ConfigError(
+                f"tools.builtin.only: there is no built-in tool {name!r}", hint=f"Name some of {', '.join(known)}."
+            )
+    wanted = dict.fromkeys(module for name, module in BUILTIN.items() if _is_wanted(name, settings))
+    modules = [import_module(f"aeon.tools.builtin.{module}") for module in wanted]
+    made: list[Tool] = [tool for module in modules for tool in module.from_settings(settings)]
+    return [tool for tool in made if _is_wanted(tool.name, settings)]
 
 
 def _register_servers(
@@ -82,11 +90,11 @@ def _register_servers(
         registry.register(made)
     for problem in servers.problems():
         report(problem)
-    registry.ask_when_missing(servers.unavailable)
+    registry.explain_missing_with(servers.unavailable)
 
 
-def _wanted(made: Tool, settings: BuiltinSettings) -> bool:
-    return settings.only is None or made.name in settings.only
+def _is_wanted(name: str, settings: BuiltinSettings) -> bool:
+    return settings.only is None or name in settings.only
 
 
 def _imported(name: str, reference: str) -> Tool:
@@ -95,6 +103,6 @@ def _imported(name: str, reference: str) -> Tool:
         return replace(found, name=name)
     if not callable(found):
         raise ConfigError(f"tools.functions.{name}={reference}: neither a tool nor a function")
-    from aeon.tools.function import tool
+    from aeon.tools.function import tool  # takes time to import
 
     return tool(name=name)(found)

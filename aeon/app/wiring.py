@@ -30,9 +30,7 @@ from aeon.llm.prompts import PromptLibrary
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import parameters_for
 from aeon.llm.stack import build as stack
-from aeon.memory.in_memory import InMemory
-from aeon.memory.of_run import RunMemory
-from aeon.memory.shown import ShownMemory
+from aeon.memory.run_memory import InMemory, RunMemory, ShownMemory
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.workflow.load import Workflow, load_workflow, located
 from aeon.refinement.models import Ask

@@ -19,7 +19,7 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport, ValidationIssue
 from aeon.domain.request import LLMAdapter
 from aeon.llm.exchange import InvalidAnswer
-from aeon.memory.shown import ShownMemory
+from aeon.memory.run_memory import ShownMemory
 from aeon.plan.views import answer_view, outputs_view, plan_view
 from aeon.schema.violations import FieldError
 from aeon.supervisor.structured import StructuredCaller

@@ -26,7 +26,7 @@ from aeon.domain.tool_result import undecided
 from aeon.execution.forecast import cycles
 from aeon.execution.outcome import Remarks, Worked, provider_down, step_result, successful, uncalled, unsuccessful
 from aeon.execution.values import referable
-from aeon.memory.shown import ShownMemory
+from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finished, with_error
 from aeon.plan.views import outline_view, plan_view, subplan_view
 from aeon.plan.workflow.references import resolve_arguments

@@ -18,10 +18,8 @@ from aeon.kernel.executor import StepExecutor
 from aeon.kernel.loop import Loop
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
-from aeon.memory.guarded import GuardedMemory
-from aeon.memory.in_memory import InMemory
 from aeon.memory.interface import Memory
-from aeon.memory.shown import ShownMemory
+from aeon.memory.run_memory import GuardedMemory, InMemory, ShownMemory
 from aeon.plan.recursive import RecursivePlanner
 from aeon.refinement.components import validate_method
 from aeon.refinement.refiner import Refiner

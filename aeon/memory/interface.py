@@ -1,18 +1,18 @@
-"""Key/value memory, outside the kernel (Sprint 1, FR-014 to FR-018). A leaf."""
+"""Key/value memory of runs."""
 
 from __future__ import annotations
 
 from typing import Any, Protocol
 
 STEPS = "step/"
-"""What the keys begin with under which a run keeps the results of its steps."""
+"""Keys with this prefix hold the results of a run's steps; only the run itself writes them."""
 
 
 class Memory(Protocol):
     """A thread-safe key/value store. Any method may raise; the kernel records the failure and goes on."""
 
     def write(self, key: str, value: Any) -> None:
-        """Store a JSON value under a key, in place of what was there."""
+        """Store a JSON value under a key, instead of the value before."""
         ...
 
     def read(self, key: str) -> Any | None:
@@ -21,4 +21,12 @@ class Memory(Protocol):
 
     def search(self, prefix: str) -> dict[str, Any]:
         """Every key that starts with `prefix`, with its value, sorted by key."""
+        ...
+
+
+class OpenMemory(Memory, Protocol):
+    """A memory that its opener closes."""
+
+    def close(self) -> None:
+        """Close what it holds open. May be called twice."""
         ...

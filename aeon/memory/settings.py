@@ -1,4 +1,4 @@
-"""What configures memory."""
+"""Settings of memory, and opening the memory they describe."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
+from aeon.domain.errors import ConfigError
 from aeon.domain.values import Taken, Value
-from aeon.memory.interface import STEPS
-from aeon.memory.shown import MAX_CHARACTERS
+from aeon.memory.interface import STEPS, OpenMemory
+from aeon.memory.run_memory import MAX_CHARACTERS, InMemory
 
 
 class MemorySettings(Value):
-    """`memory`: where what a run remembers is kept.
+    """`memory`: where the memory of runs is stored.
 
-    `in_memory` lasts as long as the run; `sqlite` keeps it in the file `path`, which several processes may share.
-    `namespace` None gives each run a part of the file of its own, named by the run's id; a name is a part that all runs
-    of that name read and write.
+    `in_memory` lasts as long as the run; `sqlite` is the file `path`, which several processes may share. `namespace`
+    None gives each run a part of the file of its own, named by the run's id; a name is a part that all runs of that
+    name read and write.
 
-    `entries` are written into it at the start of a run; `entries_file` is a YAML or JSON file of more, and validated
-    settings hold its entries in `entries`. `max_characters` is how much of it prompts show, keys and values as JSON.
+    `entries` are written at the start of a run; `entries_file` is a YAML or JSON file of more, which validated settings
+    hold in `entries`. `max_characters` is how much of the memory prompts show, keys and values as JSON.
     """
 
     kind: Literal["in_memory", "sqlite"] = "in_memory"
@@ -32,14 +33,14 @@ class MemorySettings(Value):
 
     @field_validator("entries")
     @classmethod
-    def _names(cls, entries: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _check_keys(cls, entries: dict[str, JsonValue]) -> dict[str, JsonValue]:
         for key in entries:
             if problem := key_problem(key):
                 raise ValueError(problem)
         return entries
 
     @model_validator(mode="after")
-    def _path_where_there_is_a_file(self) -> MemorySettings:
+    def _check_path(self) -> MemorySettings:
         if self.kind == "sqlite" and self.path is None:
             raise ValueError("memory=sqlite needs memory.path")
         if self.kind == "in_memory" and (self.path is not None or self.namespace is not None):
@@ -48,7 +49,25 @@ class MemorySettings(Value):
 
 
 def key_problem(key: str) -> str:
-    """Why a key cannot be written by anybody but the run itself; empty when it can."""
+    """Why only the run itself may write a key; empty when anybody may."""
     if not key.strip():
         return "a key of memory is not blank"
     return f"{key!r}: keys that begin with {STEPS!r} are those of the steps' results" if key.startswith(STEPS) else ""
+
+
+def open_memory(settings: MemorySettings, run_id: str = "") -> OpenMemory:
+    """Open the memory of one run; `run_id` is its namespace when `memory.namespace` is None.
+
+    Raises ConfigError when its file cannot be used.
+    """
+    if settings.kind == "in_memory" or settings.path is None:
+        return InMemory()
+    import sqlite3  # a run with memory of its own needs no file
+
+    from aeon.memory.sqlite import SqliteMemory
+
+    path = settings.path.expanduser()
+    try:
+        return SqliteMemory(path, settings.namespace if settings.namespace is not None else run_id)
+    except (OSError, sqlite3.Error) as error:
+        raise ConfigError(f"memory.path={path}: cannot be used: {error}") from error

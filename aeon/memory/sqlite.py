@@ -1,4 +1,4 @@
-"""Memory in a file, which outlasts its run and can be shared by processes."""
+"""Memory in an SQLite file, which outlasts its run and can be shared by processes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from tenacity import retry, retry_if_exception, stop_after_delay, wait_random
 
 _BUSY_SECONDS = 10.0
-# Once it has waited that long in vain: a run of many steps must not wait so for each of them.
+# After one wait in vain: a run of many steps must not wait so long for each of them.
 _IMPATIENT_SECONDS = 0.05
 _CLOSING_SECONDS = 2.0
 _TABLE = """
@@ -25,18 +25,17 @@ _log = logging.getLogger("aeon")
 
 
 class StillLocked(sqlite3.OperationalError):
-    """Another program holds the file; what is written is kept meanwhile, and stored once the file is free."""
+    """Another program holds the file; values are stored once the file is free."""
 
 
 class SqliteMemory:
-    """Keys and JSON values in an SQLite file (Sprint 1, FR-014 to FR-017); thread-safe, and safe between processes.
+    """Keys and JSON values in an SQLite file; thread-safe, and safe between processes.
 
     Keys of one `namespace` are not seen from another. Opening raises sqlite3.Error or OSError when the file cannot be
-    used; so may every method, and writing what JSON does not have raises TypeError or ValueError.
+    used; so may every method, and writing a value that JSON does not have raises TypeError or ValueError.
 
-    A file that another program keeps locked is waited for once: then StillLocked is raised, also once, and the values
-    that are written stay here, are read from here, and are stored by the first later write, or the closing, that finds
-    the file free.
+    The first write to a file that another program keeps locked waits and raises StillLocked. From then on values wait
+    in this object, are read from it, and are stored by the first later write, or the closing, that finds the file free.
     """
 
     def __init__(self, path: Path, namespace: str = "") -> None:
@@ -44,7 +43,7 @@ class SqliteMemory:
         self._namespace = namespace
         self._lock = threading.Lock()
         self._waiting: dict[str, str] = {}
-        self._told = False
+        self._was_locked = False
         self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, check_same_thread=False, isolation_level=None)
         try:
             _prepare(self._connection)
@@ -53,7 +52,7 @@ class SqliteMemory:
             raise
 
     def write(self, key: str, value: Any) -> None:
-        """Store a value under a key, in place of what was there."""
+        """Store a value under a key, instead of the value before."""
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         with self._lock:
             self._waiting[key] = text
@@ -63,46 +62,34 @@ class SqliteMemory:
                 if not _is_busy(error):
                     self._waiting.pop(key, None)
                     raise
-                self._wait_less(error)
+                self._report_lock(error)
 
     def read(self, key: str) -> Any | None:
         """The value of a key; None when there is none."""
-        with self._lock:
-            if key in self._waiting:
-                return json.loads(self._waiting[key])
-            rows = self._rows("SELECT value FROM memory WHERE namespace = ? AND key = ?", self._namespace, key)
-        return json.loads(rows[0][0]) if rows else None
+        return self.search(key).get(key)
 
     def search(self, prefix: str) -> dict[str, Any]:
         """Every key that starts with `prefix`, with its value, sorted by key."""
-        end = _after(prefix)
         with self._lock:
-            rows = self._rows(
-                "SELECT key, value FROM memory WHERE namespace = ? AND key >= ? AND (? IS NULL OR key < ?)",
-                *(self._namespace, prefix, end, end),
-            )
-            waiting = [(key, text) for key, text in self._waiting.items() if key.startswith(prefix)]
-        return {key: json.loads(text) for key, text in sorted({**dict(rows), **dict(waiting)}.items())}
+            query = "SELECT key, value FROM memory WHERE namespace = ?"
+            found = {**dict(self._connection.execute(query, (self._namespace,))), **self._waiting}
+        return {key: json.loads(text) for key, text in sorted(found.items()) if key.startswith(prefix)}
 
     def close(self) -> None:
         """Close the file; nothing can be read or written afterwards. May be called twice.
 
-        Values that wait for a locked file are stored if it comes free in time; else it is logged that they are lost.
+        Values that wait for a locked file are stored if it comes free in time; else their loss is logged.
         """
         with self._lock:
             try:
                 if self._waiting:
-                    _wait(self._connection, _CLOSING_SECONDS)
+                    _set_timeout(self._connection, _CLOSING_SECONDS)
                     self._store_waiting()
             except sqlite3.Error as error:
                 _log.warning("memory: %d value(s) could not be stored: %s", len(self._waiting), error)
             finally:
                 self._waiting.clear()
                 self._connection.close()
-
-    def _rows(self, query: str, *values: str | None) -> list[Any]:
-        # In WAL mode nobody who writes keeps others from reading.
-        return self._connection.execute(query, values).fetchall()
 
     def _store_waiting(self) -> None:
         for key in list(self._waiting):
@@ -112,15 +99,15 @@ class SqliteMemory:
             )
             del self._waiting[key]
 
-    def _wait_less(self, error: BaseException) -> None:
-        """From now on. Raises StillLocked the first time."""
-        if self._told:
+    def _report_lock(self, error: BaseException) -> None:
+        """Raise StillLocked the first time, and wait less from now on."""
+        if self._was_locked:
             return
-        self._told = True
-        _wait(self._connection, _IMPATIENT_SECONDS)
+        self._was_locked = True
+        _set_timeout(self._connection, _IMPATIENT_SECONDS)
         raise StillLocked(
             f"the file is locked by another program since {_BUSY_SECONDS:g} s or more;"
-            " what is written is kept by the run, and stored once the file is free"
+            " the run has the value, which is stored once the file is free"
         ) from error
 
 
@@ -128,8 +115,7 @@ def _is_busy(error: BaseException) -> bool:
     return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
 
 
-def _wait(connection: sqlite3.Connection, seconds: float) -> None:
-    """Have SQLite wait so long for a file that is locked."""
+def _set_timeout(connection: sqlite3.Connection, seconds: float) -> None:
     connection.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
 
 
@@ -142,13 +128,3 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute(_TABLE)
-
-
-def _after(prefix: str) -> str | None:
-    """The first text, by code points, that comes after all that start with the prefix; None when there is no such."""
-    kept = prefix.rstrip("\U0010ffff")
-    if not kept:
-        return None
-    following = ord(kept[-1]) + 1
-    # Surrogates are no characters of a text.
-    return kept[:-1] + chr(0xE000 if following == 0xD800 else following)

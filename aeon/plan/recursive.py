@@ -11,7 +11,7 @@ from aeon.domain.graph import current_outputs
 from aeon.domain.plan import EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan, step_view
 from aeon.domain.report import ValidationIssue
 from aeon.domain.request import LLMAdapter
-from aeon.memory.shown import ShownMemory
+from aeon.memory.run_memory import ShownMemory
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.triggers import WHOLE, Trigger, code_triggers, issue_triggers
 from aeon.plan.views import assessment_view, outputs_view, plan_view

@@ -1,6 +1,6 @@
-"""Example arguments for a tool that has none, made from its input schema: what a call looks like, not what to ask for.
+"""Example arguments for a tool without examples, made from its input schema: they show what a call looks like.
 
-Pure. What is not easily made has no example rather than a wrong one.
+A schema for which no example is easily made has none, rather than a wrong one.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ _TEXTS = {
 def example_arguments(schema: Mapping[str, Any], validator: Validator) -> Mapping[str, Any] | None:
     """Arguments that the schema accepts, with all that it requires; None where none are easily found."""
     try:
-        made = _Maker(schema).value(schema, 0)
-    except _TooMuch:
+        made = _ExampleMaker(schema).value(schema, 0)
+    except _TooLarge:
         return None
     return made if isinstance(made, Mapping) and not violations(validator, made) else None
 
 
-class _TooMuch(Exception):
-    """The example would be too large to be shown."""
+class _TooLarge(Exception):
+    """The example would be too large to show."""
 
 
-class _Maker:
-    """Makes one example by a schema, whose references it follows."""
+class _ExampleMaker:
+    """Makes one example by a schema and follows its references."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
         self._made = 0
 
     def value(self, part: Any, depth: int) -> Any:
-        """A value for one place: one that the schema itself gives, else the simplest of its type."""
+        """An example of a part: one that the schema gives, else the simplest of its type."""
         self._made += 1
         if self._made > _MOST_VALUES or depth > _DEEPEST:
-            raise _TooMuch
+            raise _TooLarge
         if not isinstance(part, Mapping):
             return None
         for keyword in ("examples", "enum"):
@@ -68,9 +68,11 @@ class _Maker:
         kind = part.get("type", "object" if "properties" in part or depth == 0 else "string")
         kind = kind[0] if _is_filled(kind) else kind
         if kind == "object":
-            properties = part.get("properties")
-            known = properties if isinstance(properties, Mapping) else {}
-            return {name: self.value(known.get(name, {}), depth + 1) for name in _named(part, known)}
+            found = part.get("properties")
+            known = found if isinstance(found, Mapping) else {}
+            # Where nothing is required, the first property.
+            names = list(part["required"]) if _is_filled(part.get("required")) else list(known)[:1]
+            return {name: self.value(known.get(name, {}), depth + 1) for name in names}
         if kind == "array":
             return [self.value(part.get("items", {}), depth + 1)]
         if kind in ("integer", "number"):
@@ -80,11 +82,6 @@ class _Maker:
 
 def _is_filled(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) > 0
-
-
-def _named(part: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
-    """What is required; where nothing is, the first property there is."""
-    return list(part["required"]) if _is_filled(part.get("required")) else list(known)[:1]
 
 
 def _target(reference: str, document: Mapping[str, Any]) -> Any:

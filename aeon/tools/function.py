@@ -22,7 +22,7 @@ _UNNAMED = {
 
 
 class _WithoutTitles(GenerateJsonSchema):
-    """A parameter's title would be its name once more, in every prompt."""
+    """Schemas without titles: a parameter's title would repeat its name in every prompt."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
         return False
@@ -56,16 +56,16 @@ def tool(
     """Make a Tool of a function, sync or async: `@tool`, or `@tool(name=..., examples=..., ...)`.
 
     The input schema comes from the parameters' type hints and defaults (`Annotated[int, Field(ge=0, description=...)]`
-    says more of one), the output schema from the return annotation, the description from the docstring, the name from
-    the function. The other options are those of `Tool`. What the function returns may be anything pydantic can write
-    as JSON. Raises ConfigError for a missing docstring, a parameter without a type hint or that cannot be given by
-    name, a missing return annotation, or a type that has no JSON Schema (FR-019).
+    says more about one), the output schema from the return annotation, the description from the docstring, the name
+    from the function. The other options are those of `Tool`. The function may return anything that pydantic writes as
+    JSON. Raises ConfigError for a missing docstring, a parameter without a type hint or that cannot be given by
+    name, a missing return annotation, or a type that has no JSON Schema.
     """
 
-    def made(function: Callable[..., Any]) -> Tool:
+    def make(function: Callable[..., Any]) -> Tool:
         named = name or str(getattr(function, "__name__", type(function).__name__))
-        hints = _checked_hints(function, named)
-        resolved = _resolved(function, hints)
+        hints = _check_hints(function, named)
+        resolved = _with_hints(function, hints)
         arguments, returned = _schemas(resolved, hints["return"], named)
         return Tool(
             name=named,
@@ -80,10 +80,10 @@ def tool(
             pure=pure,
         )
 
-    return made if function is None else made(function)
+    return make if function is None else make(function)
 
 
-def _checked_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+def _check_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     try:
         hints = get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
@@ -98,8 +98,8 @@ def _checked_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     return hints
 
 
-def _resolved(function: Callable[..., Any], hints: Mapping[str, Any]) -> Callable[..., Any]:
-    """The same function for pydantic, which would look for the names in its hints in a module that may not exist."""
+def _with_hints(function: Callable[..., Any], hints: Mapping[str, Any]) -> Callable[..., Any]:
+    """The same function with resolved hints: pydantic would look for their names in a module that may not exist."""
 
     def call(**arguments: Any) -> Any:
         return function(**arguments)
@@ -139,6 +139,6 @@ def _invocation(function: Callable[..., Any], returned: Any, is_async: bool) -> 
         try:
             return result.dump_python(value, mode="json", warnings=False)
         except PydanticSerializationError:
-            return value  # no JSON, which whoever called finds out and says
+            return value  # no JSON: the caller checks and reports that
 
     return invoke

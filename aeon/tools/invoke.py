@@ -1,7 +1,4 @@
-"""Calling a tool: arguments checked, approval asked, time and output bounded, the result checked.
-
-A tool is not trusted to return, to raise only errors, to keep quiet or to be brief (Sprint 1, FR-025, FR-054, FR-056).
-"""
+"""Calling a tool by its name: arguments checked, approval asked, time and output bounded, the result checked."""
 
 from __future__ import annotations
 
@@ -16,8 +13,7 @@ from aeon.domain.tool_result import SchemaViolation, ToolResult
 from aeon.files.nesting import TOO_DEEP, is_too_deep
 from aeon.schema.validators import violations
 from aeon.tools.approval import ApprovalRequest, Approve, asking_step
-from aeon.tools.deadline import TookTooLong, call_within
-from aeon.tools.outcome import Outcome, carried_out, described, failure
+from aeon.tools.call import Outcome, call_tool, describe_error, failure
 from aeon.tools.registry import RegisteredTool, Tool, ToolRegistry
 from aeon.tools.settings import Approval, ToolSettings
 
@@ -37,9 +33,9 @@ class ToolInvoker:
         self._asking = threading.Lock()
 
     def check_arguments(self, name: str, arguments: Any) -> tuple[SchemaViolation, ...]:
-        """Everything that is wrong with the arguments by the tool's input schema, each with its JSON pointer (FR-025).
+        """The violations of the tool's input schema by the arguments, each with its JSON pointer; empty without any.
 
-        Empty when nothing is. For a tool that is not registered it is the one violation that says so.
+        For a tool that is not registered, the one violation that says so.
         """
         entry = self._registry.entry(name)
         if entry is None:
@@ -47,24 +43,24 @@ class ToolInvoker:
         return _checked(entry, arguments)[1]
 
     def approval(self, name: str) -> Approval:
-        """What the first pattern of `tools.approval` that matches the name says; what the tool says when none does."""
-        patterns = self._settings.approval.items()
+        """The policy of the first pattern of `tools.approval` that matches the name, else that of the tool."""
         tool = self._registry.get(name)
         own: Approval = tool.approval if tool else "always"
-        return next((policy for pattern, policy in patterns if fnmatchcase(name, pattern)), own)
+        return next((policy for pattern, policy in self._settings.approval.items() if fnmatchcase(name, pattern)), own)
 
     def invoke(self, name: str, arguments: Any) -> ToolResult:
         """Call a tool with its own copy of the arguments.
 
-        Whatever the tool does, this returns within its time limit (plus that of the person who is asked), and says in
-        `error` and `error_kind` what went wrong; it raises nothing for a fault of the tool or of the arguments.
+        Returns within the tool's time limit, plus that of the person who is asked. `error` and `error_kind` say what
+        went wrong; nothing is raised for a fault of the tool or of the arguments.
         """
         started = time.monotonic()
         entry = self._registry.entry(name)
+        limit = self._limit(entry)
         if entry is None:
-            given, outcome = _object(arguments), failure("unknown", not_found(name), self._limit(None))
+            given, outcome = _json_object(arguments), failure("unknown", not_found(name), limit)
         else:
-            given, outcome = self._checked_and_called(entry, arguments)
+            given, outcome = self._check_and_call(entry, arguments, limit)
         return ToolResult(
             tool=name,
             arguments=given,
@@ -74,29 +70,19 @@ class ToolInvoker:
             error_kind=outcome.error_kind,
             seconds=time.monotonic() - started,
             cut=outcome.cut,
-            kept=self._limit(entry.tool if entry else None) if outcome.cut else 0,
+            kept=limit if outcome.cut else 0,
             own_limit=bool(outcome.cut and entry and entry.tool.max_output_characters),
         )
 
-    def _checked_and_called(self, entry: RegisteredTool, arguments: Any) -> tuple[dict[str, Any], Outcome]:
+    def _check_and_call(self, entry: RegisteredTool, arguments: Any, limit: int) -> tuple[dict[str, Any], Outcome]:
         given, found = _checked(entry, arguments)
-        limit = self._limit(entry.tool)
         if found:
             return given, failure("invalid_arguments", "; ".join(map(str, found)), limit)
         refusal = self._refusal(entry.tool, given)
         if refusal is not None:
             return given, failure("refused", refusal, limit)
-        return given, self._called(entry, given, limit)
-
-    def _called(self, entry: RegisteredTool, given: Mapping[str, Any], limit: int) -> Outcome:
         seconds = entry.tool.timeout_seconds or self._settings.timeout_seconds
-        own = json.loads(json.dumps(given))
-        try:
-            return call_within(seconds, lambda: carried_out(entry, own, limit, seconds), f"tool-{entry.tool.name}")
-        except TookTooLong:
-            return failure("timeout", f"took longer than {seconds:g} seconds", limit)
-        except Exception as error:  # no thread or no memory left for it
-            return failure("raised", described(error), limit)
+        return given, call_tool(entry, json.loads(json.dumps(given)), limit, seconds)
 
     def _refusal(self, tool: Tool, given: Mapping[str, Any]) -> str | None:
         policy = self.approval(tool.name)
@@ -111,33 +97,33 @@ class ToolInvoker:
             with self._asking:
                 return None if self._approve(request) else "the person refused it"
         except Exception as error:  # asking may fail in any way, and then nobody approved
-            return f"the person could not be asked: {described(error)}"
+            return f"the person could not be asked: {describe_error(error)}"
 
-    def _limit(self, tool: Tool | None) -> int:
-        return (tool.max_output_characters if tool else None) or self._settings.max_output_characters
+    def _limit(self, entry: RegisteredTool | None) -> int:
+        return (entry.tool.max_output_characters if entry else None) or self._settings.max_output_characters
 
 
 def not_found(name: str) -> str:
-    """What is said of a tool that is not registered (FR-058, FR-064)."""
+    """The message for a tool that is not registered."""
     return f"Tool '{name}' not found in registry"
 
 
 def not_there(name: str, reason: str) -> str:
-    """What is said of a tool that is configured and could not be had."""
+    """The message for a tool that is configured and not available."""
     return f"Tool '{name}': {reason}"
 
 
 def _checked(entry: RegisteredTool, arguments: Any) -> tuple[dict[str, Any], tuple[SchemaViolation, ...]]:
-    """The arguments as JSON has them, and what is wrong with them."""
+    """The arguments as JSON has them, and their violations of the input schema."""
     if not isinstance(arguments, Mapping):
         return {}, (SchemaViolation("", f"arguments are an object, not {type(arguments).__name__}"),)
-    given = _object(arguments)
+    given = _json_object(arguments)
     if not given and arguments:
         return {}, (SchemaViolation("", f"arguments must be values that JSON has, and not {TOO_DEEP}"),)
     return given, violations(entry.input, given)
 
 
-def _object(arguments: Any) -> dict[str, Any]:
+def _json_object(arguments: Any) -> dict[str, Any]:
     """A copy as JSON has it; empty when it is no JSON object, or nested too deeply to be written into a result."""
     try:
         text = json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False)

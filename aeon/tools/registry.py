@@ -1,12 +1,14 @@
-"""The tools a plan may name (Sprint 1, FR-019 to FR-021)."""
+"""The tools a plan may name."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from jsonschema.protocols import Validator
@@ -18,13 +20,10 @@ from aeon.tools.settings import LONGEST_CALL, Approval
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
-Descriptions = list[dict[str, Any]]
-"""What a model is told of several tools."""
-
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A capability: its name, what it does, JSON Schemas of what goes in and out, the function, and example arguments.
+    """A capability: its name, what it does, JSON Schemas of input and output, the function, and example arguments.
 
     `invoke` is given the mapping of arguments, already checked, and returns a JSON value; it may run in any thread, and
     several times at once. `timeout_seconds`, at most `LONGEST_CALL`, and `max_output_characters` override
@@ -48,7 +47,7 @@ class Tool:
     again: Callable[[Mapping[str, Any]], Any] | None = field(default=None, repr=False)
 
     def describe(self) -> dict[str, Any]:
-        """What a model is told of the tool (FR-067)."""
+        """The tool as prompts show it to a model."""
         described: dict[str, Any] = {
             "name": self.name,
             "description": self.description,
@@ -62,7 +61,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredTool:
-    """A tool with the kept validators of its arguments and of what it returns."""
+    """A tool with the validators of its arguments and of its result."""
 
     tool: Tool
     input: Validator
@@ -72,13 +71,13 @@ class RegisteredTool:
 class ToolRegistry:
     """Tools by name, in order of registration; thread-safe, and tools may come and go while it is used.
 
-    With a `parent`, its tools are seen as well, as they are at the moment: a run's own tools over those of the process.
+    The tools of a `parent` are seen as well, as they are at the moment: a run's own tools over those of the process.
     """
 
     def __init__(self, tools: Sequence[Tool] = (), *, parent: ToolRegistry | None = None) -> None:
         self._parent = parent
         self._tools: dict[str, RegisteredTool] = {}
-        self._knowing: list[Callable[[str], str | None]] = []
+        self._explainers: list[Callable[[str], str | None]] = []
         self._closers: list[Callable[[], None]] = []
         self._lock = threading.RLock()
         for tool in tools:
@@ -88,8 +87,8 @@ class ToolRegistry:
         """Add a tool; one without examples gets one made from its input schema.
 
         Raises ConfigError when its name is taken or is not 1 to 64 letters, digits, `_`, `.` and `-`, when a schema of
-        it is malformed, with the path, when a limit of its own cannot be kept, or when an example is not as its input
-        schema says.
+        it is malformed, with the path, when a limit of its own is out of range, or when an example violates its input
+        schema.
         """
         if not isinstance(tool.name, str) or not _NAME.fullmatch(tool.name):
             raise ConfigError(f"tool {tool.name!r}: a name is 1 to 64 letters, digits, '_', '.' and '-'")
@@ -117,26 +116,22 @@ class ToolRegistry:
             own = self._tools.get(name)
         return own if own or self._parent is None else self._parent.entry(name)
 
-    def ask_when_missing(self, why: Callable[[str], str | None]) -> None:
-        """Have someone asked for names that are not registered, who knows why a configured tool is not there; None
-        from one who does not."""
+    def explain_missing_with(self, why: Callable[[str], str | None]) -> None:
+        """Add a function that says why a configured tool of a name is not there; None when it does not know."""
         with self._lock:
-            self._knowing.append(why)
+            self._explainers.append(why)
 
     def unavailable(self, name: str) -> str | None:
-        """Why a tool that is configured is not there, as a clause; None for one that is, or that nobody configured.
-
-        A step with such a tool goes the way of one whose tool nobody knows (FR-058).
-        """
+        """Why a tool that is configured is not there, as a clause; None for one that is, or that is not configured."""
         if self.get(name) is not None:
             return None
         with self._lock:
-            knowing = tuple(self._knowing)
-        own = next(filter(None, (why(name) for why in knowing)), None)
+            explainers = tuple(self._explainers)
+        own = next(filter(None, (why(name) for why in explainers)), None)
         return own if own or self._parent is None else self._parent.unavailable(name)
 
     def list(self) -> tuple[Tool, ...]:
-        """All tools, in order of registration, a parent's first (FR-021)."""
+        """All tools, in order of registration, a parent's first."""
         with self._lock:
             own = tuple(entry.tool for entry in self._tools.values())
         return (self._parent.list() if self._parent else ()) + own
@@ -145,21 +140,21 @@ class ToolRegistry:
         """All names, in order of registration."""
         return tuple(tool.name for tool in self.list())
 
-    def describe(self) -> Descriptions:
-        """What a model is told of all tools."""
+    def describe(self) -> Sequence[dict[str, Any]]:
+        """All tools as prompts show them to a model."""
         return [tool.describe() for tool in self.list()]
 
     def on_close(self, close: Callable[[], None]) -> None:
-        """Have something closed together with this registry, such as a session that its tools use."""
+        """Add a function to be called by `close`, such as one that ends a session that tools use."""
         with self._lock:
             self._closers.append(close)
 
     def close(self) -> None:
-        """Close what its tools hold open, the newest first; a parent is left alone. May be called twice."""
+        """Close what the tools hold open, the newest first; a parent is left alone. May be called twice."""
         with self._lock:
             closers, self._closers = self._closers, []
         for close in reversed(closers):
-            # One that cannot be closed must not keep the others open.
+            # A failing one must not keep the others open.
             with contextlib.suppress(Exception):
                 close()
 
@@ -171,8 +166,8 @@ def _checked(tool: Tool) -> RegisteredTool:
         raise ConfigError(f"tool {tool.name!r}: timeout_seconds={seconds:g}: {allowed}")
     if characters is not None and characters < 1:
         raise ConfigError(f"tool {tool.name!r}: max_output_characters={characters}: at least 1")
-    inputs = compiled(tool.input_schema, f"tool {tool.name!r}: input_schema")
-    outputs = compiled(tool.output_schema, f"tool {tool.name!r}: output_schema")
+    inputs = _validator(tool.input_schema, f"tool {tool.name!r}: input_schema")
+    outputs = _validator(tool.output_schema, f"tool {tool.name!r}: output_schema")
     if tool.input_schema.get("type", "object") != "object":
         raise ConfigError(f"tool {tool.name!r}: input_schema.type: must be 'object', since arguments have names")
     for index, example in enumerate(tool.examples):
@@ -182,6 +177,19 @@ def _checked(tool: Tool) -> RegisteredTool:
 
 
 def _with_example(tool: Tool, inputs: Validator) -> Tool:
-    """The tool with at least one example, if one can be made: plans and repairs are shown how it is called (FR-065)."""
+    """Add an example, if there is none and one can be made: plans and repairs show how a tool is called."""
     made = None if tool.examples else example_arguments(tool.input_schema, inputs)
     return tool if made is None else replace(tool, examples=(made,))
+
+
+def _validator(schema: Mapping[str, Any], name: str) -> Validator:
+    """The validator of a schema; compiled once in a process, however many registries have the tool."""
+    try:
+        return _compile_text(json.dumps(schema), name)
+    except (TypeError, ValueError, RecursionError):
+        return compiled(schema, name)
+
+
+@lru_cache(maxsize=1024)
+def _compile_text(schema: str, name: str) -> Validator:
+    return compiled(json.loads(schema), name)

@@ -1,4 +1,4 @@
-"""The store as a wrapper around tools: what was called for a run is not called again when it is resumed or replayed."""
+"""The store around tools: a call made for a run is not made again when the run is resumed or replayed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from aeon.tools.settings import ToolSettings
 
 
 class StoredInvoker(ToolInvoker):
-    """A ToolInvoker that keeps in a run's session what came of each call, errors and refusals too.
+    """A ToolInvoker that stores the result of each call in a run's session, errors and refusals too.
 
     Tools that are `pure` are called whenever they are needed. A call that is answered from the store needs no approval:
-    it was given. A question that goes unanswered because the run is asked to stop (`stop`) is no refusal, and is not
-    kept. `invoke` raises StoreMiss, StoreFailed and, then, StopRequested.
+    it was given. When nobody approves because the run is asked to stop (`stop`), that is no refusal and is not stored.
+    `invoke` raises StoreMiss, StoreFailed and, then, StopRequested.
     """
 
     def __init__(
@@ -37,41 +37,41 @@ class StoredInvoker(ToolInvoker):
         stop: Callable[[], bool] = lambda: False,
     ) -> None:
         super().__init__(registry, settings, approve=approve)
-        self._tools, self._session, self._stop = registry, session, stop
+        self._session, self._stop = session, stop
 
     def invoke(self, name: str, arguments: Any) -> ToolResult:
-        """Call a tool, or give what came of it before."""
-        tool = self._tools.get(name)
-        if tool is not None and tool.pure:
+        """Call a tool, or give the result of an earlier call."""
+        tool = self._registry.get(name)
+        request = {"name": name, "arguments": arguments}
+        if (tool is not None and tool.pure) or not _is_json(request):
             return super().invoke(name, arguments)
-        call = super().invoke
-        try:
-            asked = _asked(name, arguments)
-            json_text(asked.request)
-        except (TypeError, ValueError, RecursionError):  # no JSON: refused below, without a call
-            return call(name, arguments)
         made: list[ToolResult] = []
 
-        def called() -> dict[str, Any]:
-            made.append(call(name, arguments))
-            return self._kept(made[0])
+        def call() -> dict[str, Any]:
+            made.append(super(StoredInvoker, self).invoke(name, arguments))
+            if made[0].error_kind == "refused" and self._stop():
+                raise StopRequested(f"stopped before tool '{name}' was approved")
+            return made[0].model_dump(mode="json")
 
-        answer = self._session.answer(asked, called)
+        site = current_site()
+        path = CallPath(pass_number=site.pass_number, phase=site.phase, call=name, step_id=site.step_id)
+        answer = self._session.answer(Asked(kind="tool", path=path, request=request), call)
         try:
             result = ToolResult.model_validate(answer)
         except PydanticError as error:
             raise StoreFailed(f"a tool's result in the store cannot be read: {error}") from error
-        if tool is not None and tool.again and not made and result.error is None:
+        if made:
+            return result
+        if tool is not None and tool.again and result.error is None:
             tool.again(result.arguments)
-        return result if made else result.model_copy(update={"replayed": True})
-
-    def _kept(self, result: ToolResult) -> dict[str, Any]:
-        if result.error_kind == "refused" and self._stop():
-            raise StopRequested(f"stopped before tool '{result.tool}' was approved")
-        return result.model_dump(mode="json")
+        return result.model_copy(update={"replayed": True})
 
 
-def _asked(name: str, arguments: Any) -> Asked:
-    site = current_site()
-    path = CallPath(pass_number=site.pass_number, phase=site.phase, call=name, step_id=site.step_id)
-    return Asked(kind="tool", path=path, request={"name": name, "arguments": arguments})
+def _is_json(request: dict[str, Any]) -> bool:
+    """Whether a request can be stored; one that cannot is refused without a call."""
+    try:
+        Asked(kind="tool", path=CallPath(pass_number=0, phase="", call=""), request=request)
+        json_text(request)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

@@ -12,7 +12,7 @@ from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import LLMAdapter, current_site
 from aeon.llm.exchange import InvalidAnswer, located
 from aeon.llm.extract import ExtractError, read_json
-from aeon.memory.shown import ShownMemory
+from aeon.memory.run_memory import ShownMemory
 from aeon.plan.deltas import DeltaResult
 from aeon.plan.structural import check_steps
 from aeon.plan.views import answer_view, changes_view, outputs_view, plan_view

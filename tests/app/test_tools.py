@@ -7,12 +7,11 @@ import pytest
 from aeon.app.tools import build, build_run_registry
 from aeon.config.settings import compose
 from aeon.domain.errors import ConfigError
-from aeon.memory.in_memory import InMemory
+from aeon.memory.run_memory import InMemory
 from aeon.tools.function import tool
 from aeon.tools.invoke import ToolInvoker
-from aeon.tools.mcp_settings import McpServer, McpSettings
 from aeon.tools.registry import ToolRegistry
-from aeon.tools.settings import BuiltinSettings, ToolSettings
+from aeon.tools.settings import BuiltinSettings, McpServer, McpSettings, ToolSettings
 from tests.tools.mcp.mcp_fixtures import own
 
 ALWAYS = ("echo", "calculator", "current_time")

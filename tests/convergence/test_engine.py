@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from aeon.convergence.engine import ConvergenceEngine, split_criteria, verdict
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, ConvergenceThresholds, CriterionResult
 from aeon.domain.errors import ConfigError, ValidationError
-from aeon.memory.in_memory import InMemory
-from aeon.memory.shown import ShownMemory
+from aeon.memory.run_memory import InMemory, ShownMemory
 from tests.contract.components import a_plan, a_report
 from tests.support.scripted_model import ScriptedModel, assessment
 from tests.support.strict_subset import violations

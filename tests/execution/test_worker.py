@@ -269,7 +269,7 @@ def test_a_tool_of_a_server_that_did_not_start_goes_the_way_of_a_missing_one(
     answer: dict[str, Any], output: str, kinds: list[str]
 ) -> None:
     registry = ToolRegistry([echo()])
-    registry.ask_when_missing(lambda name: DEAD if name == "dead.x" else None)
+    registry.explain_missing_with(lambda name: DEAD if name == "dead.x" else None)
     worker = StepWorker(ScriptedModel(repair=answer, step=clear("by hand")), registry=registry)
     gone = step(tool="dead.x")
     assert worker.cost(gone, {}) == 1

@@ -12,7 +12,7 @@ import pytest
 from aeon.app.aeon import Aeon
 from aeon.domain.errors import ConfigError
 from aeon.domain.result import RunResult
-from aeon.memory.in_memory import InMemory
+from aeon.memory.run_memory import InMemory
 from aeon.tools.approval import ApprovalRequest
 from tests.integration.test_artefacts_of_runs import converging
 from tests.support.scripted_model import ScriptedModel, assessment, plan, planned, unfinished

@@ -14,7 +14,7 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMRequest
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.stack.limits import LimitSettings
-from aeon.memory.in_memory import InMemory
+from aeon.memory.run_memory import InMemory
 from aeon.tools.registry import ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, run, statuses
 from tests.support.scripted_model import ScriptedModel, blocked, clear, plan, planned

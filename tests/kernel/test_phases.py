@@ -9,7 +9,7 @@ import pytest
 from aeon.domain import events
 from aeon.domain.errors import ServerFailed, Truncated
 from aeon.domain.plan import PlanStep
-from aeon.memory.in_memory import InMemory
+from aeon.memory.run_memory import InMemory
 from aeon.plan.settings import RefinementSettings
 from aeon.tools.registry import ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, phases, run, statuses

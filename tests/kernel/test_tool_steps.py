@@ -15,7 +15,7 @@ from aeon.domain import events
 from aeon.domain.history import Outcome
 from aeon.domain.plan import PlanStep
 from aeon.domain.request import LLMRequest
-from aeon.memory.in_memory import InMemory
+from aeon.memory.run_memory import InMemory
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.kernel.build import TASK, advisories, kernel, run, statuses
 from tests.support.scripted_model import (
@@ -288,7 +288,7 @@ def test_whoever_reads_a_cut_output_from_memory_is_told_what_is_missing() -> Non
 
 def test_a_missing_tool_is_told_once_and_as_soon_as_the_plan_names_it() -> None:
     registry = ToolRegistry([echo()])
-    registry.ask_when_missing(lambda name: "its server did not start" if name == "dead.x" else None)
+    registry.explain_missing_with(lambda name: "its server did not start" if name == "dead.x" else None)
     steps = [by("oracle", "ask"), by("echo", "say", "ask"), by("dead.x", "look", "say")]
     seen: list[events.Recorded] = []
     outcome = run(ScriptedModel(plan=plan(*steps)), registry=registry, seen=seen, mode="core")

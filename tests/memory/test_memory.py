@@ -6,10 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aeon.memory.build import build, close
-from aeon.memory.guarded import GuardedMemory
-from aeon.memory.interface import Memory
-from aeon.memory.settings import MemorySettings
+from aeon.memory.interface import Memory, OpenMemory
+from aeon.memory.run_memory import GuardedMemory
+from aeon.memory.settings import MemorySettings, open_memory
 
 Make = Callable[[], Memory]
 
@@ -22,16 +21,16 @@ JSON = st.recursive(
 
 @pytest.fixture(params=["in_memory", "sqlite"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    made: list[Memory] = []
+    made: list[OpenMemory] = []
 
     def new() -> Memory:
         path = tmp_path / f"{len(made)}.sqlite" if request.param == "sqlite" else None
-        made.append(build(MemorySettings(kind=request.param, path=path)))
+        made.append(open_memory(MemorySettings(kind=request.param, path=path)))
         return made[-1]
 
     yield new
     for memory in made:
-        close(memory)
+        memory.close()
 
 
 def test_what_was_written_is_read(make: Make) -> None:
@@ -74,7 +73,7 @@ def test_any_key_and_value_is_kept_and_found_by_any_prefix(make: Make, entries: 
         found = memory.search(start)
         assert found == {key: value for key, value in entries.items() if key.startswith(start)}
         assert list(found) == sorted(found)
-    close(memory)
+    memory.close()
 
 
 def test_nobody_changes_what_another_wrote_or_read(make: Make) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aeon.memory.in_memory import InMemory
-from aeon.memory.of_run import RunMemory
+from aeon.memory.run_memory import InMemory, RunMemory
 
 HELD = {"guest": "Ada", "step/a/output": "of an earlier run"}
 

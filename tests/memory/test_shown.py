@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aeon.memory.shown import ShownMemory, cut
+from aeon.memory.run_memory import ShownMemory, cut_entries
 
 ENTRIES = {"note": "milk", "count": 2, "step/a/output": "all"}
 
@@ -20,8 +20,8 @@ def test_entries_that_are_given_are_shown_instead_of_those_there_are() -> None:
 
 def test_what_does_not_fit_is_cut_and_counted() -> None:
     entries = {"a": "xxxx", "b": [1, 2, 3], "c": "y", "d": "z"}
-    assert cut(entries, 100) == ([{"key": key, "value": value} for key, value in entries.items()], 0)
+    assert cut_entries(entries, 100) == ([{"key": key, "value": value} for key, value in entries.items()], 0)
     beginning = {"key": "b", "value": "[1,", "characters_left_out": 4}
-    assert cut(entries, 9) == ([{"key": "a", "value": "xxxx"}, beginning], 2)
-    assert cut(entries, 5) == ([{"key": "a", "value": "xxxx"}], 3)
-    assert cut(entries, 0) == ([], 4)
+    assert cut_entries(entries, 9) == ([{"key": "a", "value": "xxxx"}, beginning], 2)
+    assert cut_entries(entries, 5) == ([{"key": "a", "value": "xxxx"}], 3)
+    assert cut_entries(entries, 0) == ([], 4)

@@ -11,10 +11,8 @@ import pytest
 from aeon.config.settings import compose
 from aeon.domain.errors import ConfigError
 from aeon.memory import sqlite
-from aeon.memory.build import build, close
-from aeon.memory.guarded import GuardedMemory
-from aeon.memory.in_memory import InMemory
-from aeon.memory.settings import MemorySettings
+from aeon.memory.run_memory import GuardedMemory, InMemory
+from aeon.memory.settings import MemorySettings, open_memory
 from aeon.memory.sqlite import SqliteMemory
 
 
@@ -35,12 +33,17 @@ def test_what_was_written_outlasts_the_run(path: Path) -> None:
 def test_runs_do_not_see_each_other_unless_they_share_a_name(path: Path) -> None:
     apart = MemorySettings(kind="sqlite", path=path)
     shared = MemorySettings(kind="sqlite", path=path, namespace="project")
-    memories = [build(apart, "r1"), build(apart, "r2"), build(shared, "r1"), build(shared, "r2")]
+    memories = [
+        open_memory(apart, "r1"),
+        open_memory(apart, "r2"),
+        open_memory(shared, "r1"),
+        open_memory(shared, "r2"),
+    ]
     for number, memory in enumerate(memories[:3]):
         memory.write("step/s1/output", number)
     assert [memory.search("step/") for memory in memories] == [{"step/s1/output": n} for n in (0, 1, 2, 2)]
     for memory in memories:
-        close(memory)
+        memory.close()
 
 
 def test_several_processes_write_at_once_and_see_what_the_others_wrote(path: Path) -> None:
@@ -90,18 +93,18 @@ def test_a_file_that_cannot_be_used_is_a_configuration_error(tmp_path: Path) -> 
     (tmp_path / "file").touch()
     for path in (tmp_path / "no.sqlite", tmp_path, tmp_path / "file" / "memory.sqlite"):
         with pytest.raises(ConfigError, match=r"memory\.path=.*cannot be used"):
-            build(MemorySettings(kind="sqlite", path=path))
+            open_memory(MemorySettings(kind="sqlite", path=path))
 
 
 def test_it_is_chosen_by_configuration(tmp_path: Path) -> None:
     chosen = compose(["memory=sqlite", f"memory.path={tmp_path}/m.sqlite", "memory.namespace=project"]).memory
     assert (chosen.kind, chosen.path, chosen.namespace) == ("sqlite", tmp_path / "m.sqlite", "project")
-    memory = build(chosen, "r1")
+    memory = open_memory(chosen, "r1")
     assert isinstance(memory, SqliteMemory)
-    close(memory)
-    other = build(compose().memory, "r1")
+    memory.close()
+    other = open_memory(compose().memory, "r1")
     assert isinstance(other, InMemory)
-    close(other)
+    other.close()
 
 
 @pytest.mark.parametrize("overrides", [["memory=sqlite", "memory.path=null"], ["memory.path=x.sqlite"]])

@@ -4,17 +4,17 @@ from typing import get_args
 
 import pytest
 
-from aeon.app.tools import build
+from aeon.app.tools import BUILTIN, MEMORY_TOOLS, build
 from aeon.domain.tool_result import ToolErrorKind
 from aeon.tools.function import tool
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
-from aeon.tools.settings import BuiltinName, BuiltinSettings, ToolSettings
+from aeon.tools.settings import BuiltinSettings, ToolSettings
 
 TEXT = (Path(__file__).parents[2] / "docs" / "tools.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", [*get_args(BuiltinName), *get_args(ToolErrorKind)])
+@pytest.mark.parametrize("name", [*BUILTIN, *MEMORY_TOOLS, *get_args(ToolErrorKind)])
 def test_every_built_in_tool_and_every_kind_of_error_is_explained(name: str) -> None:
     assert f"| `{name}` |" in TEXT
 

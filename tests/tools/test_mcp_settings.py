@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from aeon.tools.mcp_settings import McpServer, McpSettings
+from aeon.tools.settings import McpServer, McpSettings
 
 
 @pytest.mark.parametrize(

@@ -165,8 +165,8 @@ def of_dead(name: str) -> str | None:
 
 def test_of_a_tool_that_is_missing_though_configured_it_is_known_why() -> None:
     process = ToolRegistry()
-    process.ask_when_missing(lambda _: None)
-    process.ask_when_missing(of_dead)
+    process.explain_missing_with(lambda _: None)
+    process.explain_missing_with(of_dead)
     run = ToolRegistry(parent=process)
     for registry in (process, run):
         assert registry.unavailable("dead.x") == GONE
@@ -178,7 +178,7 @@ def test_of_a_tool_that_is_missing_though_configured_it_is_known_why() -> None:
 def test_a_tool_that_is_there_is_available_whatever_its_name() -> None:
     process = ToolRegistry([a_tool(name="dead.alive")])
     run = ToolRegistry([a_tool(name="dead.own")], parent=process)
-    run.ask_when_missing(of_dead)
+    run.explain_missing_with(of_dead)
     assert [run.unavailable(name) for name in ("dead.alive", "dead.own", "dead.x")] == [None, None, GONE]
 
 

@@ -25,7 +25,7 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
 from aeon.execution.forecast import cycles, forecast
-from aeon.memory.in_memory import InMemory
+from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import Workflow, inspect_workflow, located
 from aeon.plan.workflow.models import Problem
 from aeon.plan.workflow.references import resolve_arguments

@@ -15,7 +15,7 @@ from aeon.cli.terminal.streams import answer_alone_on_stdout, put
 from aeon.cli.terminal.text import one_line
 from aeon.config.compose import compose as config_compose
 from aeon.config.settings import Settings, environment, settings_from
-from aeon.memory.in_memory import InMemory
+from aeon.memory.run_memory import InMemory
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool
 

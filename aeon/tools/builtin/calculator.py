@@ -24,30 +24,38 @@ from simpleeval import InvalidExpression, SimpleEval
 
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
+from aeon.tools.settings import BuiltinSettings
 
 MAX_CHARACTERS = 2_000
 MAX_DEPTH = 100
 MAX_BITS = 4_096
 
-# Digits of what has no end, a quotient or a root. A sum, difference or product of what can be written in an expression
-# keeps all of its digits, far more of them than these.
+# Digits of a quotient or a root, which may have no end. Sums, differences and products keep all of their digits, which
+# are more for what can be written in an expression.
 _PRECISION = 34
-_EXACT_PRECISION = 8_000
 _CONTEXT = Context(
-    prec=_EXACT_PRECISION,
-    Emax=308,
-    Emin=-308,
-    traps=[InvalidOperation, DivisionByZero, Overflow, FloatOperation],
-    flags=[],
+    prec=8_000, Emax=308, Emin=-308, traps=[InvalidOperation, DivisionByZero, Overflow, FloatOperation], flags=[]
 )
+_LARGEST = Decimal("1.7976931348623157e308")  # the largest JSON number that most readers can hold
 _ALLOWED = (ast.Constant, ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)
+_REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
+    (Overflow, "a number is larger than 1e308"),
+    ((DivisionByZero, ZeroDivisionError), "division by zero"),
+    (InvalidOperation, "an operation has no result among the real numbers"),
+    (OverflowError, "a number is larger than a function can take"),
+)
 
 Number = int | Decimal
+Function = Callable[..., Any]
+
+
+def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:  # noqa: ARG001
+    """`calculator`, which needs no settings."""
+    return (calculator_tool(),)
 
 
 def calculator_tool() -> Tool:
     """`calculator`: one arithmetic expression."""
-    evaluator = _evaluator()
 
     @tool(pure=True, examples=[{"expression": "(19.99 * 3 + 5) / 2"}, {"expression": "round(sqrt(2), 4)"}])
     def calculator(
@@ -61,32 +69,26 @@ def calculator_tool() -> Tool:
         log(x, base), log10, max, mean, min, pow, round(x, digits), sin, sqrt, sum, tan (angles in radians; sum, mean,
         min and max take any number of values). Constants: pi, e. Decimal numbers are exact: 0.1 + 0.2 is 0.3.
         """
-        return evaluate(expression, evaluator)
+        return evaluate(expression)
 
     return calculator
 
 
-def evaluate(expression: str, evaluator: SimpleEval | None = None) -> int | float:
+def evaluate(expression: str) -> int | float:
     """The value of an arithmetic expression. Raises ValueError, in words, for one that has none or is not allowed."""
+    evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_CONSTANTS)
+    evaluator.nodes = {kind: handler for kind, handler in evaluator.nodes.items() if kind in _ALLOWED}
     with localcontext(_CONTEXT):
         try:
-            body = _parsed(expression)
-            return _as_number((evaluator or _evaluator()).eval(expression, previously_parsed=body))
-        except InvalidExpression as error:
-            raise ValueError(str(error)) from None
-        except Overflow:
-            raise ValueError("a number is larger than 1e308") from None
-        except OverflowError:
-            raise ValueError("a number is larger than a function can take") from None
-        except (DivisionByZero, ZeroDivisionError):
-            raise ValueError("division by zero") from None
-        except InvalidOperation:
-            raise ValueError("an operation has no result among the real numbers") from None
+            return _to_json_number(evaluator.eval(expression, previously_parsed=_parse(expression)))
         except TypeError as error:
             raise ValueError(f"a function cannot be called like this: {error}") from None
+        except (InvalidExpression, ArithmeticError) as error:
+            reason = next((reason for kinds, reason in _REASONS if isinstance(error, kinds)), str(error))
+            raise ValueError(reason) from None
 
 
-def _parsed(expression: str) -> ast.expr:
+def _parse(expression: str) -> ast.expr:
     text = " ".join(expression.split())
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"the expression is longer than {MAX_CHARACTERS} characters")
@@ -99,7 +101,7 @@ def _parsed(expression: str) -> ast.expr:
     _check_nodes(body)
     for node in ast.walk(body):
         if isinstance(node, ast.Constant):
-            node.value = _literal(node, text)
+            node.value = _literal(node, text)  # type: ignore[assignment] # a Decimal, which the evaluator only returns
     return body
 
 
@@ -117,73 +119,58 @@ def _check_nodes(body: ast.expr) -> None:
     raise ValueError(f"the expression is nested deeper than {MAX_DEPTH} levels; sum(a, b, ...) takes many numbers")
 
 
-def _literal(node: ast.Constant, text: str) -> Any:
+def _literal(node: ast.Constant, text: str) -> Number:
     if isinstance(node.value, bool) or not isinstance(node.value, int | float):
         raise ValueError(f"{node.value!r} is not a real number")
     if isinstance(node.value, int):
-        return _bounded(node.value)
-    # What was written, and not the binary fraction nearest to it.
+        return _check_size(node.value)
+    # As written, not the binary fraction nearest to it.
     written = ast.get_source_segment(text, node) or repr(node.value)
     return getcontext().create_decimal(written.replace("_", ""))
 
 
-def _evaluator() -> SimpleEval:
-    evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_CONSTANTS)
-    evaluator.nodes = {kind: handler for kind, handler in evaluator.nodes.items() if kind in _ALLOWED}
-    return evaluator
-
-
-_LARGEST = Decimal("1.7976931348623157e308")  # what a JSON number of most readers can hold
-_LONG = Decimal(10) ** _PRECISION
-
-
-def _as_number(value: Any) -> int | float:
-    if not isinstance(value, int | Decimal):
-        raise ValueError("the expression has no number as its value")
+def _to_json_number(value: Any) -> int | float:
     if isinstance(value, int):
         return value
+    if not isinstance(value, Decimal):
+        raise ValueError("the expression has no number as its value")
     if not value.is_finite():
         raise ValueError("the expression has no finite value")
     if abs(value) > _LARGEST:
         raise ValueError("a number is larger than 1e308")
     if value != value.to_integral_value():
         return float(value)
-    # A large one may be written briefly, 1e+40, where that is the very number.
-    return float(value) if abs(value) >= _LONG and Decimal(repr(float(value))) == value else int(value)
+    # A large number may be written briefly, 1e+40, where that is exact.
+    return float(value) if value.adjusted() >= _PRECISION and Decimal(repr(float(value))) == value else int(value)
 
 
-def _bounded(value: Number) -> Number:
+def _check_size(value: Number) -> Number:
     if isinstance(value, int) and value.bit_length() > MAX_BITS:
         raise ValueError(f"a number has more than {MAX_BITS} bits")
     return value
 
 
-def _checked(function: Callable[..., Number]) -> Callable[..., Number]:
-    return lambda *operands: _bounded(function(*operands))
+def _sized(function: Function) -> Function:
+    return lambda *operands: _check_size(function(*operands))
 
 
-def _rounding(function: Callable[..., Number]) -> Callable[..., Number]:
+def _rounding(function: Function) -> Function:
     """The function with its results rounded to `_PRECISION` digits."""
 
     def rounded(*operands: Number) -> Number:
         with localcontext(prec=_PRECISION):
-            return function(*operands)
+            return _check_size(function(*operands))
 
     return rounded
 
 
-def _divided(a: Number, b: Number) -> Number:
-    return Decimal(a) / Decimal(b)
+def _by_float(function: Callable[[float], float]) -> Function:
+    return lambda value: Decimal(repr(function(float(value))))
 
 
-def _floor_divided(a: Number, b: Number) -> Number:
+def _floor_divide(a: Number, b: Number) -> Number:
     # A quotient of decimals is rounded, and the floor of a rounded one may be another number.
     return a // b if isinstance(a, int) and isinstance(b, int) else Fraction(a) // Fraction(b)
-
-
-def _modulo(a: Number, b: Number) -> Number:
-    # The sign of the divisor, for whole and decimal numbers alike.
-    return a - b * _floor_divided(a, b)
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -192,10 +179,6 @@ def _power(base: Number, exponent: Number) -> Number:
             raise ValueError(f"a power has more than {MAX_BITS} bits")
         return int(base**exponent)
     return Decimal(base) ** Decimal(exponent)
-
-
-def _by_float(function: Callable[[float], float]) -> Callable[[Number], Number]:
-    return lambda value: Decimal(repr(function(float(value))))
 
 
 def _logarithm(value: Number, base: Number | None = None) -> Number:
@@ -208,7 +191,7 @@ def _factorial(value: Number) -> Number:
     return math.factorial(int(value))
 
 
-def _rounded(value: Number, digits: Number = 0) -> Number:
+def _round(value: Number, digits: Number = 0) -> Number:
     if digits != int(digits) or abs(int(digits)) > 300:
         raise ValueError("round takes a whole number of digits, at most 300")
     number = Decimal(value)
@@ -217,52 +200,34 @@ def _rounded(value: Number, digits: Number = 0) -> Number:
     return number.quantize(Decimal(1).scaleb(-int(digits)), rounding="ROUND_HALF_UP")
 
 
-def _mean(*values: Number) -> Number:
-    return _rounding(_divided)(_total(*values), len(values))
-
-
-def _smallest(*values: Any) -> Number:
-    found: Number = min(values)
-    return found
-
-
-def _largest(*values: Any) -> Number:
-    found: Number = max(values)
-    return found
-
-
-def _total(*values: Number) -> Number:
-    return sum(values)
-
-
 _CONSTANTS = {"pi": Decimal("3.141592653589793238462643383279503"), "e": Decimal("2.718281828459045235360287471352662")}
-_OPERATORS: dict[type[ast.AST], Callable[..., Number]] = {
-    ast.Add: _checked(operator.add),
-    ast.Sub: _checked(operator.sub),
-    ast.Mult: _checked(operator.mul),
-    ast.Div: _checked(_rounding(_divided)),
-    ast.FloorDiv: _checked(_floor_divided),
-    ast.Mod: _checked(_modulo),
-    ast.Pow: _checked(_rounding(_power)),
+_OPERATORS: dict[type[ast.AST], Function] = {
+    ast.Add: _sized(operator.add),
+    ast.Sub: _sized(operator.sub),
+    ast.Mult: _sized(operator.mul),
+    ast.Div: _rounding(lambda a, b: Decimal(a) / Decimal(b)),
+    ast.FloorDiv: _sized(_floor_divide),
+    ast.Mod: _sized(lambda a, b: a - b * _floor_divide(a, b)),  # the sign is that of the divisor
+    ast.Pow: _rounding(_power),
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
-_FUNCTIONS: dict[str, Callable[..., Number]] = {
+_FUNCTIONS: dict[str, Function] = {
     "abs": abs,
     "ceil": math.ceil,
     "cos": _by_float(math.cos),
     "exp": _rounding(lambda value: Decimal(value).exp()),
-    "factorial": _checked(_factorial),
+    "factorial": _sized(_factorial),
     "floor": math.floor,
     "log": _rounding(_logarithm),
     "log10": _rounding(lambda value: Decimal(value).log10()),
-    "max": _largest,
-    "mean": _mean,
-    "min": _smallest,
-    "pow": _checked(_rounding(_power)),
-    "round": _rounded,
+    "max": lambda *values: max(values),
+    "mean": _rounding(lambda *values: Decimal(sum(values)) / len(values)),
+    "min": lambda *values: min(values),
+    "pow": _rounding(_power),
+    "round": _round,
     "sin": _by_float(math.sin),
     "sqrt": _rounding(lambda value: Decimal(value).sqrt()),
-    "sum": _checked(_total),
+    "sum": _sized(lambda *values: sum(values)),
     "tan": _by_float(math.tan),
 }

@@ -12,6 +12,7 @@ from pydantic import Field
 from aeon.domain.values import Value
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
+from aeon.tools.settings import BuiltinSettings
 
 Clock = Callable[[], datetime]
 
@@ -27,6 +28,11 @@ class Moment(Value):
     timezone: str
     weekday: str
     unix_seconds: int
+
+
+def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:  # noqa: ARG001
+    """`current_time`, which needs no settings."""
+    return (current_time_tool(),)
 
 
 def current_time_tool(clock: Clock = _now) -> Tool:

@@ -8,6 +8,12 @@ from pydantic import Field
 
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
+from aeon.tools.settings import BuiltinSettings
+
+
+def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:  # noqa: ARG001
+    """`echo`, which needs no settings."""
+    return (echo_tool(),)
 
 
 def echo_tool() -> Tool:

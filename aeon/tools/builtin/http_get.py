@@ -14,6 +14,7 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.values import Value
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
+from aeon.tools.settings import BuiltinSettings
 
 if TYPE_CHECKING:
     import httpx2
@@ -31,6 +32,13 @@ class Page(Value):
     content_type: str
     text: str
     complete: bool
+
+
+def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
+    """`http_get`, when a host is allowed. Raises ConfigError for a host that cannot be one."""
+    if not settings.allowed_hosts:
+        return ()
+    return (http_get_tool(settings.allowed_hosts, settings.http_timeout_seconds, settings.max_response_bytes),)
 
 
 def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_bytes: int) -> Tool:

@@ -1,10 +1,11 @@
-"""What the run remembers, for its steps to look up and to add to (Sprint 1, FR-016, FR-017)."""
+"""The run's memory, for its steps to read and to add to."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
@@ -22,8 +23,38 @@ class Remembered(Value):
     value: Any
 
 
-def memory_read_tool(memory: Memory) -> Tool:
-    """`memory_read`: one key of this memory."""
+def memory_tools(memory: Memory) -> tuple[Tool, ...]:
+    """`memory_read`, `memory_search` and `memory_write` of a memory.
+
+    A person is asked before `memory_write` unless `tools.approval` says otherwise.
+    """
+
+    def read(arguments: Mapping[str, Any]) -> Any:
+        value = memory.read(arguments["key"])
+        return {"found": value is not None, "value": value}
+
+    def search(arguments: Mapping[str, Any]) -> Any:
+        return memory.search(arguments["prefix"])
+
+    def write(arguments: Mapping[str, Any]) -> Any:
+        if arguments["key"].startswith(STEPS):
+            raise ValueError(f"keys that begin with {STEPS} are those of the steps' results")
+        memory.write(arguments["key"], arguments["value"])
+        return {"found": True, "value": arguments["value"]}
+
+    def write_again(arguments: Mapping[str, Any]) -> None:
+        # The run has the value even when its memory fails.
+        with suppress(Exception):
+            memory.write(arguments["key"], arguments["value"])
+
+    calls: tuple[Callable[[Mapping[str, Any]], Any], ...] = (read, search, write)
+    made = [replace(described, invoke=call) for described, call in zip(_described(), calls, strict=True)]
+    return (*made[:-1], replace(made[-1], approval="ask", again=write_again))
+
+
+@cache
+def _described() -> tuple[Tool, ...]:
+    """The tools without a memory: their names, descriptions and schemas are the same for every run of a process."""
 
     @tool(examples=[{"key": "step/collect/output"}])
     def memory_read(key: Annotated[str, Field(description="For example step/ID/output.")]) -> Remembered:
@@ -31,14 +62,7 @@ def memory_read_tool(memory: Memory) -> Tool:
 
         Of an output that was cut, the value is an object with its beginning and how many characters are missing.
         """
-        value = memory.read(key)
-        return Remembered(found=value is not None, value=value)
-
-    return memory_read
-
-
-def memory_search_tool(memory: Memory) -> Tool:
-    """`memory_search`: the keys of this memory that begin alike."""
+        raise NotImplementedError
 
     @tool(examples=[{"prefix": "step/"}])
     def memory_search(
@@ -48,13 +72,7 @@ def memory_search_tool(memory: Memory) -> Tool:
 
         Of an output that was cut, the value is an object with its beginning and how many characters are missing.
         """
-        return memory.search(prefix)
-
-    return memory_search
-
-
-def memory_write_tool(memory: Memory) -> Tool:
-    """`memory_write`: one value into this memory; a person is asked unless `tools.approval` says otherwise."""
+        raise NotImplementedError
 
     @tool(examples=[{"key": "customer/name", "value": "Ada"}], side_effects=True)
     def memory_write(
@@ -63,14 +81,6 @@ def memory_write_tool(memory: Memory) -> Tool:
     ) -> Remembered:
         """Keep a value under a key, in place of what is there, for the steps after this one and for later runs that
         share this memory."""
-        if key.startswith(STEPS):
-            raise ValueError(f"keys that begin with {STEPS} are those of the steps' results")
-        memory.write(key, value)
-        return Remembered(found=True, value=value)
+        raise NotImplementedError
 
-    def again(arguments: Mapping[str, Any]) -> None:
-        # The run has the value all the same when what keeps it fails.
-        with suppress(Exception):
-            memory.write(arguments["key"], arguments["value"])
-
-    return replace(memory_write, approval="ask", again=again)
+    return memory_read, memory_search, memory_write

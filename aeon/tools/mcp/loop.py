@@ -8,7 +8,7 @@ from collections.abc import Coroutine
 from concurrent.futures import CancelledError
 from typing import Any, TypeVar
 
-from aeon.tools.mcp.processes import ProcessLoop
+from aeon.tools.mcp.process import ProcessLoop
 
 T = TypeVar("T")
 

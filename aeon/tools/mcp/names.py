@@ -1,4 +1,4 @@
-"""What a server's tools are called here, and which of them are wanted. Pure."""
+"""The names of servers' tools in the registry, and which tools are wanted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from hashlib import sha256
 
-from aeon.tools.mcp_settings import McpServer
+from aeon.tools.settings import McpServer
 
 NAME_LIMIT = 64
 _DIGEST_LENGTH = 8
@@ -28,29 +28,29 @@ def tool_name(prefix: str, name: str) -> str:
     return f"{clean[: NAME_LIMIT - _DIGEST_LENGTH - 1]}-{digest}"
 
 
-def wanted(name: str, server: McpServer) -> bool:
+def is_wanted(name: str, server: McpServer) -> bool:
     """Whether the server's own name of a tool matches a pattern of `allow` and none of `deny` (`*`, `?`, `[...]`)."""
     return _matches(name, server.allow) and not _matches(name, server.deny)
 
 
-def owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
-    """The server, by its key, that a tool of that registered name would be of; None when it would be of none.
+def find_owner(name: str, servers: Mapping[str, McpServer]) -> str | None:
+    """The key of the server to which a tool of that registered name would belong; None when to none.
 
-    After a prefix `_` and `-` count as well as the dot: that is how other programs join the two. Of several prefixes
-    the longest is meant; a server without a prefix has the names that its `allow` tells, `*` alone telling none.
+    After a prefix `_` and `-` count as well as the dot, since other programs join them so. Of several prefixes the
+    longest counts; a server without a prefix has the names that its `allow` lists, except by `*` alone.
     """
     prefixes = {key: key if server.prefix is None else server.prefix for key, server in servers.items()}
     for key in sorted(servers, key=lambda key: -len(prefixes[key])):
         prefix, server = prefixes[key], servers[key]
         if prefix and name.startswith(prefix) and name[len(prefix) : len(prefix) + 1] in _JOINERS:
-            return key if wanted(name[len(prefix) + 1 :], server) else None
+            return key if is_wanted(name[len(prefix) + 1 :], server) else None
         if not prefix and _matches(name, [pattern for pattern in server.allow if pattern != "*"]):
-            return key if wanted(name, server) else None
+            return key if is_wanted(name, server) else None
     return None
 
 
-def unmatched(names: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
-    """The patterns that match none of the names: most likely misspelt. `*` is never one of them."""
+def unmatched_patterns(names: Iterable[str], patterns: Sequence[str]) -> tuple[str, ...]:
+    """The patterns that match none of the names, most likely misspelt; never `*`."""
     known = tuple(names)
     return tuple(
         pattern for pattern in patterns if pattern != "*" and not any(fnmatchcase(name, pattern) for name in known)

@@ -1,7 +1,7 @@
 """Tools of MCP servers, as tools of the registry.
 
-One `McpTools` has one session per server for as long as it lives. The sessions are on an event loop in a thread of
-their own; calls come from any thread and wait. What a server says (names, descriptions, results, errors) is data.
+One `McpTools` has one session per server as long as it is open. The sessions run on an event loop in a thread of their
+own; calls come from any thread and wait. The text of a server (names, descriptions, results, errors) is data.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Self
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.tools.mcp.connection import MAX_TOOLS, ServerUnavailable
 from aeon.tools.mcp.loop import LoopStopped, LoopThread
-from aeon.tools.mcp.names import owner, tool_name, unmatched, wanted
+from aeon.tools.mcp.names import find_owner, is_wanted, tool_name, unmatched_patterns
 from aeon.tools.mcp.session import ServerSession, ToolFailed
-from aeon.tools.mcp_settings import McpServer, McpSettings
 from aeon.tools.registry import Tool, ToolRegistry
+from aeon.tools.settings import McpServer, McpSettings
 
 if TYPE_CHECKING:
     from mcp.types import Tool as ListedTool
@@ -72,15 +72,15 @@ class McpTools:
             return self._listed or ()
 
     def problems(self) -> tuple[str, ...]:
-        """What a person should know of servers and tools that are left out; empty before `tools` was called."""
+        """Messages about servers and tools that are left out; empty before `tools` was called."""
         return self._problems
 
     def unavailable(self, name: str) -> str | None:
-        """Why there is no tool of that registered name, as a clause: the server it would be of did not start.
+        """Why there is no tool of that registered name, as a clause: the server it would belong to did not start.
 
         None when no such server is configured, when it started, and before `tools` was called.
         """
-        server = owner(name, self._settings.servers)
+        server = find_owner(name, self._settings.servers)
         why = self._dead.get(server) if server is not None else None
         return why and f"the MCP server {server!r} did not start: {why}"
 
@@ -90,7 +90,7 @@ class McpTools:
             self._closed = True
             loop, self._loop = self._loop, None
             atexit.unregister(self.close)
-            # The threads of a parent are not in a forked child, and its servers not the child's to end.
+            # A forked child has none of its parent's threads, and must not end its servers.
             if loop is None or self._process != os.getpid():
                 return
             try:
@@ -108,7 +108,7 @@ class McpTools:
                 self._dead[name] = str(listed)
                 problems.append(f"MCP server {name!r} is not available, and neither are its tools: {listed}")
                 continue
-            problems.extend(_doubts(name, server, listed))
+            problems.extend(_find_doubts(name, server, listed))
             for tool in self._tools_of(name, server, listed, problems.append):
                 _add(tools, name, tool)
         self._problems = tuple(problems)
@@ -119,7 +119,7 @@ class McpTools:
     ) -> Iterable[Tool]:
         known: set[str] = set()
         for each in listed:
-            if not wanted(each.name, server):
+            if not is_wanted(each.name, server):
                 continue
             if each.name in known:
                 problem(f"MCP server {name!r} lists {each.name!r} more than once; the first one counts")
@@ -147,9 +147,9 @@ class McpTools:
         return call
 
     def _running(self) -> LoopThread:
-        """The loop with its sessions, none of them started yet when it is new: at first, and in a forked child."""
+        """The loop; a new one, with sessions that are not started yet, at first and in a forked child."""
         if self._loop is None or self._process != os.getpid():
-            _require_sdk()
+            _prepare_sdk()
             self._process = os.getpid()
             self._loop = LoopThread("aeon-mcp")
             self._sessions = {
@@ -174,7 +174,7 @@ async def _close_all(sessions: Iterable[ServerSession]) -> None:
 
 
 def _tool(server_name: str, server: McpServer, listed: ListedTool, call: Callable[[Mapping[str, Any]], Any]) -> Tool:
-    """A server's tool as the registry has it. Only what is said to read only is taken to have no side effects."""
+    """A server's tool as the registry has it. Only one that is declared read-only has no side effects."""
     hints = listed.annotations
     return Tool(
         name=tool_name(server_name if server.prefix is None else server.prefix, listed.name),
@@ -196,19 +196,19 @@ def _add(tools: dict[str, tuple[str, Tool]], server: str, tool: Tool) -> None:
     tools[tool.name] = (server, tool)
 
 
-def _doubts(name: str, server: McpServer, listed: tuple[ListedTool, ...]) -> list[str]:
-    """What looks wrong with a server that started."""
-    missing = unmatched((each.name for each in listed), server.allow)
+def _find_doubts(name: str, server: McpServer, listed: tuple[ListedTool, ...]) -> list[str]:
+    """Warnings about a server that started."""
+    missing = unmatched_patterns((each.name for each in listed), server.allow)
     found = [f"MCP server {name!r} has no tool like {pattern!r}, which `allow` names" for pattern in missing]
     if len(listed) >= MAX_TOOLS:
         found.append(f"MCP server {name!r} lists {MAX_TOOLS} tools or more; the first {MAX_TOOLS} count")
     return found
 
 
-def _require_sdk() -> None:
+def _prepare_sdk() -> None:
     if importlib.util.find_spec("mcp") is None:
         raise ConfigError("tools.mcp needs the package mcp", hint="pip install 'aeon-engine[mcp]'")
-    # Every failure is reported as that of a call or of a server; the SDK's own tracebacks would only repeat it.
+    # Every failure is reported as that of a call or of a server; the SDK's own tracebacks would repeat it.
     sdk = logging.getLogger("mcp")
     if sdk.level == logging.NOTSET:
         sdk.setLevel(logging.CRITICAL)

@@ -1,4 +1,4 @@
-"""The session with one server, over its lives: calls, and restarts within limits. Runs on one event loop."""
+"""The session with one server: calls, and restarts within limits. Runs on one event loop."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from aeon.domain.errors import AeonError
-from aeon.tools.mcp.connection import Connection, ServerUnavailable, reason
-from aeon.tools.mcp.content import error_text, output
+from aeon.tools.mcp.connection import Connection, ServerUnavailable, explain
+from aeon.tools.mcp.results import error_text, output
 from aeon.tools.mcp.transport import refusals
-from aeon.tools.mcp_settings import McpServer
+from aeon.tools.settings import McpServer
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
@@ -21,11 +21,11 @@ PROBE_SECONDS = 5.0
 
 
 class ToolFailed(AeonError):
-    """A tool gave no result; the message says why, in the words of whoever failed."""
+    """A tool gave no result; the message is that of the server or of the connection."""
 
 
 class SessionUnknown(ToolFailed):
-    """The server does not know the session any more: it was started anew meanwhile. The call was not carried out."""
+    """The server has restarted and does not know the session any more. The call was not carried out."""
 
 
 class ServerSession:
@@ -41,15 +41,15 @@ class ServerSession:
         self._forgotten: list[Connection] = []
 
     async def list_tools(self) -> tuple[ListedTool, ...]:
-        """Start the server, if need be, and say which tools it has. ServerUnavailable when it does not start."""
+        """The server's tools; starts the server if need be. Raises ServerUnavailable when it does not start."""
         return (await self._current().started()).tools
 
     async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
         """The output of the server's tool of that name.
 
-        ToolFailed, with the server's own words where it said any, when it reports an error, answers something that is
-        no result, does not answer in time, dies meanwhile, or cannot be started again. A call that the server turned
-        away because it does not know the session is made once more, over a new one.
+        Raises ToolFailed, with the server's own message where there is one, when it reports an error, answers something
+        that is no result, does not answer in time, dies meanwhile, or cannot be started again. A call that the server
+        refused because it does not know the session is made once more, over a new one.
         """
         try:
             result = await self._result(await self._alive(), tool, arguments)
@@ -75,12 +75,12 @@ class ServerSession:
         except Exception as error:
             if refused:
                 connection.forgotten = True
-                raise SessionUnknown(reason(error)) from error
+                raise SessionUnknown(explain(error)) from error
             self._doubtful = True
             raise ToolFailed(await self._why(connection, error)) from error
         finally:
             connection.in_flight -= 1
-            # Others may still be told over it that they were turned away.
+            # Other calls may still get their refusals over it.
             if connection.forgotten and not connection.in_flight:
                 connection.drop()
 
@@ -88,13 +88,13 @@ class ServerSession:
         if isinstance(error, TimeoutError):
             return f"no answer within {self._server.call_timeout_seconds:g} s"
         if connection.lost:
-            return await connection.with_last_words(f"the server went away during the call ({reason(error)})")
-        return reason(error)
+            return await connection.add_stderr(f"the server went away during the call ({explain(error)})")
+        return explain(error)
 
     async def _alive(self) -> Connection:
-        """A connection that answers; ToolFailed when there is none to be had.
+        """A connection that answers. Raises ToolFailed when there is none.
 
-        After a call without a result, and none still running, the server is asked.
+        After a call without a result, and with none running, the server is asked for its tools first.
         """
         try:
             return await self._answering()
@@ -109,7 +109,7 @@ class ServerSession:
         self._doubtful = False
         try:
             await in_time(client.list_tools(), PROBE_SECONDS)
-        # Whatever went wrong: a server that cannot even list its tools is started anew.
+        # A server that cannot even list its tools is restarted.
         except Exception:
             connection.drop()
             connection = self._current()
@@ -117,7 +117,7 @@ class ServerSession:
         return connection
 
     def _current(self) -> Connection:
-        """The connection to use: the one there is, or a new one in place of one that was lost."""
+        """The connection to use: the present one, or a new one when that is lost."""
         if self._closed:
             raise ServerUnavailable("the session is closed")
         if self._connection is None:
@@ -127,16 +127,14 @@ class ServerSession:
                 raise ServerUnavailable(f"it went away, and max_restarts ({self._server.max_restarts}) is used up")
             self._restarts += 1
             before = self._connection
-            if before.lost:
-                self._connection = Connection(self._server, self._environ, after=before)
-            else:
+            if not before.lost:
                 self._forgotten.append(before)
-                self._connection = Connection(self._server, self._environ)
+            self._connection = Connection(self._server, self._environ, after=before if before.lost else None)
         return self._connection
 
 
 async def in_time(answer: Awaitable[T], seconds: float) -> T:
-    """The answer, or TimeoutError after so many seconds; the server is then told that nobody waits any more."""
+    """The answer. Raises TimeoutError after so many seconds; the request is then cancelled at the server."""
     import anyio
 
     with anyio.fail_after(seconds):

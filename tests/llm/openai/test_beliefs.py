@@ -12,7 +12,7 @@ from aeon.llm.dialects.capabilities import capabilities, forget
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.settings import OpenAIProvider
 from aeon.llm.stack.stored import Stored
-from aeon.store.session.session import Session
+from aeon.store.session import Session
 
 ADDRESS = "http://127.0.0.1:9/v1"
 

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from aeon.tools.mcp.provider import McpTools
-from aeon.tools.mcp_settings import McpSettings
 from aeon.tools.registry import Tool
+from aeon.tools.settings import McpSettings
 
 SERVER = Path(__file__).parents[2] / "support" / "mcp_server.py"
 Open = Callable[..., McpTools]

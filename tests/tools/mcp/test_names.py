@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aeon.tools.mcp.names import owner, tool_name, unmatched, wanted
-from aeon.tools.mcp_settings import McpServer
+from aeon.tools.mcp.names import find_owner, is_wanted, tool_name, unmatched_patterns
+from aeon.tools.settings import McpServer
 
 SERVER = McpServer(command=("x",))
 
@@ -29,21 +29,24 @@ def test_long_names_that_differ_at_the_end_stay_different() -> None:
 
 
 def test_all_tools_are_wanted_unless_it_is_said_otherwise() -> None:
-    assert wanted("anything", SERVER)
+    assert is_wanted("anything", SERVER)
 
 
 def test_allow_narrows_and_deny_wins() -> None:
     server = McpServer(command=("x",), allow=("read_*", "list"), deny=("read_secret",))
-    assert [name for name in ("read_a", "read_secret", "list", "lists") if wanted(name, server)] == ["read_a", "list"]
+    assert [name for name in ("read_a", "read_secret", "list", "lists") if is_wanted(name, server)] == [
+        "read_a",
+        "list",
+    ]
 
 
 def test_patterns_tell_upper_from_lower_case() -> None:
-    assert not wanted("READ", McpServer(command=("x",), allow=("read",)))
+    assert not is_wanted("READ", McpServer(command=("x",), allow=("read",)))
 
 
 def test_a_pattern_that_matches_nothing_is_found() -> None:
-    assert unmatched(["read", "write"], ["re*", "wrote", "*"]) == ("wrote",)
-    assert unmatched([], ["*"]) == ()
+    assert unmatched_patterns(["read", "write"], ["re*", "wrote", "*"]) == ("wrote",)
+    assert unmatched_patterns([], ["*"]) == ()
 
 
 def servers(**options: dict[str, object]) -> dict[str, McpServer]:
@@ -52,24 +55,24 @@ def servers(**options: dict[str, object]) -> dict[str, McpServer]:
 
 @pytest.mark.parametrize("name", ["git.log", "git_log", "git-log", "git.a.b"])
 def test_a_name_is_of_the_server_whose_prefix_it_begins_with_however_joined(name: str) -> None:
-    assert owner(name, servers(other={}, git={})) == "git"
+    assert find_owner(name, servers(other={}, git={})) == "git"
 
 
 @pytest.mark.parametrize("name", ["git", "gitlog", "log", "Git.log", "", "git/log"])
 def test_other_names_are_of_no_server(name: str) -> None:
-    assert owner(name, servers(git={})) is None
+    assert find_owner(name, servers(git={})) is None
 
 
 def test_of_two_prefixes_the_longer_one_is_meant() -> None:
     both = servers(git={}, git_hub={})
-    assert [owner(name, both) for name in ("git_log", "git_hub.log", "git_hub_log", "git_hubs")] == [
+    assert [find_owner(name, both) for name in ("git_log", "git_hub.log", "git_hub_log", "git_hubs")] == [
         "git", "git_hub", "git_hub", "git",
     ]  # fmt: skip
 
 
 def test_what_the_server_would_not_be_asked_for_is_of_nobody() -> None:
     narrow = servers(git={"allow": ["read_*"], "deny": ["read_secret"]})
-    assert [owner(name, narrow) for name in ("git.read_it", "git.read_secret", "git.push")] == ["git", None, None]
+    assert [find_owner(name, narrow) for name in ("git.read_it", "git.read_secret", "git.push")] == ["git", None, None]
 
 
 @pytest.mark.parametrize(
@@ -84,4 +87,4 @@ def test_what_the_server_would_not_be_asked_for_is_of_nobody() -> None:
 )
 def test_another_prefix_or_none_is_looked_for_instead(options: dict[str, object], names: tuple[str, ...]) -> None:
     candidates = ("fs.x", "my.fs.x", "my.fs.read_it", "x", "read_it")
-    assert tuple(name for name in candidates if owner(name, servers(fs=options))) == names
+    assert tuple(name for name in candidates if find_owner(name, servers(fs=options))) == names

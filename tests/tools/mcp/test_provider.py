@@ -14,8 +14,7 @@ from aeon.app.tools import build
 from aeon.domain.errors import ConfigError
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.mcp.provider import McpTools, ToolFailed
-from aeon.tools.mcp_settings import McpSettings
-from aeon.tools.settings import ToolSettings
+from aeon.tools.settings import McpSettings, ToolSettings
 from tests.support.mcp_server import LISTED
 from tests.support.timing import SOON
 from tests.tools.mcp.mcp_fixtures import Open, descendants, eventually, gone, named, open_tools, own
@@ -313,7 +312,7 @@ def test_no_server_outlives_the_program(end: str) -> None:
     program = f"""
 import os, sys
 from aeon.tools.mcp.provider import McpTools
-from aeon.tools.mcp_settings import McpSettings
+from aeon.tools.settings import McpSettings
 tools = {{tool.name: tool for tool in McpTools(McpSettings.model_validate({servers!r})).tools()}}
 print(tools["own.pid"].invoke({{}}), flush=True)
 {end}
@@ -331,7 +330,7 @@ def test_a_forked_child_has_servers_of_its_own() -> None:
 import os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
 from aeon.tools.mcp.provider import McpTools
-from aeon.tools.mcp_settings import McpSettings
+from aeon.tools.settings import McpSettings
 tools = McpTools(McpSettings.model_validate({servers!r}))
 call = next(tool for tool in tools.tools() if tool.name == "own.pid").invoke
 print(call({{}}), flush=True)

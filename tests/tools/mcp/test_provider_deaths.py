@@ -33,7 +33,7 @@ def test_a_server_whose_child_outlives_it_is_seen_to_die_and_is_back_for_the_nex
 OPENS = """
 import sys, time
 from aeon.tools.mcp.provider import McpTools
-from aeon.tools.mcp_settings import McpSettings
+from aeon.tools.settings import McpSettings
 script = "trap '' TERM; sleep 600 & exec 4<&0; " + sys.executable + " " + sys.argv[1] + " <&4; sleep 600"
 command = ["/bin/sh", "-c", script]
 tools = McpTools(McpSettings.model_validate({"servers": {"own": {"command": command}}}), {})

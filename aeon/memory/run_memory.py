@@ -1,0 +1,157 @@
+"""Memory in this process: of one run, guarded against failures, and as prompts show it."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aeon.memory.interface import STEPS, Memory
+
+MAX_CHARACTERS = 8000
+
+
+class InMemory:
+    """A dictionary behind a lock, as long as its run.
+
+    Values are stored as JSON, so that nobody changes what another wrote or read. Writing a value that JSON does not
+    have raises TypeError or ValueError.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[str, str] = {}
+        self._lock = threading.Lock()
+
+    def write(self, key: str, value: Any) -> None:
+        """Store a value under a key."""
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        with self._lock:
+            self._values[key] = text
+
+    def read(self, key: str) -> Any | None:
+        """The value of a key; None when there is none."""
+        with self._lock:
+            text = self._values.get(key)
+        return None if text is None else json.loads(text)
+
+    def search(self, prefix: str) -> dict[str, Any]:
+        """Every key that starts with `prefix`, with its value, sorted by key."""
+        with self._lock:
+            found = [(key, text) for key, text in self._values.items() if key.startswith(prefix)]
+        return {key: json.loads(text) for key, text in sorted(found)}
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class RunMemory:
+    """A memory as one run sees it: its contents when the run began (`held`), and what the run writes itself.
+
+    Results of steps (`step/...`) in `held` are those of earlier runs and are left out. Writes go to `memory`, too; an
+    error of `memory` is raised after the run has the value.
+    """
+
+    def __init__(self, memory: Memory | None = None, held: Mapping[str, Any] | None = None) -> None:
+        self._memory = memory
+        self._steps, self._notes = InMemory(), InMemory()
+        for key, value in _without_steps(held or {}).items():
+            self._notes.write(key, value)
+
+    def write(self, key: str, value: Any) -> None:
+        """Store a value under a key, instead of the value before."""
+        self._of(key).write(key, value)
+        if self._memory is not None:
+            self._memory.write(key, value)
+
+    def read(self, key: str) -> Any | None:
+        """The value of a key; None when there is none."""
+        return self._of(key).read(key)
+
+    def search(self, prefix: str) -> dict[str, Any]:
+        """Every key that starts with `prefix`, with its value, sorted by key."""
+        return dict(sorted({**self._notes.search(prefix), **self._steps.search(prefix)}.items()))
+
+    def notes(self) -> dict[str, Any]:
+        """Everything but the results of steps, sorted by key."""
+        return self._notes.search("")
+
+    def _of(self, key: str) -> InMemory:
+        return self._steps if key.startswith(STEPS) else self._notes
+
+
+class GuardedMemory:
+    """A memory whose failures are given to `report`, in words, and not raised: they must not fail a run."""
+
+    def __init__(self, memory: Memory, report: Callable[[str], None]) -> None:
+        self._memory = memory
+        self._report = report
+
+    def write(self, key: str, value: Any) -> None:
+        """Store a value; None is not stored."""
+        if value is not None:
+            self._guard(lambda: self._memory.write(key, value), f"{key} could not be stored", None)
+
+    def read(self, key: str) -> Any | None:
+        """The value of a key; None when there is none, or it cannot be read."""
+        return self._guard(lambda: self._memory.read(key), f"{key} could not be read", None)
+
+    def search(self, prefix: str) -> dict[str, Any]:
+        """Every key with that prefix and its value; empty when the memory fails."""
+        found: dict[str, Any] = self._guard(
+            lambda: self._memory.search(prefix), f"{prefix or 'memory'} could not be searched", {}
+        )
+        return found
+
+    def _guard(self, work: Callable[[], Any], problem: str, otherwise: Any) -> Any:
+        try:
+            return work()
+        except Exception as error:  # a memory of any kind may fail in any way
+            self._report(f"{problem}: {error}")
+            return otherwise
+
+
+class ShownMemory:
+    """The entries of a memory as prompts show them, at most `max_characters` of keys and values as JSON.
+
+    `read` gives all entries. The results of steps are left out: they reach prompts as outputs and context.
+    """
+
+    def __init__(self, read: Callable[[], Mapping[str, Any]] = dict, max_characters: int = MAX_CHARACTERS) -> None:
+        self._read = read
+        self._max_characters = max_characters
+
+    def entries(self) -> dict[str, Any]:
+        """The entries that could be shown now."""
+        return _without_steps(self._read())
+
+    def variables(self, entries: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The prompt variables `memory` and `memory_left_out`, of the entries given or else of those there are now."""
+        shown = self.entries() if entries is None else _without_steps(entries)
+        kept, left_out = cut_entries(shown, self._max_characters)
+        return {"memory": kept, "memory_left_out": left_out}
+
+
+def cut_entries(entries: Mapping[str, Any], max_characters: int) -> tuple[list[dict[str, Any]], int]:
+    """The entries, sorted by key, as far as the characters allow, and how many are left out.
+
+    The first that does not fit is cut, its value as text, with the number of characters that are missing.
+    """
+    kept: list[dict[str, Any]] = []
+    left = max_characters
+    for key in sorted(entries):
+        value = entries[key]
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        left -= len(key)
+        if left <= 0:
+            break
+        if len(text) > left:
+            kept.append({"key": key, "value": text[:left], "characters_left_out": len(text) - left})
+            break
+        kept.append({"key": key, "value": value})
+        left -= len(text)
+    return kept, len(entries) - len(kept)
+
+
+def _without_steps(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if not key.startswith(STEPS)}
