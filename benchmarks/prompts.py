@@ -22,7 +22,7 @@ from calls import TASKS, scenario
 from aeon import Aeon
 from aeon.domain.events import CallAnswered, Recorded
 from aeon.domain.request import LLMRequest
-from aeon.store.cassette.source import read
+from aeon.store.cassette import read
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDINGS = ("rest-api", "web-architecture")
