@@ -71,7 +71,7 @@ def test_usage_that_was_not_told_is_never_counted_as_free(start_server: StartSer
     with Aeon.from_config(overrides(server.url, prices), environ={"OPENAI_API_KEY": "k"}) as aeon:
         result = aeon.run(TASK)
     assert result.usage.unreported == ("scripted-1",)
-    assert "no usage told for scripted-1" in ending(result, Path("here"))
+    assert "no usage reported for scripted-1" in ending(result, Path("here"))
     assert result.usage.total.cost is None
 
 
@@ -89,7 +89,7 @@ def test_a_fallback_is_a_line_of_the_progress() -> None:
     site = CallSite(pass_number=2, step_id="a")
     event = FallbackUsed(site=site, call="step", failed="openai", endpoint="groq", error="ServerFailed: 503")
     (line,) = told_lines(event, RunView())
-    assert line.endswith("pass 2  fallback  step a  groq answers in place of openai (ServerFailed: 503)")
+    assert line.endswith("pass 2  fallback  step a  groq answers instead of openai (ServerFailed: 503)")
 
 
 def test_what_a_store_answers_is_not_spent_again(start_server: StartServer, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import yaml
 
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.stderr import say
-from aeon.cli.terminal.text import counted, one_line
+from aeon.cli.terminal.text import count_noun, one_line
 from aeon.config import origin as origins
 from aeon.config import recorded as config_recorded
 from aeon.config.origin import Composition
@@ -79,7 +79,7 @@ def _export(given: argparse.Namespace) -> int:
         made = _recorded(source, given)
     write(made.cassette, out, force=given.force)
     told = made.cassette.provenance
-    print(f"{out}: {counted(len(made.cassette.answers), 'answer')}, answered by {one_line(told.answered_by)}")
+    print(f"{out}: {count_noun(len(made.cassette.answers), 'answer')}, answered by {one_line(told.answered_by)}")
     for line in _remarks(made, out):
         say(line)
     return DONE

@@ -18,7 +18,7 @@ from aeon.cli.terminal.glyphs import is_utf
 from aeon.cli.terminal.status import DONE, USAGE
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put, stdout
-from aeon.cli.terminal.text import counted
+from aeon.cli.terminal.text import count_noun
 from aeon.config.compose import compose as config_compose
 from aeon.config.settings import Settings, environment, read_inputs, settings_from
 from aeon.domain.errors import ConfigError
@@ -125,7 +125,7 @@ def _as_text(checked: Sequence[Checked], ascii_only: bool) -> str:
         lines = [located(one.path, problem) for problem in one.problems]
         if one.workflow is None:
             errors = sum(problem.severity == "error" for problem in one.problems)
-            lines += [f"{one.path}: {counted(errors, 'error')}, cannot be run"]
+            lines += [f"{one.path}: {count_noun(errors, 'error')}, cannot be run"]
         else:
             plan = one.workflow.plan()
             lines += [*summary_lines(one.workflow, plan, one.calls), "", draw(plan, width=width, ascii_only=ascii_only)]
@@ -138,7 +138,7 @@ def summary_lines(workflow: Workflow, plan: Plan, calls: Mapping[str, int]) -> l
     facts = summary(workflow, plan, calls)
     final = ", ".join(facts["final_steps"])
     return [
-        f"{workflow.path}: {counted(facts['steps'], 'step')} in {counted(len(facts['layers']), 'layer')},"
+        f"{workflow.path}: {count_noun(facts['steps'], 'step')} in {count_noun(len(facts['layers']), 'layer')},"
         f" ending with {final}",
         f"Calls to the model: about {calls['adaptive']} with mode=adaptive, {calls['core']} with mode=core",
         f"Tools: {', '.join(facts['tools']) or 'none'}",

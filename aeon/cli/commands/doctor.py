@@ -11,7 +11,7 @@ from aeon.cli.job.show import show
 from aeon.cli.terminal.status import DONE, FAILED
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
-from aeon.cli.terminal.text import counted, one_line
+from aeon.cli.terminal.text import count_noun, one_line
 from aeon.config.compose import compose as config_compose
 from aeon.config.settings import Settings, environment, settings_from
 from aeon.domain.errors import ConfigError
@@ -63,7 +63,7 @@ def _verdict(failed: Sequence[RoleCheck], checks: Sequence[RoleCheck]) -> str:
     if not failed:
         return "Every role works." + (" Every fallback works." if any(check.fallback for check in checks) else "")
     roles = [check for check in failed if not check.fallback]
-    said = [f"{counted(len(roles), 'role')} of {len(doctor.ROLE_CALLS)}"] if roles else []
+    said = [f"{count_noun(len(roles), 'role')} of {len(doctor.ROLE_CALLS)}"] if roles else []
     said += [f"fallback {check.fallback}" for check in failed if check.fallback]
     return f"{', '.join(said)} cannot be used."
 

@@ -24,7 +24,7 @@ from aeon.cli.terminal.glyphs import is_utf
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
 from aeon.cli.terminal.stderr import own_stderr, say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
-from aeon.cli.terminal.text import counted
+from aeon.cli.terminal.text import count_noun
 from aeon.config.compose import compose as config_compose
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.events import CycleStarted, Recorded, Subscriber
@@ -183,7 +183,7 @@ def _write(out: Path | None, text: str) -> None:
 
 def _ending(request: _Request, made: Planned, plan: Plan) -> str:
     facts = (
-        f"{counted(len(plan.steps), 'step')} in {counted(len(layers(plan)), 'layer')},"
+        f"{count_noun(len(plan.steps), 'step')} in {count_noun(len(layers(plan)), 'layer')},"
         f" about {made.calls} calls to the model to carry out."
     )
     written = shown(request.directory / PLAN) if made.interrupted or request.out is None else request.out

@@ -11,7 +11,7 @@ from aeon.cli.job.show import show
 from aeon.cli.terminal.status import DONE, FAILED, NOT_CONVERGED
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
-from aeon.cli.terminal.text import counted, one_line
+from aeon.cli.terminal.text import count_noun, one_line
 from aeon.config.compose import compose as config_compose
 from aeon.config.settings import Settings, environment, settings_from
 from aeon.domain.errors import ConfigError
@@ -119,7 +119,7 @@ def _not_made(done: Sequence[Verified], left: int) -> str:
         why = "what is left of limits.max_cost cannot be known"
     else:
         why = "limits.max_cost is used up"
-    return f"\n{counted(left, 'run')} not made: {why}."
+    return f"\n{count_noun(left, 'run')} not made: {why}."
 
 
 def _totals(done: Sequence[Verified]) -> str:
@@ -132,7 +132,7 @@ def _totals(done: Sequence[Verified]) -> str:
     working, planned = sum(run.works for run in done), len(TASKS) * len(MODES)
     left = planned - len(done)
     return (
-        f"{working} of {counted(len(done), 'run')} kept the order and came to an end (converged or not);"
-        f" {answers - repaired} of {counted(answers, 'answer')} valid at once; {tokens} tokens, {money}."
+        f"{working} of {count_noun(len(done), 'run')} kept the order and came to an end (converged or not);"
+        f" {answers - repaired} of {count_noun(answers, 'answer')} valid at once; {tokens} tokens, {money}."
         + (_not_made(done, left) if left else "")
     )

@@ -1,30 +1,34 @@
-"""The person at the terminal while a run or the making of a plan goes on: shown its progress, asked what only they can
-say; their Ctrl-C ends it."""
+"""The person at the terminal of a run or of a plan's making: sees its progress, answers questions, presses Ctrl-C."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
 from aeon.app.surroundings import Surroundings
-from aeon.cli.job.replayed import recording
-from aeon.cli.progress.progress import Progress, progress_for
+from aeon.cli.progress.display import Display
+from aeon.cli.progress.progress import progress_for
 from aeon.cli.progress.view import Conditions
-from aeon.cli.terminal.interrupt import Interruption, interruptible
+from aeon.cli.terminal.interrupt import interruptible
 from aeon.cli.terminal.questions import approve, ask, at_terminal
 from aeon.cli.terminal.stderr import clear_passing
+from aeon.config import origin
 from aeon.config.settings import Settings
-from aeon.domain.errors import ConfigError
+from aeon.domain.errors import AeonError, ConfigError, StoreFailed
 from aeon.domain.events import Recorded
 from aeon.domain.plan import FollowUpQuestion
 from aeon.kernel.control import RunControl
 from aeon.llm.prices import price_book
 from aeon.observability.ledger import Ledger
 from aeon.refinement.models import Ask
+from aeon.store.cassette import CassetteSource, Provenance
+from aeon.store.cassette_export import provenance
+from aeon.store.opening import open_source
+from aeon.store.settings import StoreSettings
 from aeon.tools.approval import ApprovalRequest, Approve
 
 
@@ -33,7 +37,7 @@ class Attendance:
     """What a run has of the person: `ask` and `approve` are None where nobody is to be, or can be, asked."""
 
     control: RunControl
-    progress: Progress
+    progress: Display
     ask: Ask | None
     approve: Approve | None
 
@@ -62,63 +66,77 @@ def check(settings: Settings) -> None:
 def attended(
     settings: Settings, stderr: TextIO, directory: Path | None = None, resuming: str = ""
 ) -> Iterator[Attendance]:
-    """The person, as the settings have them take part, with progress shown on `stderr` while the block lasts.
+    """The person, as the settings have them take part; progress is shown on `stderr` while the block lasts, and pauses
+    for questions.
 
-    `directory` is the run's, if it has one, and `resuming` the command that goes on with it. Progress waits while
-    something is asked.
+    `directory` is the run's, if it has one, and `resuming` the command that goes on with it.
     """
     asks = settings.interaction.kind == "ask"
     clear_passing()
     with interruptible() as interruption:
-        control, replayed = interruption.control, recording(settings.store)
+        control = interruption.control
         conditions = _conditions(settings, control)
-        with progress_for(settings.progress.kind, stderr, os.environ, replayed, conditions) as progress:
-            _answer_ctrl_c(interruption, progress, _farewell(settings, directory, resuming))
+        recorded = recording(settings.store)
+        with progress_for(settings.progress.kind, stderr, os.environ, recorded, conditions) as progress:
 
-            def stopping() -> bool:
-                return control.stop_requested
+            def end_now() -> str:
+                progress.mute()
+                return _farewell(settings, directory, resuming)
 
-            def asked(question: FollowUpQuestion) -> str | None:
+            def ask_person(question: FollowUpQuestion) -> str | None:
                 with progress.pause():
-                    return ask(question, stopping)
+                    return ask(question, conditions.stopping)
 
-            def approved(request: ApprovalRequest) -> bool:
+            def approve_by_person(request: ApprovalRequest) -> bool:
                 with progress.pause():
-                    return approve(request, stopping)
+                    return approve(request, conditions.stopping)
 
+            interruption.first, interruption.last = progress.stopping, end_now
             there = asks or at_terminal()
-            yield Attendance(control, progress, asked if asks else None, approved if there else None)
+            yield Attendance(control, progress, ask_person if asks else None, approve_by_person if there else None)
 
 
 def _conditions(settings: Settings, control: RunControl) -> Conditions:
-    return Conditions(
-        thresholds=None if settings.mode.kind == "core" else settings.convergence,
-        grace_seconds=settings.execution.grace_seconds,
-        stopping=lambda: control.stop_requested,
-        cost=_cost(Ledger(price_book(settings.provider))),
-    )
+    ledger = Ledger(price_book(settings.provider))
 
-
-def _cost(ledger: Ledger) -> Callable[[Recorded], float | None]:
     def cost(recorded: Recorded) -> float | None:
         ledger(recorded)
         return ledger.cost()
 
-    return cost
-
-
-def _answer_ctrl_c(interruption: Interruption, progress: Progress, farewell: str) -> None:
-    def last() -> str:
-        progress.mute()
-        return farewell
-
-    interruption.first, interruption.last = progress.stopping, last
+    return Conditions(
+        thresholds=None if settings.mode.kind == "core" else settings.convergence,
+        grace_seconds=settings.execution.grace_seconds,
+        stopping=lambda: control.stop_requested,
+        cost=cost,
+    )
 
 
 def _farewell(settings: Settings, directory: Path | None, resuming: str) -> str:
-    """What is said at a second Ctrl-C: where the run was, and how it goes on."""
+    """The message at a second Ctrl-C: where the run was, and how it goes on."""
     if directory is None:
         return "Ended at once."
     ended = f"Ended at once. What was written is in {directory}"
-    kept = resuming and settings.store.mode in ("record", "cache")
-    return f"{ended}\nTo go on from what was answered: {resuming}" if kept else ended
+    stored = resuming and settings.store.mode in ("record", "cache")
+    return f"{ended}\nTo go on from what was answered: {resuming}" if stored else ended
+
+
+def recording(store: StoreSettings) -> Provenance | None:
+    """Who answered what a replay replays, and when; None without a replay, or when the recording cannot be read, which
+    the run itself reports."""
+    if store.mode != "replay" or store.path is None:
+        return None
+    try:
+        with closing(open_source(store.path, store.backend)) as source:
+            if isinstance(source, CassetteSource):
+                return source.cassette.provenance
+            return provenance(source.entries(), provider=_provider(store.path))
+    except StoreFailed:
+        return None
+
+
+def _provider(path: Path) -> str:
+    """The kind of the provider that a run's directory names; empty where nothing is named."""
+    try:
+        return origin.read(path).provider.kind if path.is_dir() else ""
+    except AeonError:
+        return ""

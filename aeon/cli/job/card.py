@@ -13,11 +13,11 @@ from rich.text import Text
 
 from aeon.app.artefacts import ANSWER
 from aeon.app.directory import shown
-from aeon.cli.job.ending import figures, is_replay, saved, verdict
-from aeon.cli.job.forward import next_commands, onward, open_points
+from aeon.cli.job.ending import describe_saved, describe_spent, verdict
+from aeon.cli.job.forward import is_replay, next_commands, onward, open_points, scores_with_bars
 from aeon.cli.progress.view import SCORES
-from aeon.cli.terminal.glyphs import glyphs
-from aeon.cli.terminal.text import clock, rounded_down
+from aeon.cli.terminal.glyphs import STATES, is_utf, to_ascii
+from aeon.cli.terminal.text import format_clock, round_down
 from aeon.domain.result import RunResult
 
 _OPEN = {"blocked": "yellow", "failed": "red", "invalid": "red", "question": "cyan"}
@@ -27,7 +27,7 @@ def heading(text: str) -> str:
     """A line across the terminal with a text in it."""
     drawing = _Drawing()
     drawing.rule(Text(text, "bold"), "dim")
-    return drawing.text
+    return drawing.text()
 
 
 def card(result: RunResult, directory: Path) -> str:
@@ -37,39 +37,36 @@ def card(result: RunResult, directory: Path) -> str:
     """
     drawing, good = _Drawing(), result.exit_status == 0
     style = "green" if good else "yellow"
-    sign = drawing.signs.states["complete" if good else "blocked"]
-    drawing.rule(Text(f"{sign} {_title(result)}", f"bold {style}"), style)
+    drawing.rule(Text(f"{STATES['complete' if good else 'blocked']} {_title(result)}", f"bold {style}"), style)
     drawing.console.print(_facts(result))
-    for name, path in _paths(result, directory):
+    paths = {"answer": shown(directory / ANSWER)} if result.answer else {}
+    for name, path in {**paths, "folder": shown(directory)}.items():
         drawing.line(Text.assemble((f"  {name:<12} ", "dim"), str(path)))
     for purpose, command in next_commands(result, directory) or onward(result, directory):
         drawing.line(Text(f"  {purpose}:", "dim"))
         drawing.line(Text(f"    {command}", "bold"))
     drawing.rule(Text(""), style)
-    return drawing.text
+    return drawing.text()
 
 
 class _Drawing:
-    """What will be shown on the terminal at standard error, drawn as text."""
+    """Text drawn for the terminal at standard error."""
 
     def __init__(self) -> None:
-        self._file = StringIO()
-        terminal = Console(stderr=True)
-        self.signs = glyphs(terminal.encoding)
-        self.console = Console(file=self._file, force_terminal=True, width=terminal.width, highlight=False)
+        self._file, self._terminal = StringIO(), Console(stderr=True)
+        self.console = Console(file=self._file, force_terminal=True, width=self._terminal.width, highlight=False)
 
-    @property
     def text(self) -> str:
-        """What was drawn."""
-        return "\n".join(line.rstrip(" ") for line in self._file.getvalue().splitlines())
+        drawn = "\n".join(line.rstrip(" ") for line in self._file.getvalue().splitlines())
+        return drawn if is_utf(self._terminal.encoding) else to_ascii(drawn)
 
     def rule(self, title: Text, style: str) -> None:
         """A line across, with a title in it, or below it where that is too long."""
         if title.cell_len > self.console.width - 6:
             self.rule(Text(""), style)
             self.console.print(title)
-            return
-        self.console.print(Rule(title, align="left", style=style, characters=self.signs.empty))
+        else:
+            self.console.print(Rule(title, align="left", style=style))
 
     def line(self, text: Text) -> None:
         """A line that the terminal may break, but that is one when it is copied."""
@@ -77,7 +74,7 @@ class _Drawing:
 
 
 def _title(result: RunResult) -> str:
-    lasted = "" if is_replay(result) else f"  {clock(timedelta(seconds=result.timings.total_seconds))}"
+    lasted = "" if is_replay(result) else f"  {format_clock(timedelta(seconds=result.timings.total_seconds))}"
     return f"{verdict(result).rstrip('.')}{lasted}"
 
 
@@ -87,26 +84,11 @@ def _facts(result: RunResult) -> Table:
     table.add_column(overflow="fold")
     if result.error:
         table.add_row("  error", Text(f"{result.error.message}\n{result.error.hint}".strip(), "red"))
-    for name, score in _scores(result):
-        table.add_row(f"  {name}", score)
-    table.add_row("  spent", Text(f"{figures(result)}{saved(result)}"))
+    for name, score, bar in scores_with_bars(result):
+        style = "bold green" if score >= bar else "bold yellow"
+        table.add_row(f"  {name}", Text.assemble((f"{round_down(score):.2f}", style), (f" of {bar:.2f}", "dim")))
+    table.add_row("  spent", Text(f"{describe_spent(result)}{describe_saved(result)}"))
     for name, text in open_points(result):
         if name not in SCORES:
             table.add_row(f"  {name}", Text(text, _OPEN.get(name, "")))
     return table
-
-
-def _scores(result: RunResult) -> list[tuple[str, Text]]:
-    given = [(name, result.scores[f"{name}_score"]) for name in SCORES] if result.scores else []
-    bars = result.configuration["convergence"]
-    return [(name, _score(score, bars[name])) for name, score in given if score is not None]
-
-
-def _score(score: float, bar: float) -> Text:
-    style = "bold green" if score >= bar else "bold yellow"
-    return Text.assemble((f"{rounded_down(score):.2f}", style), (f" of {bar:.2f}", "dim"))
-
-
-def _paths(result: RunResult, directory: Path) -> list[tuple[str, Path]]:
-    answer = [("answer", shown(directory / ANSWER))] if result.answer else []
-    return [*answer, ("folder", shown(directory))]

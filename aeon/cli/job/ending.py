@@ -4,114 +4,99 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from aeon.cli.job.forward import next_commands, open_points, steps_of
-from aeon.cli.progress.view import StepView
-from aeon.cli.terminal.text import counted, one_line
+from aeon.cli.job.forward import is_replay, next_commands, open_points, steps_of
+from aeon.cli.progress.view import state_of
+from aeon.cli.terminal.text import count_noun, list_names
 from aeon.domain.result import RunResult
 
-_MOST_NAMED = 10
+_MOST_NAMES = 10
 _REASONS = {"ttl_expired": "the TTL is spent", "stalled": "no step was ready and nothing changed"}
+_PLAIN = {"completed": "Completed.", "failed": "Failed.", "interrupted": "Interrupted."}
 
 
 def ending(result: RunResult, directory: Path) -> str:
-    """How a run ended, in one line, and where its artefacts are; what went wrong before it, and after it what is open
-    and each command that would help."""
-    failure = f"Error: {result.error.message}\n" if result.error else ""
-    hint = f"{result.error.hint}\n" if result.error and result.error.hint else ""
-    line = f"{verdict(result)} {figures(result)}{saved(result)} Artefacts: {directory}"
-    points = "".join(f"\n  {name}: {text}" for name, text in open_points(result))
-    commands = "".join(f"\n{purpose}: {command}" for purpose, command in next_commands(result, directory))
-    return f"{failure}{hint}{line}{points}{commands}"
+    """What went wrong, how the run ended and where its artefacts are, what is open, and each command that would
+    help."""
+    error = [f"Error: {result.error.message}", result.error.hint] if result.error else []
+    figures = f"{describe_spent(result)}{describe_saved(result)}"
+    points = [f"  {name}: {text}" for name, text in open_points(result)]
+    commands = [f"{purpose}: {command}" for purpose, command in next_commands(result, directory)]
+    line = f"{verdict(result)} {figures} Artefacts: {directory}"
+    return "\n".join((*filter(None, error), line, *points, *commands))
 
 
 def verdict(result: RunResult) -> str:
-    """How it ended, as a sentence."""
+    """How the run ended, as a sentence."""
+    reason = result.termination_reason
     if result.converged:
         return "Converged."
-    if result.termination_reason == "completed":
-        return "Completed."
-    if result.termination_reason == "step_failed":
-        return f"Finished, but {_incomplete(result)}."
-    if result.termination_reason in ("failed", "interrupted"):
-        return f"{result.termination_reason.capitalize()}."
-    core = result.configuration.get("mode", {}).get("kind") == "core"
-    why = _REASONS.get(result.termination_reason, f"limits.{result.termination_reason} was reached")
-    return f"Finished without {'completing' if core else 'converging'}: {why} ({result.termination_reason})."
+    if reason in _PLAIN:
+        return _PLAIN[reason]
+    if reason == "step_failed":
+        return f"Finished, but {_incomplete_steps(result)}."
+    verb = "completing" if result.configuration["mode"]["kind"] == "core" else "converging"
+    return f"Finished without {verb}: {_REASONS.get(reason, f'limits.{reason} was reached')} ({reason})."
 
 
-def _incomplete(result: RunResult) -> str:
+def _incomplete_steps(result: RunResult) -> str:
     """The steps that are not complete, by their states: `step a failed, 2 steps are blocked (b, c)`."""
     states: dict[str, list[str]] = {}
     for step in steps_of(result):
-        state = StepView(step).state
-        if state not in ("complete", "replaced"):
-            states.setdefault(state, []).append(one_line(step.step_id))
-    return ", ".join(_in_state(state, states[state]) for state in sorted(states)) or "not every step is complete"
+        states.setdefault(state_of(step), []).append(step.step_id)
+    groups = sorted((state, names) for state, names in states.items() if state not in ("complete", "replaced"))
+    return ", ".join(_in_state(state, names) for state, names in groups) or "not every step is complete"
 
 
 def _in_state(state: str, names: list[str]) -> str:
     one = len(names) == 1
     verb = state if state == "failed" else f"{'is' if one else 'are'} {state}"
-    if one:
-        return f"step {names[0]} {verb}"
-    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-    return f"{len(names)} steps {verb} ({', '.join(names[:_MOST_NAMED])}{more})"
+    steps = list_names(names, _MOST_NAMES)
+    return f"step {steps} {verb}" if one else f"{len(names)} steps {verb} ({steps})"
 
 
-def saved(result: RunResult) -> str:
-    """What an earlier run's answers saved; of a replay, where nothing is called, nothing is said."""
+def describe_saved(result: RunResult) -> str:
+    """What the answers of an earlier run saved; empty for a replay, where nothing is called."""
     if result.parent is None or is_replay(result):
         return ""
     saved = result.parent.saved
-    said = [f"{saved.total_tokens} tokens"] if saved.model_calls else []
-    said += [f"cost {saved.cost:.4f}"] if saved.cost else []
-    said += [counted(saved.tool_calls, "tool call")] if saved.tool_calls else []
-    return f" Saved: {', '.join(said)}." if said else ""
+    parts = [f"{saved.total_tokens} tokens"] if saved.model_calls else []
+    parts += [f"cost {saved.cost:.4f}"] if saved.cost else []
+    parts += [count_noun(saved.tool_calls, "tool call")] if saved.tool_calls else []
+    return f" Saved: {', '.join(parts)}." if parts else ""
 
 
-def _calls(result: RunResult) -> str:
-    """How many calls were answered, and how many of them by an earlier run's answers."""
-    number, stored = result.usage.total.requests, result.parent.saved.model_calls if result.parent else 0
-    if not stored:
-        return counted(number, "call")
-    which = "all" if stored >= number else f"{stored} of them"
-    return f"{counted(number, 'call')}, {which} from the store"
-
-
-def figures(result: RunResult) -> str:
-    """What it came to: passes, TTL, calls, tokens and cost."""
+def describe_spent(result: RunResult) -> str:
+    """Passes, TTL, calls, tokens and cost."""
     usage = result.usage.total
     head = f"Passes: {result.passes}, TTL {result.ttl.used} of {result.ttl.allocated}"
     if is_replay(result):
-        return f"{head}, {counted(usage.requests, 'answer')} from a recording.{_differing(result)}"
-    return f"{head}, {_calls(result)}, {usage.total_tokens} tokens{_cost(result)}.{_endpoints(result)}"
+        return f"{head}, {count_noun(usage.requests, 'answer')} from a recording.{_differing(result)}"
+    stored = result.parent.saved.model_calls if result.parent else 0
+    source = f", {'all' if stored >= usage.requests else f'{stored} of them'} from the store" if stored else ""
+    calls = f"{count_noun(usage.requests, 'call')}{source}"
+    return f"{head}, {calls}, {usage.total_tokens} tokens{_cost(result)}.{_endpoints(result)}"
 
 
 def _cost(result: RunResult) -> str:
-    """What it cost; that it is not known, and why, where a model was paid and is not priced."""
+    """The cost; that it is not known, and why, where a model was paid and is not priced."""
     usage = result.usage
     if usage.total.cost is not None:
         return f", cost {usage.total.cost:.4f}"
-    why = [f"no price for {', '.join(usage.unpriced)}"] if usage.unpriced else []
-    why += [f"no usage told for {', '.join(usage.unreported)}"] if usage.unreported else []
-    return f", cost unknown ({'; '.join(why)})" if why else ""
+    reasons = [f"no price for {', '.join(usage.unpriced)}"] if usage.unpriced else []
+    reasons += [f"no usage reported for {', '.join(usage.unreported)}"] if usage.unreported else []
+    return f", cost unknown ({'; '.join(reasons)})" if reasons else ""
 
 
 def _endpoints(result: RunResult) -> str:
-    """Who answered how often, where not all answers came from the provider's own endpoint."""
+    """How often each endpoint answered, where not all answers came from the provider's own."""
     answered = result.provider.endpoints
-    own = result.configuration.get("provider", {}).get("name", result.provider.kind)
-    listed = ", ".join(f"{name} {number}" for name, number in answered.items())
-    return f" Answered by: {listed}." if set(answered) - {own} else ""
-
-
-def is_replay(result: RunResult) -> bool:
-    """Whether no model and no tool was called, all being answered by a recording."""
-    return bool(result.configuration.get("store", {}).get("mode") == "replay")
+    own = result.configuration["provider"].get("name", result.provider.kind)
+    numbers = ", ".join(f"{name} {number}" for name, number in answered.items())
+    return f" Answered by: {numbers}." if set(answered) - {own} else ""
 
 
 def _differing(result: RunResult) -> str:
-    """That what was asked is not what had been recorded, where answers were matched by call and order."""
+    """How many requests differ from those recorded, where answers were matched by call and order."""
     number = result.parent.differing if result.parent else 0
     if not number:
         return ""

@@ -1,4 +1,4 @@
-"""The way forward from the end of a run: what is open, and the commands that would help, by the reason it ended."""
+"""What a run leaves open, and the commands that would help, by the reason it ended."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from pathlib import Path
 
 from aeon.app.directory import shown
 from aeon.cli.job.plan_text import command_of
-from aeon.cli.progress.view import SCORES, StepView
+from aeon.cli.progress.view import SCORES, state_of
 from aeon.cli.progress.words import open_questions
-from aeon.cli.terminal.text import one_line, rounded_down
+from aeon.cli.terminal.text import list_names, one_line, round_down
 from aeon.domain.plan import PlanStep
 from aeon.domain.result import RunResult
 
+Points = list[tuple[str, str]]
 _MOST, _LONGEST = 8, 300
 _ON = "To go on from what was answered"
 _HINDRANCES = ("failed", "blocked", "invalid")
 
 
-def open_points(result: RunResult) -> list[tuple[str, str]]:
-    """What a run leaves open, as names and texts: scores below their bar, criteria that are not met, issues, steps that
-    lack something, and the questions that only a person can answer; at most 8 of each kind."""
-    kinds = [_low_scores, _unmet, _blocking, _hindered, _unreached, _left] if result.exit_status else []
-    found = [points for kind in (*kinds, _unanswered) for points in kind(result)[:_MOST]]
+def open_points(result: RunResult) -> Points:
+    """What a run leaves open, as names and texts: scores below their threshold, unmet criteria, issues, steps that lack
+    something, and the questions that only a person can answer; at most 8 of each kind."""
+    kinds = [_low_scores, _unmet, _blocking, _hindered, _unreached, _manual] if result.exit_status else []
+    found = [point for kind in (*kinds, _unanswered) for point in kind(result)[:_MOST]]
     return [(name, one_line(text, _LONGEST)) for name, text in found]
 
 
-def next_commands(result: RunResult, directory: Path) -> list[tuple[str, str]]:
-    """What to type next, each with its purpose; nothing for a run that was replayed, since no model answers there."""
-    if _stored(result) == "replay":
+def next_commands(result: RunResult, directory: Path) -> Points:
+    """What to type next, each with its purpose; nothing for a replay, where no model answers."""
+    if is_replay(result):
         return []
     ways = [(purpose, " ".join(overrides)) for purpose, overrides in _ways(result)]
     if _is_resumable(result):
@@ -37,20 +38,15 @@ def next_commands(result: RunResult, directory: Path) -> list[tuple[str, str]]:
     return [(purpose, f"run it again with {overrides}") for purpose, overrides in ways if overrides]
 
 
-def onward(result: RunResult, directory: Path) -> list[tuple[str, str]]:
+def onward(result: RunResult, directory: Path) -> Points:
     """What can be done next where nothing needs to be."""
-    if _stored(result) == "replay":
+    if is_replay(result):
         return [("A recording has no more answers; for a run of your own", 'python -m aeon task="..."')]
-    if result.configuration["mode"]["kind"] == "core" or not _is_resumable(result):
+    if _is_core(result) or not _is_resumable(result):
         return []
     higher = (1 + result.configuration["convergence"]["completeness"]) / 2
     command = f"{resume_command(directory)} convergence.completeness={math.ceil(higher * 100) / 100:g}"
     return [("To ask for more, from these answers on", command)]
-
-
-def steps_of(result: RunResult) -> tuple[PlanStep, ...]:
-    """The steps as the run left them."""
-    return result.history.passes[-1].steps if result.history.passes else ()
 
 
 def resume_command(directory: Path) -> str:
@@ -58,76 +54,83 @@ def resume_command(directory: Path) -> str:
     return command_of((f"resume={shown(directory)}",))
 
 
+def steps_of(result: RunResult) -> tuple[PlanStep, ...]:
+    """The steps as the run left them."""
+    return result.history.passes[-1].steps if result.history.passes else ()
+
+
+def scores_with_bars(result: RunResult) -> list[tuple[str, float, float]]:
+    """The scores of the last assessment, each with its name and its threshold."""
+    bars, scores = result.configuration["convergence"], result.scores
+    given = [(name, scores[f"{name}_score"] if scores else None, bars[name]) for name in SCORES]
+    return [(name, score, bar) for name, score, bar in given if score is not None]
+
+
+def is_replay(result: RunResult) -> bool:
+    """Whether a recording answered, so that no model and no tool was called."""
+    return bool(result.configuration["store"]["mode"] == "replay")
+
+
 def _ways(result: RunResult) -> list[tuple[str, Sequence[str]]]:
     """Purposes with the overrides that serve them, the most helpful first."""
-    more = [] if result.exit_status == 0 else _more(result)
-    goes_on = more or result.termination_reason in ("failed", "interrupted", "step_failed")
-    ways: list[tuple[str, Sequence[str]]] = [(_purpose(result), more)] if goes_on else []
-    if (lower := _lower_bar(result)) and result.termination_reason != "interrupted":
+    more = _more(result) if result.exit_status else []
+    ways: list[tuple[str, Sequence[str]]] = []
+    if more or result.termination_reason in ("failed", "interrupted", "step_failed"):
+        # In core mode the prompts name the budget that is left, so with another one all is asked again.
+        again = result.termination_reason == "ttl_expired" and _is_core(result)
+        ways.append(("To let it go further" if again or not _is_resumable(result) else _ON, more))
+    if (lower := _lower_bars(result)) and result.termination_reason != "interrupted":
         ways.append(("To accept what there is", lower))
     if _unanswered(result) and result.configuration["interaction"]["kind"] == "none":
         ways.append(("To answer the questions", (*more, "interaction=ask")))
-    if result.exit_status and any(StepView(step).state == "blocked" for step in steps_of(result)):
+    if result.exit_status and any(state_of(step) == "blocked" for step in steps_of(result)):
         ways.append(("To give what a blocked step misses (all is asked again)", (*more, 'inputs.NAME="..."')))
     return ways
 
 
-def _purpose(result: RunResult) -> str:
-    """In core mode the prompts say how much is left of the budget, so with another one all is asked again."""
-    again = result.termination_reason == "ttl_expired" and result.configuration["mode"]["kind"] == "core"
-    return "To let it go further" if again or not _is_resumable(result) else _ON
+def _low(result: RunResult) -> list[tuple[str, float, float]]:
+    return [(name, score, bar) for name, score, bar in scores_with_bars(result) if score < bar]
 
 
-def _low_scores(result: RunResult) -> list[tuple[str, str]]:
-    bars = result.configuration["convergence"]
-    return [(name, f"{rounded_down(score):.2f}, needs {bars[name]:.2f}") for name, score in _below(result)]
+def _low_scores(result: RunResult) -> Points:
+    return [(name, f"{round_down(score):.2f}, needs {bar:.2f}") for name, score, bar in _low(result)]
 
 
-def _below(result: RunResult) -> list[tuple[str, float]]:
-    """The scores of the last assessment that do not reach their threshold."""
-    if result.scores is None:
-        return []
-    bars, given = result.configuration["convergence"], [(name, result.scores[f"{name}_score"]) for name in SCORES]
-    return [(name, score) for name, score in given if score is not None and score < bars[name]]
-
-
-def _unmet(result: RunResult) -> list[tuple[str, str]]:
+def _unmet(result: RunResult) -> Points:
     assessed = result.history.final_convergence
     return [(f"not met, {one.name}", one.reason) for one in (assessed.criteria if assessed else ()) if not one.met]
 
 
-def _blocking(result: RunResult) -> list[tuple[str, str]]:
+def _blocking(result: RunResult) -> Points:
     assessed = result.history.final_convergence
     return [("issue", text) for text in (assessed.blocking_issues if assessed else ())]
 
 
-def _hindered(result: RunResult) -> list[tuple[str, str]]:
-    """The steps that lack something, and what."""
-    states = [(StepView(step).state, step) for step in steps_of(result)]
-    return [(state, f"{step.step_id}: {_missing(step)}") for state, step in states if state in _HINDRANCES]
+def _hindered(result: RunResult) -> Points:
+    found = [(state_of(step), step) for step in steps_of(result)]
+    return [(state, f"{step.step_id}: {_lack(step)}") for state, step in found if state in _HINDRANCES]
 
 
-def _unreached(result: RunResult) -> list[tuple[str, str]]:
-    names = [step.step_id for step in steps_of(result) if StepView(step).state == "pending"]
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    return [("not reached", f"{', '.join(names[:_MOST])}{more}")] if names else []
-
-
-def _missing(step: PlanStep) -> str:
+def _lack(step: PlanStep) -> str:
     error = step.errors[-1] if step.errors else ""
     return (error if step.status == "failed" else step.clarity_reason or error) or step.description
 
 
-def _left(result: RunResult) -> list[tuple[str, str]]:
+def _unreached(result: RunResult) -> Points:
+    names = [step.step_id for step in steps_of(result) if state_of(step) == "pending"]
+    return [("not reached", list_names(names))] if names else []
+
+
+def _manual(result: RunResult) -> Points:
     return [("for you", one.message) for one in result.advisories if one.kind == "manual_intervention"]
 
 
-def _unanswered(result: RunResult) -> list[tuple[str, str]]:
+def _unanswered(result: RunResult) -> Points:
     return [("question", text) for text in open_questions(result.follow_up_questions)]
 
 
 def _more(result: RunResult) -> list[str]:
-    """Twice of what was used up."""
+    """Twice the limit that was reached."""
     reason, limits = result.termination_reason, result.configuration["limits"]
     if reason == "ttl_expired":
         return _more_cycles(result)
@@ -147,19 +150,18 @@ def _more_cycles(result: RunResult) -> list[str]:
     return overrides + ([f"limits.max_llm_calls={wanted}"] if calls and calls < wanted else [])
 
 
-def _lower_bar(result: RunResult) -> list[str]:
+def _lower_bars(result: RunResult) -> list[str]:
     """The thresholds that the last scores would reach, where nothing else stands in the way."""
-    if _unmet(result) or _blocking(result) or _hindered(result) or _unreached(result):
+    if any(kind(result) for kind in (_unmet, _blocking, _hindered, _unreached)):
         return []
-    return [f"convergence.{name}={rounded_down(score):g}" for name, score in _below(result)]
+    return [f"convergence.{name}={round_down(score):g}" for name, score, _ in _low(result)]
+
+
+def _is_core(result: RunResult) -> bool:
+    return bool(result.configuration["mode"]["kind"] == "core")
 
 
 def _is_resumable(result: RunResult) -> bool:
-    """Whether answers were kept and there are any: a model's, or else a tool's, for a step without a model is complete
-    only by one."""
+    """Whether answers are stored and there are any: a model's, or those of tools that completed a step."""
     answered = bool(result.usage.total.requests) or any(step.status == "complete" for step in steps_of(result))
-    return answered and _stored(result) in ("record", "cache")
-
-
-def _stored(result: RunResult) -> str:
-    return str(result.configuration["store"]["mode"])
+    return answered and result.configuration["store"]["mode"] in ("record", "cache")

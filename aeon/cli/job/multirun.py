@@ -1,42 +1,41 @@
-"""The jobs of a multirun side by side: what each was given, how it ended, what it took and where its artefacts are."""
+"""The jobs of a multirun side by side: overrides, ending, figures and directory of each."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import yaml
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ValidationError
-from rich.cells import cell_len, chop_cells
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 from aeon.app.artefacts import RESULT, replace
 from aeon.app.directory import shown
+from aeon.cli.progress.view import SCORES
 from aeon.cli.terminal.status import DONE, read_status
-from aeon.cli.terminal.text import counted, one_line
+from aeon.cli.terminal.text import count_noun, one_line
 from aeon.config.compose.compose import is_sweep
 from aeon.domain.assessment import ConvergenceScores
 from aeon.domain.result import ParentRun, Timings, UsageReport
 
 CSV = "summary.csv"
 """The file in a multirun's directory."""
-_SCORES = ("completeness", "coherence", "consistency")
-_HEAD = ("job", "overrides", "ended", "converged", *_SCORES, "passes", "calls", "saved", "exit", "directory")
+_COLUMNS = ("ended", "converged", *SCORES, "passes", "calls", "saved")
+_HEAD = ("job", "overrides", *_COLUMNS, "exit", "directory")
 _SHORT = {"completeness": "compl.", "coherence": "coher.", "consistency": "consist."}
-_FIGURES = (
-    *("ended", "converged", *_SCORES, "passes", "calls", "saved"),
-    *("input_tokens", "output_tokens", "cost", "seconds"),
-)
-_NONE = "-"
+_FIGURES = (*_COLUMNS, "input_tokens", "output_tokens", "cost", "seconds")
 
 
 class Outcome(BaseModel, frozen=True):
-    """What is told here of a job's `result.json`; `scores` None when nothing was assessed, `parent` None when nothing
-    could be saved."""
+    """The part of a job's `result.json` that the summary shows; `scores` is None when nothing was assessed, `parent`
+    when nothing could be saved."""
 
     termination_reason: str
     converged: bool
@@ -49,8 +48,8 @@ class Outcome(BaseModel, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of a multirun, from what it left: `overrides` are those that were swept over, `directory` is None when it
-    never began, `status` its exit status, `result` None when it left none that can be read."""
+    """A job of a multirun, read from its directory: `overrides` are those swept over, `directory` is None when the job
+    never began, `status` its exit status, `result` None when there is none that can be read."""
 
     number: int
     overrides: tuple[str, ...]
@@ -72,83 +71,95 @@ def swept(overrides: Iterable[str], keys: Collection[str]) -> tuple[str, ...]:
 
 def header(number: int, overrides: Sequence[str]) -> str:
     """The line that a job's own lines follow: `job 2  provider.seed=2`."""
-    return "  ".join([f"job {number}", *([" ".join(overrides)] if overrides else [])])
+    return f"job {number}  {' '.join(overrides)}".rstrip()
 
 
 def read_jobs(sweep_directory: Path, keys: Collection[str], planned: Sequence[Sequence[str]] = ()) -> list[Job]:
     """The jobs of a multirun in their order, each from its own directory: they may have run in other processes.
 
-    `planned` are the overrides of each job that was to run, where they are known beforehand: one of them that left no
-    directory is there too.
+    `planned` are the overrides of each job that was to run, where they are known beforehand; a job that left no
+    directory is included.
     """
-    made = [_read(path.parent, keys) for path in sorted(sweep_directory.rglob(".hydra"))]
-    there = {job.number for job in made}
-    missing = [Job(number, swept(texts, keys)) for number, texts in enumerate(planned) if number not in there]
-    return sorted([*made, *missing], key=lambda job: job.number)
+    jobs = {job.number: job for job in (_read(path.parent, keys) for path in sorted(sweep_directory.rglob(".hydra")))}
+    missing = {number: Job(number, swept(texts, keys)) for number, texts in enumerate(planned)}
+    return [job for _, job in sorted({**missing, **jobs}.items())]
+
+
+def _read(directory: Path, keys: Collection[str]) -> Job:
+    number, overrides = _composition(directory)
+    result: Outcome | None = None
+    with suppress(OSError, ValidationError):
+        result = Outcome.model_validate_json((directory / RESULT).read_bytes())
+    return Job(number, swept(overrides, keys), directory, read_status(directory), result)
+
+
+def _composition(directory: Path) -> tuple[int, list[str]]:
+    """A job's number and overrides, as Hydra left them; by its directory's name where Hydra left none."""
+    try:
+        left = OmegaConf.load(directory / ".hydra" / "hydra.yaml")
+        number = int(OmegaConf.select(left, "hydra.job.num"))
+        texts = OmegaConf.to_container(OmegaConf.select(left, "hydra.overrides.task"), resolve=False)
+    except (OSError, ValueError, TypeError, yaml.YAMLError, OmegaConfBaseException):
+        return (int(directory.name) if directory.name.isdecimal() else -1), []
+    return number, [str(text) for text in texts] if isinstance(texts, list) else []
 
 
 def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
     """A table with a line for each job, and below it the multirun's exit status and which job it comes from.
 
-    Where it is wider than `width` terminal columns, what a job was given stands above its figures, and its directory in
-    none.
+    Where the table is wider than `width` terminal columns, a job's overrides stand above its figures, and the directory
+    of all jobs below them.
     """
     rows = [_row(job) for job in jobs]
-    lines = _table(_HEAD, rows)
-    if width is not None and max(map(cell_len, lines)) > width:
-        lines = _narrow(jobs, rows, width)
-    return "\n".join([*lines, *_folded(_total(jobs, status), width)])
-
-
-def _narrow(jobs: Sequence[Job], rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
-    kept = [index for index, name in enumerate(_HEAD) if name not in ("overrides", "directory")]
-    head, *lines = _table(
-        [_SHORT.get(_HEAD[index], _HEAD[index]) for index in kept], [_pick(row, kept) for row in rows]
-    )
-    paired = zip(rows, lines, strict=True)
-    body = [part for row, line in paired for part in (*_folded(row[1], width), *_folded(line, width))]
+    converged = sum(1 for job in jobs if job.result and job.result.converged)
+    first = next((job.number for job in jobs if job.status == status != DONE), None)
+    source = "" if first is None else f", the worst of the jobs, that of job {first}"
+    total = f"{count_noun(len(jobs), 'job')}, {converged} converged. Exit status {status}{source}."
+    lines = [*_table([_HEAD, *rows]), total]
+    if width is None or max(map(cell_len, lines)) <= width:
+        return "\n".join(lines)
+    head, *figures = _table([[_SHORT.get(name, name) for name in _narrow(_HEAD)], *map(_narrow, rows)])
+    lines = [head, *(part for row, line in zip(rows, figures, strict=True) for part in (row[1], line))]
     folder = next((job.directory.parent for job in jobs if job.directory is not None), None)
-    return [*_folded(head, width), *body, *(_folded(f"Directories: {shown(folder)}/JOB", width) if folder else [])]
+    lines += [f"Directories: {shown(folder)}/JOB"] if folder else []
+    return "\n".join(part for line in (*lines, total) for part in chop_cells(line, width))
 
 
-def _pick(row: Sequence[str], kept: Sequence[int]) -> list[str]:
-    return [row[index] for index in kept]
+def _narrow(row: Sequence[str]) -> list[str]:
+    """A row without overrides and directory."""
+    return [row[0], *row[2:-1]]
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    whole = [head, *rows]
-    widths = [max(map(cell_len, column)) for column in zip(*whole, strict=True)]
-    return ["  ".join(map(_padded, row, widths)).rstrip() for row in whole]
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(set_cell_size, row, widths)).rstrip() for row in rows]
 
 
-def _folded(line: str, width: int | None) -> list[str]:
-    return chop_cells(line, width) if width is not None and line else [line]
+def _row(job: Job) -> tuple[str, ...]:
+    figures = _figures(job)
+    directory = None if job.directory is None else shown(job.directory)
+    cells = (job.number, " ".join(job.overrides), *(figures.get(name) for name in _COLUMNS), job.status, directory)
+    return tuple(map(_cell, cells))
 
 
-def write_csv(jobs: Sequence[Job], directory: Path) -> None:
-    """Leave the jobs as `summary.csv`: a line for each, a column for each key that was swept over. Raises
-    ArtefactError."""
-    keys = list(dict.fromkeys(_key(text) for job in jobs for text in job.overrides))
-    text = StringIO(newline="")
-    writer = csv.DictWriter(text, ["job", *keys, *_FIGURES, "exit", "directory"], restval="")
-    writer.writeheader()
-    for job in jobs:
-        given = {_key(text): text.partition("=")[2] for text in job.overrides}
-        where = {"exit": job.status, "directory": job.directory}
-        writer.writerow({"job": job.number, **given, **_figures(job), **where})
-    replace(directory / CSV, text.getvalue().encode("utf-8", "backslashreplace"))
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return "-" if value in (None, "") else str(value)
 
 
-def _figures(job: Job) -> dict[str, object]:
+def _figures(job: Job) -> dict[str, Any]:
     result = job.result
     if result is None:
-        return {"ended": _ended(job)}
+        return {"ended": "not started" if job.directory is None else "no result"}
     scores = result.scores.model_dump() if result.scores else {}
     total = result.usage.total
     return {
         "ended": result.termination_reason,
-        "converged": str(result.converged).lower(),
-        **{name: scores.get(f"{name}_score") for name in _SCORES},
+        "converged": result.converged,
+        **{name: scores.get(f"{name}_score") for name in SCORES},
         "passes": result.passes,
         "calls": total.requests,
         "saved": result.parent.saved.model_calls if result.parent else 0,
@@ -159,67 +170,20 @@ def _figures(job: Job) -> dict[str, object]:
     }
 
 
-def _total(jobs: Sequence[Job], status: int) -> str:
-    converged = sum(1 for job in jobs if job.result and job.result.converged)
-    first = next((job.number for job in jobs if job.status == status != DONE), None)
-    whence = "" if first is None else f", the worst of the jobs, that of job {first}"
-    return f"{counted(len(jobs), 'job')}, {converged} converged. Exit status {status}{whence}."
-
-
-def _row(job: Job) -> tuple[str, ...]:
-    tail = (
-        _NONE if job.status is None else str(job.status),
-        _NONE if job.directory is None else str(shown(job.directory)),
-    )
-    given = " ".join(job.overrides) or _NONE
-    figures = (_ended(job), *[_NONE] * 7) if job.result is None else _outcome(job.result)
-    return (str(job.number), given, *figures, *tail)
-
-
-def _ended(job: Job) -> str:
-    if job.result is not None:
-        return job.result.termination_reason
-    return "not started" if job.directory is None else "no result"
-
-
-def _outcome(result: Outcome) -> tuple[str, ...]:
-    scores = result.scores
-    figures = (scores.completeness_score, scores.coherence_score, scores.consistency_score) if scores else ()
-    return (
-        result.termination_reason,
-        "yes" if result.converged else "no",
-        *([f"{figure:.2f}" for figure in figures] or [_NONE] * 3),
-        str(result.passes),
-        str(result.usage.total.requests),
-        str(result.parent.saved.model_calls) if result.parent else _NONE,
-    )
-
-
-def _padded(cell: str, width: int) -> str:
-    return cell + " " * (width - cell_len(cell))
-
-
-def _read(directory: Path, keys: Collection[str]) -> Job:
-    number, overrides = _composed(directory)
-    return Job(number, swept(overrides, keys), directory, read_status(directory), _result(directory))
-
-
-def _composed(directory: Path) -> tuple[int, list[str]]:
-    """A job's number and overrides, as Hydra left them; by its directory's name where Hydra was told to leave none."""
-    try:
-        left = OmegaConf.load(directory / ".hydra" / "hydra.yaml")
-        number = int(OmegaConf.select(left, "hydra.job.num"))
-        texts = OmegaConf.to_container(OmegaConf.select(left, "hydra.overrides.task"), resolve=False)
-    except (OSError, ValueError, TypeError, yaml.YAMLError, OmegaConfBaseException):
-        return (int(directory.name) if directory.name.isdecimal() else -1), []
-    return number, [str(text) for text in texts] if isinstance(texts, list) else []
-
-
-def _result(directory: Path) -> Outcome | None:
-    try:
-        return Outcome.model_validate_json((directory / RESULT).read_bytes())
-    except (OSError, ValidationError):
-        return None
+def write_csv(jobs: Sequence[Job], directory: Path) -> None:
+    """Write the jobs as `summary.csv`: a line for each, a column for each key that was swept over. Raises
+    ArtefactError."""
+    keys = list(dict.fromkeys(_key(text) for job in jobs for text in job.overrides))
+    text = StringIO(newline="")
+    writer = csv.DictWriter(text, ["job", *keys, *_FIGURES, "exit", "directory"], restval="")
+    writer.writeheader()
+    for job in jobs:
+        given = {_key(text): text.partition("=")[2] for text in job.overrides}
+        figures = {
+            name: str(value).lower() if isinstance(value, bool) else value for name, value in _figures(job).items()
+        }
+        writer.writerow({"job": job.number, **given, **figures, "exit": job.status, "directory": job.directory})
+    replace(directory / CSV, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def _key(override: str) -> str:

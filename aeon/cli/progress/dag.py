@@ -13,77 +13,21 @@ with the last step that needs it. `┼` and `┴` join, `─│─` passes by.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rich.cells import cell_len, set_cell_size
 
+from aeon.cli.progress.words import tool_label
+from aeon.cli.terminal.glyphs import to_ascii
 from aeon.cli.terminal.text import one_line
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep
 
-_UNICODE = {
-    "llm": "●",
-    "tool": "■",
-    "down": "│",
-    "across": "─",
-    "left": "├",
-    "left_end": "╰",
-    "right": "┤",
-    "right_end": "╯",
-    "join": "┼",
-    "join_end": "┴",
-    "more": "…",
-    "needs": "←",
-}
-_ASCII = {
-    "llm": "o",
-    "tool": "#",
-    "down": "|",
-    "across": "-",
-    "left": "+",
-    "left_end": "`",
-    "right": "+",
-    "right_end": "'",
-    "join": "+",
-    "join_end": "^",
-    "more": "~",
-    "needs": "<-",
-}
+NODE = "\0"
+_MODEL, _TOOL = "●", "■"
 _LEAST_LABEL = 36
 _LONGEST_ID = 24
-
-
-def draw(plan: Plan, *, width: int = 80, ascii_only: bool = False) -> str:
-    """The plan as text, no line wider than `width` columns (at least 40), a legend last.
-
-    Layers are numbered; a step depends on steps of earlier layers alone. Plans that need more lanes than fit have their
-    dependencies named in place of drawn. Raises PlanError when the dependencies form a cycle.
-    """
-    glyphs = _ASCII if ascii_only else _UNICODE
-    width = max(40, width)
-    layered = [[plan.step(step_id) for step_id in layer] for layer in layers(plan)]
-    room = width - _LEAST_LABEL - len(str(len(layered))) - 3
-    for gap in (2, 1):
-        picture = _Lanes(plan, glyphs, gap)
-        rows = picture.rows(layered)
-        if picture.width <= room:
-            return _text(rows, layered, picture.width, width, glyphs)
-    return _text(_named(layered, glyphs), layered, 1, width, glyphs)
-
-
-NODE = "\0"
-
-
-def outline(plan: Plan, *, ascii_only: bool = False) -> list[tuple[str, PlanStep]]:
-    """The steps layer by layer, each with its lanes, in which `NODE` stands for the step itself; as wide as the widest.
-
-    Raises PlanError when the dependencies form a cycle.
-    """
-    glyphs = {**(_ASCII if ascii_only else _UNICODE), "llm": NODE, "tool": NODE}
-    picture = _Lanes(plan, glyphs, gap=2)
-    rows = picture.rows([[plan.step(step_id) for step_id in layer] for layer in layers(plan)])
-    return [(f"{row.lanes:<{picture.width}}", row.step) for row in rows if row.step is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,49 +37,93 @@ class _Row:
     lanes: str
     step: PlanStep | None = None
     layer: int | None = None
-    needs: str = ""
+
+
+def draw(plan: Plan, *, width: int = 80, ascii_only: bool = False) -> str:
+    """The plan as text, no line wider than `width` columns (at least 40), a legend last.
+
+    Layers are numbered; a step depends on steps of earlier layers alone. The dependencies of a plan that needs more
+    lanes than fit are named instead. Raises PlanError when the dependencies form a cycle.
+    """
+    width = max(40, width)
+    layered = _layered(plan)
+    room = width - _LEAST_LABEL - len(str(len(layered))) - 3
+    rows: list[_Row] = []
+    for gap in (2, 1, 0):
+        rows = _rows(layered, gap)
+        if _width(rows) <= room:
+            break
+    steps = [step for layer in layered for step in layer]
+    signs = ((_MODEL, "done by the model", False), (_TOOL, "done by a tool", True))
+    legend = [f"{sign} {words}" for sign, words, tool in signs if any(bool(step.tool) is tool for step in steps)]
+    text = "\n".join((*_labelled(rows, width, named=not gap), "", "   ".join(legend)))
+    return to_ascii(text) if ascii_only else text
+
+
+def outline(plan: Plan) -> list[tuple[str, PlanStep]]:
+    """The steps layer by layer, each with its lanes, in which `NODE` stands for the step itself; as wide as the widest.
+
+    Raises PlanError when the dependencies form a cycle.
+    """
+    rows = _rows(_layered(plan), gap=2)
+    lanes = [(row.lanes.replace(_MODEL, NODE).replace(_TOOL, NODE), row.step) for row in rows]
+    return [(f"{text:<{_width(rows)}}", step) for text, step in lanes if step is not None]
+
+
+def _layered(plan: Plan) -> list[list[PlanStep]]:
+    return [[plan.step(step_id) for step_id in layer] for layer in layers(plan)]
+
+
+def _width(rows: Sequence[_Row]) -> int:
+    return max((len(row.lanes) for row in rows), default=0)
+
+
+def _rows(layered: Sequence[Sequence[PlanStep]], gap: int) -> list[_Row]:
+    """A row for each step, and one between layers; lanes are `gap` columns apart, none are drawn when it is 0."""
+    lanes = _Lanes(layered, gap)
+    rows: list[_Row] = []
+    for number, layer in enumerate(layered, start=1):
+        rows += [_Row(lanes.draw_passing())] if number > 1 else []
+        rows += [_Row(lanes.draw_step(step), step, None if place else number) for place, step in enumerate(layer)]
+    return rows
 
 
 @dataclass
 class _Lanes:
-    """The lanes while the steps are drawn. `columns` holds the step whose output each lane carries."""
+    """The lanes while the steps are drawn. `columns` holds the step whose output each lane carries, `waiting` how many
+    steps still need that of each."""
 
-    plan: Plan
-    glyphs: Mapping[str, str]
+    layered: Sequence[Sequence[PlanStep]]
     gap: int
     columns: list[str | None] = field(default_factory=list)
-    width: int = 0
+    waiting: dict[str, int] = field(default_factory=dict)
 
-    def rows(self, layered: Sequence[Sequence[PlanStep]]) -> list[_Row]:
-        """A row for each step, and one between layers."""
-        known = {step.step_id for step in self.plan.steps}
-        waiting = {one: sum(one in step.dependencies for step in self.plan.steps) for one in known}
-        rows: list[_Row] = []
-        for number, layer in enumerate(layered, start=1):
-            if number > 1:
-                rows.append(_Row(self._passing()))
-            for place, step in enumerate(layer):
-                needed = [d for d in dict.fromkeys(step.dependencies) if d in known]
-                for dependency in needed:
-                    waiting[dependency] -= 1
-                ending = {d for d in needed if not waiting[d]}
-                lanes = self._step(step, needed, ending, awaited=waiting[step.step_id] > 0)
-                rows.append(_Row(lanes, step, None if place else number))
-        return rows
+    def __post_init__(self) -> None:
+        steps = [step for layer in self.layered for step in layer]
+        self.waiting = {one.step_id: sum(one.step_id in step.dependencies for step in steps) for one in steps}
 
-    def _step(self, step: PlanStep, needed: Sequence[str], ending: set[str], *, awaited: bool) -> str:
-        joined = {self.columns.index(dependency) for dependency in needed}
-        ended = {self.columns.index(dependency) for dependency in ending}
-        column = min(ended) if ended else self._free()
-        cells = self._cells(column, joined, ended, self.glyphs["tool" if step.tool else "llm"])
-        for one in ended:
-            self.columns[one] = None
-        self.columns[column] = step.step_id if awaited else None
+    def draw_step(self, step: PlanStep) -> str:
+        node = _TOOL if step.tool else _MODEL
+        if not self.gap:
+            return node
+        needed = [one for one in dict.fromkeys(step.dependencies) if one in self.waiting]
+        for one in needed:
+            self.waiting[one] -= 1
+        joined = {self.columns.index(one) for one in needed}
+        ended = {self.columns.index(one) for one in needed if not self.waiting[one]}
+        column = min(ended) if ended else self._free_column()
+        text = self._cells(column, joined, ended, node)
+        for place in ended:
+            self.columns[place] = None
+        self.columns[column] = step.step_id if self.waiting[step.step_id] else None
         while self.columns and self.columns[-1] is None:
             self.columns.pop()
-        return self._noted(cells)
+        return text.rstrip()
 
-    def _free(self) -> int:
+    def draw_passing(self) -> str:
+        return "".join((" " if lane is None else "│").ljust(self.gap) for lane in self.columns).rstrip()
+
+    def _free_column(self) -> int:
         if None not in self.columns:
             self.columns.append(None)
         return self.columns.index(None)
@@ -144,73 +132,38 @@ class _Lanes:
         first, last = min({column, *joined}), max({column, *joined})
         text = ""
         for place, lane in enumerate(self.columns):
-            inside = first <= place <= last
             if place == column:
                 text += node
             elif place in joined:
-                side = "left" if place == first else "right" if place == last else "join"
-                text += self.glyphs[f"{side}_end" if place in ended else side]
+                sides = "╰╯┴" if place in ended else "├┤┼"
+                text += sides[0 if place == first else 1 if place == last else 2]
             elif lane is not None:
-                text += self.glyphs["down"]
+                text += "│"
             else:
-                text += self.glyphs["across"] if inside else " "
-            text += (self.glyphs["across"] if first <= place < last else " ") * (self.gap - 1)
-        return text
-
-    def _passing(self) -> str:
-        blank = " " * (self.gap - 1)
-        return self._noted("".join((" " if lane is None else self.glyphs["down"]) + blank for lane in self.columns))
-
-    def _noted(self, text: str) -> str:
-        text = text.rstrip()
-        self.width = max(self.width, len(text))
+                text += "─" if first <= place <= last else " "
+            text += ("─" if first <= place < last else " ") * (self.gap - 1)
         return text
 
 
-def _named(layered: Sequence[Sequence[PlanStep]], glyphs: Mapping[str, str]) -> list[_Row]:
-    """The steps with what they depend on in words."""
-    rows: list[_Row] = []
-    for number, layer in enumerate(layered, start=1):
-        rows += [_Row("")] if number > 1 else []
-        for place, step in enumerate(layer):
-            needs = f"{glyphs['needs']} {', '.join(step.dependencies)}" if step.dependencies else ""
-            rows.append(_Row(glyphs["tool" if step.tool else "llm"], step, None if place else number, needs))
-    return rows
-
-
-def _text(
-    rows: Sequence[_Row], layered: Sequence[Sequence[PlanStep]], lanes: int, width: int, glyphs: Mapping[str, str]
-) -> str:
-    numbers = len(str(len(layered)))
-    ids = [one_line(step.step_id) for layer in layered for step in layer]
-    id_width = min(_LONGEST_ID, max(map(cell_len, ids), default=0))
+def _labelled(rows: Sequence[_Row], width: int, *, named: bool) -> list[str]:
+    """The rows as lines, each with the step's id and its description, or with the ids it depends on where `named`."""
+    numbers = len(str(max((row.layer or 0 for row in rows), default=0)))
+    ids = min(_LONGEST_ID, max((cell_len(one_line(row.step.step_id)) for row in rows if row.step), default=0))
+    lanes = _width(rows)
     lines = []
     for row in rows:
         line = f"{row.layer or '':>{numbers}}  {row.lanes:<{lanes}}"
         if row.step is not None:
-            name = _fitted(one_line(row.step.step_id), id_width, glyphs)
-            tool = f"[{row.step.tool}] " if row.step.tool else ""
-            label = one_line(row.needs or f"{tool}{row.step.description}")
-            line = f"{line}  {name}  {_cut(label, width - cell_len(line) - id_width - 4, glyphs)}"
+            step_id = set_cell_size(_cut(one_line(row.step.step_id), ids), ids)
+            label = tool_label(row.step) + row.step.description
+            if named and row.step.dependencies:
+                label = f"← {', '.join(row.step.dependencies)}"
+            line = f"{line}  {step_id}  {_cut(one_line(label), width - cell_len(line) - ids - 4)}"
         lines.append(line.rstrip())
-    return "\n".join((*lines, "", _legend(layered, glyphs)))
+    return lines
 
 
-def _legend(layered: Sequence[Sequence[PlanStep]], glyphs: Mapping[str, str]) -> str:
-    steps = [step for layer in layered for step in layer]
-    said = [
-        f"{glyphs['llm']} done by the model" if any(not step.tool for step in steps) else "",
-        f"{glyphs['tool']} done by a tool" if any(step.tool for step in steps) else "",
-    ]
-    return "   ".join(part for part in said if part)
-
-
-def _fitted(text: str, width: int, glyphs: Mapping[str, str]) -> str:
-    """The text in exactly so many columns; wide characters count two."""
-    return set_cell_size(_cut(text, width, glyphs), width)
-
-
-def _cut(text: str, width: int, glyphs: Mapping[str, str]) -> str:
+def _cut(text: str, width: int) -> str:
     if cell_len(text) <= width:
         return text
-    return set_cell_size(text, max(0, width - 1)).rstrip() + glyphs["more"] if width > 0 else ""
+    return set_cell_size(text, max(0, width - 1)).rstrip() + "…" if width > 0 else ""

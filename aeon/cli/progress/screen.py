@@ -1,4 +1,4 @@
-"""A run's picture on a terminal: drawn again several times a second, and gone when the run is over."""
+"""A run's picture on a terminal: redrawn several times a second, and removed when the run is over."""
 
 from __future__ import annotations
 
@@ -6,54 +6,36 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TextIO, cast
 
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from aeon.cli.progress.display import Display, Forgiving
 from aeon.cli.progress.live import picture, trace
 from aeon.cli.progress.view import RunView
-from aeon.cli.progress.words import stopping
 from aeon.cli.terminal.echo import quiet
-from aeon.cli.terminal.glyphs import glyphs
 from aeon.domain.events import Recorded
 
 _REFRESHES_PER_SECOND = 8
 
 
-class Stream(Protocol):
-    """A terminal to draw on."""
-
-    def write(self, text: str) -> int:
-        """Write what can be written."""
-
-    def flush(self) -> None:
-        """Flush, if that is possible."""
-
-    def fileno(self) -> int:
-        """The descriptor; raises OSError when there is none."""
-
-    def mute(self) -> None:
-        """Write nothing any more."""
-
-
-class Screen:
-    """Draws from the first event on; when it is closed, what the steps gave stays in the picture's place.
+class Screen(Display):
+    """Draws from the first event on; `close` leaves the outputs of the steps instead of the picture.
 
     Events and drawing come from different threads.
     """
 
     live = True
 
-    def __init__(self, stream: Stream, environ: Mapping[str, str], view: RunView) -> None:
-        file: Any = stream
-        self._stream, self._view = stream, view
-        self._console = Console(file=file, force_terminal=True, no_color=bool(environ.get("NO_COLOR")), highlight=False)
-        self._signs = glyphs(self._console.encoding)
+    def __init__(self, stream: Forgiving, environ: Mapping[str, str], view: RunView) -> None:
+        super().__init__(stream, view)
+        self._console = Console(
+            file=cast(TextIO, stream), force_terminal=True, no_color=bool(environ.get("NO_COLOR")), highlight=False
+        )
         self._viewing, self._asking = threading.Lock(), threading.Lock()
         self._begun, self._quiet = False, ExitStack()
-        self.mute = stream.mute
         self._live = Live(
             get_renderable=self._draw,
             console=self._console,
@@ -63,8 +45,7 @@ class Screen:
             redirect_stderr=False,
         )
 
-    def __call__(self, recorded: Recorded) -> None:
-        """Show one event."""
+    def _show(self, recorded: Recorded) -> None:
         with self._viewing:
             self._view(recorded)
         if not self._begun:
@@ -73,7 +54,7 @@ class Screen:
 
     @contextmanager
     def pause(self) -> Iterator[None]:
-        """Give the terminal to somebody else, one at a time, while the block lasts."""
+        """Leave the terminal to somebody else, one at a time, while the block lasts."""
         with self._asking:
             self._stop()
             try:
@@ -83,12 +64,11 @@ class Screen:
                     self._start()
 
     def stopping(self) -> str:
-        """What is to be said when the run was asked to stop: nothing while the picture shows it."""
-        view = self._view
-        return "" if self._live.is_started else "\n".join(stopping(view, view.conditions.grace_seconds))
+        """Empty while the picture shows it."""
+        return "" if self._live.is_started else super().stopping()
 
     def close(self) -> None:
-        """Put what stays in the place of the picture."""
+        """Print what stays instead of the picture."""
         self._stop()
         with suppress(Exception):
             if self._begun:
@@ -106,12 +86,12 @@ class Screen:
             self._quiet.close()
 
     def _draw(self) -> RenderableType:
-        """The picture now; nothing when it cannot be drawn, for the drawing thread has no one to tell."""
+        """The picture now; empty when it cannot be drawn, since the drawing thread has nobody to report to."""
         try:
             with self._viewing:
                 view, now = self._view, datetime.now(UTC)
                 if view.stopped is None and view.conditions.stopping():
                     view.stopped = now
-                return picture(view, now, self._console.width, self._console.height, self._signs)
+                return picture(view, now, self._console.width, self._console.height)
         except Exception:
             return Text("")

@@ -1,43 +1,19 @@
-"""The signs of a terminal: of step states, bars and separators, as far as its encoding carries them."""
+"""The signs of a terminal, and what stands for each where the encoding has ASCII alone."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True, slots=True)
-class Glyphs:
-    """One set of signs."""
-
-    states: dict[str, str]
-    full: str
-    empty: str
-    bar: str
-    dot: str
-    arrow: str
-    spinner: str
-    ascii_only: bool = False
-
-
-_UNICODE = Glyphs(
-    {"complete": "✓", "running": "●", "blocked": "■", "failed": "✗", "invalid": "✗", "pending": "·", "replaced": "↷"},
-    "━",
-    "─",
-    "┃",
-    " · ",
-    " → ",
-    "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏",
-)
-_ASCII = Glyphs(
-    {"complete": "+", "running": ">", "blocked": "!", "failed": "x", "invalid": "x", "pending": ".", "replaced": "-"},
-    "#",
-    "-",
-    "|",
-    ", ",
-    " > ",
-    "|/-\\",
-    ascii_only=True,
-)
+STATES = {
+    "complete": "✓",
+    "running": "●",
+    "blocked": "■",
+    "failed": "✗",
+    "invalid": "✗",
+    "pending": "·",
+    "replaced": "↷",
+}
+"""By state of a step."""
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_ASCII = str.maketrans("✓●■✗·↷━─┃→←…│├┤╰╯┼┴⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "+o#x.-#-|><~|++`'+^|/-\\|/-\\|/")
 
 
 def is_utf(encoding: str) -> bool:
@@ -45,6 +21,6 @@ def is_utf(encoding: str) -> bool:
     return encoding.lower().replace("-", "").startswith("utf")
 
 
-def glyphs(encoding: str) -> Glyphs:
-    """The signs that an encoding can carry."""
-    return _UNICODE if is_utf(encoding) else _ASCII
+def to_ascii(text: str) -> str:
+    """The text with each sign as an ASCII character, so that its width stays the same; other characters stay."""
+    return text.translate(_ASCII)

@@ -15,7 +15,7 @@ from aeon.cli.terminal.streams import duplicate, restored
 from aeon.domain.errors import AeonError
 
 _ERASED = "\r\x1b[2K"
-_DUMB = ("", "dumb", "unknown")
+DUMB = ("", "dumb", "unknown")
 
 _own: list[TextIO] = []
 _passing: list[TextIO] = []
@@ -65,7 +65,7 @@ def say_in_passing(text: str) -> None:
     """A line on a terminal that gives way to what is said next, or to `clear_passing`; nothing elsewhere."""
     stream = _own[-1] if _own else sys.stderr
     with contextlib.suppress(OSError, ValueError):
-        if stream.isatty() and os.environ.get("TERM", "").lower() not in _DUMB:
+        if stream.isatty() and os.environ.get("TERM", "").lower() not in DUMB:
             stream.write(text)
             stream.flush()
             _passing.append(stream)

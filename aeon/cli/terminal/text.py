@@ -1,9 +1,12 @@
-"""Text as the command line shows it: on one line, counted, rounded, a duration."""
+"""Text as the command line shows it: on one line, numbers with their nouns, rounded scores, durations."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import timedelta
+
+_MOST_NAMES = 8
 
 
 def one_line(text: str, limit: int | None = None) -> str:
@@ -12,19 +15,25 @@ def one_line(text: str, limit: int | None = None) -> str:
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
-def rounded_down(score: float) -> float:
+def round_down(score: float) -> float:
     """To two decimals, never up to a threshold that the score does not reach."""
     return math.floor(score * 100 + 1e-9) / 100
 
 
-def counted(number: int, noun: str) -> str:
+def count_noun(number: int, noun: str) -> str:
     """`1 repair`, `2 repairs`."""
     plural = noun[:-1] + "ies" if noun.endswith("y") else noun + ("es" if noun.endswith("s") else "s")
     return f"{number:,} {noun if number == 1 else plural}"
 
 
-def clock(elapsed: timedelta) -> str:
+def format_clock(elapsed: timedelta) -> str:
     """A duration as `00:14`, `1:02:03`."""
     minutes, seconds = divmod(max(0, int(elapsed.total_seconds())), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
+
+
+def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(one_line(name) for name in names[:most]) + more

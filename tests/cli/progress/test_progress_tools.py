@@ -52,7 +52,7 @@ def advise(story: Story, kind: AdvisoryKind, step_id: str) -> None:
 def test_every_step_is_shown_with_its_way_and_its_output() -> None:
     assert step_rows(seen(told().told)) == [
         ("sum", "complete  (tool calculator)  gave sum"),
-        ("lost", "complete  (model, in place of a missing tool)  gave lost"),
+        ("lost", "complete  (model, instead of a missing tool)  gave lost"),
         ("found", "complete  (tool price, repaired)  gave found"),
         ("say", "complete  (model)  gave say"),
     ]
