@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -12,9 +14,49 @@ from aeon.domain.values import Value
 
 StepStatus = Literal["pending", "running", "complete", "failed", "invalid"]
 ClarityState = Literal["CLEAR", "PARTIALLY_CLEAR", "BLOCKED"]
+Standing = Literal[StepStatus, "BLOCKED"]
 ActionType = Literal["ADD", "MODIFY", "REMOVE", "REPLACE", "SUBPLAN_CREATE", "STEP_MARK_INVALID"]
 
 EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
+
+
+@dataclass(frozen=True, slots=True)
+class ActionRule:
+    """What one type of refinement action needs, and which steps it may target.
+
+    `targets` are the standings of these steps, `refusal` says why it may target no other. `retires`: a pending target
+    leaves the plan. `decomposes`: it is applied with a subplan of its target, after all others.
+    """
+
+    needs_target: bool = True
+    needs_new_step: bool = False
+    targets: frozenset[Standing] = frozenset({"pending", "BLOCKED"})
+    refusal: str = "what was executed is never changed; REPLACE it under a new id"
+    retires: bool = False
+    decomposes: bool = False
+
+
+ACTIONS: Mapping[ActionType, ActionRule] = MappingProxyType(
+    {
+        "ADD": ActionRule(needs_target=False, needs_new_step=True),
+        "MODIFY": ActionRule(needs_new_step=True),
+        "REMOVE": ActionRule(
+            targets=frozenset({"pending"}),
+            refusal="only a pending step can be removed; what was executed is kept",
+            retires=True,
+        ),
+        "REPLACE": ActionRule(
+            needs_new_step=True,
+            targets=frozenset({"pending", "BLOCKED", "complete", "failed", "invalid"}),
+            retires=True,
+        ),
+        "SUBPLAN_CREATE": ActionRule(decomposes=True),
+        "STEP_MARK_INVALID": ActionRule(
+            targets=frozenset({"complete", "failed"}), refusal="only a complete or failed step can be marked invalid"
+        ),
+    }
+)
+"""What a REPLACE under the target's own id may do is what MODIFY may."""
 
 
 class PlanStep(Value):
@@ -60,6 +102,11 @@ class PlanStep(Value):
         if "total_steps" in self.model_fields_set and self.step_index > self.total_steps:
             raise ValueError(f"step_index must be at most total_steps, {self.total_steps}, not {self.step_index}")
         return self
+
+    @property
+    def standing(self) -> Standing:
+        """Its status, BLOCKED told apart."""
+        return "BLOCKED" if self.blocked else self.status
 
     @property
     def blocked(self) -> bool:
@@ -154,6 +201,13 @@ def renumbered(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
     )
 
 
+def missing_field(kind: ActionType, target_step_id: str | None, new_step: object) -> str:
+    """The field that an action of this type lacks; empty when it lacks none."""
+    if ACTIONS[kind].needs_target and not target_step_id:
+        return "target_step_id"
+    return "new_step" if ACTIONS[kind].needs_new_step and not new_step else ""
+
+
 class RefinementAction(Value):
     """One change to a plan, proposed by the planner (Sprint 2, RefinementAction).
 
@@ -172,20 +226,22 @@ class RefinementAction(Value):
 
     @model_validator(mode="after")
     def _has_what_its_type_needs(self) -> RefinementAction:
-        if self.action_type != "ADD" and not self.target_step_id:
-            raise ValueError(f"{self.action_type} needs target_step_id")
-        if self.action_type in ("ADD", "MODIFY", "REPLACE") and self.new_step is None:
-            raise ValueError(f"{self.action_type} needs new_step")
+        if missing := missing_field(self.action_type, self.target_step_id, self.new_step):
+            raise ValueError(f"{self.action_type} needs {missing}")
         return self
 
     @property
+    def rule(self) -> ActionRule:
+        """What its type needs and may do."""
+        return ACTIONS[self.action_type]
+
+    @property
     def fragment(self) -> str:
-        """The step it is about: the target's id, or for ADD the new step's."""
-        step_id = self.target_step_id
-        if self.action_type == "ADD" or step_id is None:
-            assert self.new_step is not None
-            step_id = self.new_step.step_id
-        return step_id
+        """The id of the step it is about: its target, or the step that it adds."""
+        if self.rule.needs_target and self.target_step_id is not None:
+            return self.target_step_id
+        assert self.new_step is not None
+        return self.new_step.step_id
 
     @property
     def answers(self) -> frozenset[str]:

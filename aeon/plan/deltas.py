@@ -20,13 +20,16 @@ conflict, STEP_MARK_INVALID and REPLACE under a new id, only retire them (FR-069
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import cast
 
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import by_id, cycle_in, cycle_text, is_live, topological, unneeded
 from aeon.domain.plan import (
+    ACTIONS,
     EXECUTED,
+    ActionType,
     Plan,
     PlanStep,
     RefinementAction,
@@ -56,7 +59,7 @@ class DeltaResult(Value):
 
     def changed_by(self, action: RefinementAction) -> frozenset[str]:
         """The ids of the steps that an action is about: its target, its new step, the steps of its subplan."""
-        substeps = action.action_type == "SUBPLAN_CREATE"
+        substeps = action.rule.decomposes
         return frozenset(
             {
                 action.fragment,
@@ -119,7 +122,7 @@ def _drafted(
     """The plan with every action worked in that was not refused and cannot be objected to; subplans last."""
     draft, refused = Draft.of(plan), dict(late)
     numbered = [(number, action) for number, action in enumerate(actions) if number not in late]
-    for number, action in sorted(numbered, key=lambda each: each[1].action_type == "SUBPLAN_CREATE"):
+    for number, action in sorted(numbered, key=lambda each: each[1].rule.decomposes):
         reason = objection(action, draft, subplans, max_nesting_depth)
         if reason is not None:
             refused[number] = reason
@@ -130,22 +133,24 @@ def _drafted(
 
 
 def _work_in(number: int, action: RefinementAction, draft: Draft, subplans: Mapping[str, Subplan]) -> None:
-    kind, new, step_id = kind_of(action), action.new_step, action.fragment
-    if kind == "ADD" and new:
+    new = cast(PlanStep, action.new_step)  # there where the rule says so
+    if not action.rule.needs_target:
         draft.add(number, new)
         return
-    target = draft.steps[step_id]
-    draft.kinds.setdefault(step_id, []).append(kind)
-    if kind == "MODIFY" and new:
-        draft.modify(number, target, new)
-    elif kind == "REPLACE" and new:
-        draft.replace(number, target, new)
-    elif kind == "REMOVE":
-        draft.remove(number, target)
-    elif kind == "STEP_MARK_INVALID":
-        draft.mark_invalid(target, action.justification)
-    elif kind == "SUBPLAN_CREATE":
-        draft.decompose(number, target, subplans[step_id])
+    kind, target = kind_of(action), draft.steps[action.fragment]
+    draft.kinds.setdefault(target.step_id, []).append(kind)
+    _CHANGES[kind](draft, number, target, new, action.justification, subplans)
+
+
+_CHANGES: Mapping[ActionType, Callable[[Draft, int, PlanStep, PlanStep, str, Mapping[str, Subplan]], None]] = {
+    "MODIFY": lambda draft, number, target, new, _why, _subplans: draft.modify(number, target, new),
+    "REPLACE": lambda draft, number, target, new, _why, _subplans: draft.replace(number, target, new),
+    "REMOVE": lambda draft, number, target, _new, _why, _subplans: draft.remove(number, target),
+    "STEP_MARK_INVALID": lambda draft, _number, target, _new, why, _subplans: draft.mark_invalid(target, why),
+    "SUBPLAN_CREATE": lambda draft, number, target, _new, _why, made: draft.decompose(
+        number, target, made[target.step_id]
+    ),
+}
 
 
 def _unknown_references(draft: Draft) -> dict[int, str]:
@@ -203,7 +208,7 @@ def _too_long(
 
 def _growth(action: RefinementAction, draft: Draft, subplans: Mapping[str, Subplan]) -> int:
     kind = kind_of(action)
-    if kind == "SUBPLAN_CREATE":
+    if ACTIONS[kind].decomposes:
         return len(subplans[action.fragment].substeps)
     return int(kind == "ADD" or (kind == "REPLACE" and action.fragment in draft.steps))
 
@@ -236,7 +241,7 @@ def _subplans(
     known = {each.parent_step_id: each for each in plan.subplans}
     for action in actions:
         step_id, new = action.fragment, action.new_step
-        if action.action_type == "SUBPLAN_CREATE":
+        if action.rule.decomposes:
             known[step_id] = made[step_id].origin
         elif action.action_type == "REPLACE" and new is not None and step_id in known:
             known[new.step_id] = known[step_id].model_copy(update={"parent_step_id": new.step_id})

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from aeon.domain.graph import level_among
-from aeon.domain.plan import EXECUTED, PlanStep, RefinementAction, Subplan
-from aeon.plan.draft import Draft, substep_id, unexecuted
+from aeon.domain.plan import ACTIONS, ActionType, PlanStep, RefinementAction, Subplan
+from aeon.plan.draft import Draft, substep_id
 
 _TOGETHER = ({"ADD", "SUBPLAN_CREATE"}, {"MODIFY", "SUBPLAN_CREATE"}, {"STEP_MARK_INVALID", "REPLACE"})
 """What one refinement may do twice to one step."""
 
 
-def kind_of(action: RefinementAction) -> str:
+def kind_of(action: RefinementAction) -> ActionType:
     """What an action amounts to: REPLACE under the same id is MODIFY."""
     new = action.new_step
     same_id = action.action_type == "REPLACE" and new is not None and new.step_id == action.target_step_id
@@ -27,7 +27,7 @@ def objection(
     action: RefinementAction, draft: Draft, subplans: Mapping[str, Subplan], max_nesting_depth: int
 ) -> str | None:
     """Why the action cannot be worked in, None when it can. References to other steps are not looked at."""
-    if action.action_type == "ADD":
+    if not action.rule.needs_target:
         return _about_new(action.new_step, draft) if action.new_step else "it has no new_step"
     target = draft.original.get(action.fragment) or draft.steps.get(action.fragment)
     if target is None:
@@ -36,7 +36,7 @@ def objection(
         _about_earlier_actions(action, draft)
         or _about_status(action, target, draft)
         or _about_content(action, target, draft)
-        or (_about_subplan(target, draft, subplans, max_nesting_depth) if kind_of(action) == "SUBPLAN_CREATE" else None)
+        or (_about_subplan(target, draft, subplans, max_nesting_depth) if action.rule.decomposes else None)
     )
 
 
@@ -51,28 +51,17 @@ def _about_earlier_actions(action: RefinementAction, draft: Draft) -> str | None
 
 
 def _about_status(action: RefinementAction, target: PlanStep, draft: Draft) -> str | None:
-    kind, named = kind_of(action), f"step '{target.step_id}' is {_standing(target)}"
+    rule, standing = ACTIONS[kind_of(action)], target.standing
+    named = f"step '{target.step_id}' is " + (f"replaced by '{target.replaced_by}'" if target.replaced_by else standing)
     if target.replaced_by is not None:
         return f"{named}: change '{draft.current(target.step_id)}' instead"
     if target.status == "running":
         return f"{named}: a running step cannot be changed"
-    if kind == "STEP_MARK_INVALID":
-        allowed = target.status in EXECUTED
-        return None if allowed else f"{named}: only a complete or failed step can be marked invalid"
-    if kind in ("MODIFY", "SUBPLAN_CREATE") and not unexecuted(target):
-        return f"{named}: what was executed is never changed; REPLACE it under a new id"
-    if kind == "REMOVE" and target.status != "pending":
-        return f"{named}: only a pending step can be removed; what was executed is kept"
-    goes = kind in ("REMOVE", "REPLACE") and target.status == "pending"
-    if goes and target.step_id in draft.held:
+    if standing not in rule.targets:
+        return f"{named}: {rule.refusal}"
+    if rule.retires and standing == "pending" and target.step_id in draft.held:
         return f"{named}, and a step already executed depends on it: it has to stay"
     return None
-
-
-def _standing(step: PlanStep) -> str:
-    if step.replaced_by is not None:
-        return f"replaced by '{step.replaced_by}'"
-    return "BLOCKED" if step.blocked else step.status
 
 
 def _about_content(action: RefinementAction, target: PlanStep, draft: Draft) -> str | None:

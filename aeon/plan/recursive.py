@@ -8,7 +8,7 @@ from typing import Any
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, PlanError, ValidationError
 from aeon.domain.graph import current_outputs
-from aeon.domain.plan import EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan, step_view
+from aeon.domain.plan import ACTIONS, EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan, step_view
 from aeon.domain.report import ValidationIssue
 from aeon.domain.request import LLMAdapter
 from aeon.memory.run_memory import ShownMemory
@@ -163,7 +163,7 @@ class RecursivePlanner:
     def _absent(self) -> frozenset[str]:
         """What a plan cannot use: tools where there are none, subplans where they may not nest."""
         tools = () if self._registry.names() else ("tools",)
-        subplans = () if self.max_nesting_depth else ("SUBPLAN_CREATE",)
+        subplans = () if self.max_nesting_depth else (kind for kind, rule in ACTIONS.items() if rule.decomposes)
         return frozenset((*tools, *subplans))
 
     def _common(self) -> dict[str, Any]:

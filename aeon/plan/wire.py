@@ -6,7 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from aeon.domain.graph import topological
-from aeon.domain.plan import DeclinedIssue, FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, Subplan
+from aeon.domain.plan import (
+    ACTIONS,
+    DeclinedIssue,
+    FollowUpQuestion,
+    Plan,
+    PlanStep,
+    Refinement,
+    RefinementAction,
+    Subplan,
+    missing_field,
+)
 from aeon.domain.report import ValidationIssue
 from aeon.llm.exchange import InvalidAnswer, located
 from aeon.llm.extract import ExtractError, read_json
@@ -59,7 +69,7 @@ def parse_refinement(
     actions, errors = [], []
     for index, raw in enumerate(answer["actions"]):
         pointer = f"/actions/{index}"
-        missing = _missing(raw)
+        missing = missing_field(raw["action_type"], raw["target_step_id"], raw["new_step"])
         errors += [FieldError(pointer, f"{raw['action_type']} needs {missing}")] if missing else []
         if not errors:
             actions.append(_action(raw, pointer, by_id))
@@ -97,19 +107,13 @@ def _declined(raw: Mapping[str, Any]) -> DeclinedIssue:
     return DeclinedIssue(issue_id=raw["issue_id"], reason=raw["reason"].strip())
 
 
-def _missing(raw: Mapping[str, Any]) -> str:
-    if raw["action_type"] != "ADD" and not raw["target_step_id"]:
-        return "target_step_id"
-    return "new_step" if raw["action_type"] in ("ADD", "MODIFY", "REPLACE") and not raw["new_step"] else ""
-
-
 def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, ValidationIssue]) -> RefinementAction:
-    uses_step = raw["action_type"] in ("ADD", "MODIFY", "REPLACE")
-    new_step = _step(raw["new_step"], f"{pointer}/new_step") if uses_step else None
+    rule = ACTIONS[raw["action_type"]]
+    new_step = _step(raw["new_step"], f"{pointer}/new_step") if rule.needs_new_step else None
     with located(pointer):
         return RefinementAction(
             action_type=raw["action_type"],
-            target_step_id=None if raw["action_type"] == "ADD" else raw["target_step_id"],
+            target_step_id=raw["target_step_id"] if rule.needs_target else None,
             new_step=new_step,
             justification=raw["justification"],
             inconsistency_detected=raw["inconsistency_detected"],

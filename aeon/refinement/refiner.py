@@ -3,7 +3,7 @@ FR-079).
 
     propose     the planner, with the issues as constraints
     admit       attempt limits, per fragment and in all
-    decompose   a subplan for each SUBPLAN_CREATE
+    decompose   a subplan for each action that decomposes a step
     draft       the structurally sound actions, applied to a draft of the plan
     validate    everything the draft changes, once
     apply       what was not refused, to the plan
@@ -132,7 +132,7 @@ class Refiner:
             if action.fragment in closed:
                 refused.append(RefusedAction(action=action, reason=f"step '{action.fragment}' is left to a person"))
                 continue
-            step = steps.get(action.fragment) if action.action_type == "SUBPLAN_CREATE" else None
+            step = steps.get(action.fragment) if action.rule.decomposes else None
             try:
                 if step is not None and may_be_decomposed(step) and step.step_id not in subplans:
                     subplans[step.step_id] = self._subplan(step, plan, budget)
