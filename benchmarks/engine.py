@@ -13,22 +13,25 @@ import argparse
 import json
 import statistics
 import time
-from typing import Any, get_args
+from typing import Any
 
 from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.convergence.engine import ConvergenceEngine
-from aeon.domain.assessment import ArtefactPair
+from aeon.convergence.engine import ConvergenceEngine, artefact_pairs
 from aeon.domain.request import LLMRequest, LLMResponse
 from aeon.execution.worker import StepWorker
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import ExecutionSettings, RunOptions
+from aeon.llm.schemas import packaged_schemas
 from aeon.plan.recursive import RecursivePlanner
 from aeon.supervisor.structured import StructuredCaller
 from aeon.validation.semantic import SemanticValidator
 
 SCORES = ("completeness_score", "coherence_score", "consistency_score")
-PAIRS = [{"artifacts": pair, "status": "consistent", "explanation": ""} for pair in get_args(ArtefactPair)]
+PAIRS = [
+    {"artifacts": pair, "status": "consistent", "explanation": ""}
+    for pair in artefact_pairs(packaged_schemas().wire("convergence").schema)
+]
 
 
 class Answering:

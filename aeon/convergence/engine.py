@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 from aeon.domain.assessment import (
     SCORE_CODES,
-    ArtefactPair,
     ConvergenceAssessment,
     ConvergenceScores,
     ConvergenceThresholds,
@@ -24,8 +24,8 @@ from aeon.plan.views import answer_view, outputs_view, plan_view
 from aeon.schema.violations import FieldError
 from aeon.supervisor.structured import StructuredCaller
 
-# Where memory has nothing to show, there is no such pair.
-UNREMEMBERED: tuple[ArtefactPair, ...] = ("memory_answer",)
+# The pairs that are not asked for where memory has nothing to show.
+UNREMEMBERED = ("memory_answer",)
 
 
 class ConvergenceEngine:
@@ -69,6 +69,7 @@ class ConvergenceEngine:
         current = plan.model_copy(update={"steps": tuple(steps)})
         memory = self._memory.variables()
         unasked = () if memory["memory"] else UNREMEMBERED
+        pairs = artefact_pairs(self._structured.schema("convergence"))
         return self._structured.call(
             "convergence",
             {
@@ -76,7 +77,7 @@ class ConvergenceEngine:
                 **memory,
                 "left_to_person": [issue.description for issue in left_to_person],
             },
-            lambda answer: parse_assessment(answer, thresholds, tuple(criteria), unasked),
+            lambda answer: parse_assessment(answer, thresholds, tuple(criteria), pairs, unasked),
             role="grader",
             criteria=tuple(criteria),
             absent=(*unasked, *(() if criteria else ("criteria",))),
@@ -94,32 +95,35 @@ def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[st
     return thresholds, {name: str(value) for name, value in custom.items() if name not in thresholds}
 
 
+def artefact_pairs(schema: Mapping[str, Any]) -> tuple[str, ...]:
+    """The pairs of artefacts that a schema of the call asks for."""
+    pair = schema["properties"]["consistency_status"]["items"]["properties"]["artifacts"]
+    return tuple(pair["enum"])
+
+
 def parse_assessment(
     answer: Mapping[str, Any],
     thresholds: ConvergenceThresholds,
     criteria: Sequence[str],
-    unasked: Sequence[ArtefactPair] = (),
+    pairs: Sequence[str],
+    unasked: Sequence[str] = (),
 ) -> ConvergenceAssessment:
-    """The model's answer held against the thresholds; of the `unasked` pairs there is nothing to compare.
+    """The model's answer compared with the thresholds; the `unasked` of the `pairs` have nothing to compare.
 
-    InvalidAnswer unless each listed criterion and each pair of artefacts is judged, once, and every blocking issue says
-    what it is.
+    Raises InvalidAnswer unless each criterion and each pair is judged once, and every blocking issue is described.
     """
     results = tuple(CriterionResult.model_validate(raw) for raw in answer.get("criteria", ()))
-    _check_criteria([result.name for result in results], criteria)
+    statuses = {
+        pair["artifacts"]: PairStatus(status=pair["status"], explanation=pair["explanation"])
+        for pair in answer["consistency_status"]
+    }
+    missing = {pair: PairStatus(status="not_applicable") for pair in unasked if pair not in statuses}
+    _check_once("/criteria", "criterion", [result.name for result in results], criteria)
     judged = [pair["artifacts"] for pair in answer["consistency_status"]]
-    _check_pairs([*judged, *(pair for pair in unasked if pair not in judged)])
-    scores = ConvergenceScores(
-        completeness_score=answer["completeness_score"],
-        coherence_score=answer["coherence_score"],
-        consistency_score=answer["consistency_score"],
-        consistency_status={
-            pair["artifacts"]: PairStatus(status=pair["status"], explanation=pair["explanation"])
-            for pair in answer["consistency_status"]
-        }
-        | {pair: PairStatus(status="not_applicable") for pair in unasked if pair not in judged},
-    )
+    _check_once("/consistency_status", "pair", [*judged, *missing], pairs)
     _check_blocking(answer["issues"])
+    names = ("completeness_score", "coherence_score", "consistency_score")
+    scores = ConvergenceScores(**{name: answer[name] for name in names}, consistency_status={**statuses, **missing})
     issues = [raw for raw in answer["issues"] if raw["description"].strip()]
     blocking = [raw for raw in issues if raw["blocking"]]
     converged, codes = verdict(scores, thresholds, results, [raw["kind"] for raw in blocking])
@@ -157,28 +161,16 @@ def verdict(
     return True, (*(SCORE_CODES[name][0] for name in SCORE_CODES), *(result.name for result in criteria))
 
 
-def _check_criteria(judged: Sequence[str], listed: Sequence[str]) -> None:
+def _check_once(pointer: str, kind: str, judged: Sequence[str], listed: Sequence[str]) -> None:
+    """InvalidAnswer unless what is judged is what is listed, each once."""
+    counts = Counter(judged)
     errors = [
-        *(f"the criterion {name!r} is not judged" for name in listed if name not in judged),
-        *(f"there is no criterion {name!r}" for name in judged if name not in listed),
-        *(f"the criterion {name!r} is judged {judged.count(name)} times" for name in listed if judged.count(name) > 1),
+        *(f"the {kind} {name!r} is missing" for name in listed if name not in counts),
+        *(f"there is no {kind} {name!r}" for name in counts if name not in listed),
+        *(f"the {kind} {name!r} is there {count} times" for name, count in counts.items() if count > 1),
     ]
     if errors:
-        raise InvalidAnswer(tuple(FieldError("/criteria", error) for error in errors))
-
-
-def _check_pairs(judged: Sequence[str]) -> None:
-    """InvalidAnswer unless every pair is there; one that a schema of one's own adds may be, but no pair twice."""
-    errors = [
-        *(f"the pair {pair!r} is missing" for pair in get_args(ArtefactPair) if pair not in judged),
-        *(
-            f"the pair {pair!r} is there {judged.count(pair)} times"
-            for pair in dict.fromkeys(judged)
-            if judged.count(pair) > 1
-        ),
-    ]
-    if errors:
-        raise InvalidAnswer(tuple(FieldError("/consistency_status", error) for error in errors))
+        raise InvalidAnswer(tuple(FieldError(pointer, error) for error in errors))
 
 
 def _check_blocking(issues: Sequence[Mapping[str, Any]]) -> None:

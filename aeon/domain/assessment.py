@@ -11,7 +11,6 @@ from pydantic import Field, field_validator, model_validator
 
 from aeon.domain.values import Value
 
-ArtefactPair = Literal["plan_steps", "steps_answer", "plan_answer", "memory_answer"]
 IssueKind = Literal["contradiction", "omission", "hallucination", "other"]
 
 

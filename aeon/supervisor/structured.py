@@ -65,6 +65,10 @@ class StructuredCaller:
         """The text of a template that is no call's own. Raises PromptError."""
         return self._prompts.text(name, variables)
 
+    def schema(self, name: CallName) -> Mapping[str, Any]:
+        """The schema of a call, with everything that it may ask for."""
+        return self._schemas.wire(name).schema
+
     def call(
         self,
         name: CallName,

@@ -24,7 +24,7 @@ from aeon.supervisor.steps import tool_of
 from aeon.validation.semantic import parse_report
 from tests.contract.components import an_issue
 from tests.contract.test_wire import at
-from tests.support.scripted_model import assessment, clear, issue, modify, planned, profile, refinement, report
+from tests.support.scripted_model import PAIRS, assessment, clear, issue, modify, planned, profile, refinement, report
 
 Place = tuple[str | int, ...]
 
@@ -73,7 +73,7 @@ CASES: dict[str, Case] = {
     "semantic_validation": Case(report(LOCATED), lambda answer: parse_report(answer, "plan", {"a", "b"})),
     "convergence": Case(
         assessment(0.4, issues=[FAULT], criteria=[JUDGED]),
-        lambda answer: parse_assessment(answer, ConvergenceThresholds(), ("hot",)),
+        lambda answer: parse_assessment(answer, ConvergenceThresholds(), ("hot",), PAIRS),
     ),
     "task_profile": Case(profile(4), TaskProfile.model_validate),
     "step": Case({**clear("tea", "hot"), "clarity_reason": "which cup?"}, lambda a: step_result("a", a, False)),

@@ -10,7 +10,7 @@ import pytest
 
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.convergence.engine import ConvergenceEngine
-from aeon.domain.assessment import ArtefactPair, ConvergenceScores, CriterionResult, IssueKind, PairStatus
+from aeon.domain.assessment import ConvergenceScores, CriterionResult, IssueKind, PairStatus
 from aeon.domain.errors import ValidationError
 from aeon.domain.plan import ActionType, ClarityState, FollowUpQuestion, PlanStep
 from aeon.domain.profile import Breadth, Confidence, TaskProfile, ToolUsage
@@ -110,7 +110,6 @@ def test_an_answer_schema_outside_the_subset_is_sent_without_strict_and_still_he
         ("refinement", ["actions", "action_type"], ActionType),
         ("step", ["clarity_state"], ClarityState),
         ("convergence", ["issues", "kind"], IssueKind),
-        ("convergence", ["consistency_status", "artifacts"], ArtefactPair),
         ("convergence", ["consistency_status", "status"], PairStatus.model_fields["status"].annotation),
     ],
     ids=str,

@@ -142,9 +142,9 @@ def test_criteria_are_shown_in_words_and_their_names_become_reason_codes():
 @pytest.mark.parametrize(
     ("answered", "complaint"),
     [
-        ([judged("hot")], "'sweet' is not judged"),
-        ([], "'hot' is not judged"),
-        ([judged("hot"), judged("sweet"), judged("hot")], "'hot' is judged 2 times"),
+        ([judged("hot")], "'sweet' is missing"),
+        ([], "'hot' is missing"),
+        ([judged("hot"), judged("sweet"), judged("hot")], "'hot' is there 2 times"),
         ([judged("hot"), judged("sweet"), judged("cheap")], "there is no criterion 'cheap'"),
         ([judged("hot"), judged("Sweet")], "there is no criterion 'Sweet'"),
     ],

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
-from aeon.domain.assessment import ArtefactPair
+from aeon.convergence.engine import artefact_pairs
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
+from aeon.llm.schemas import packaged_schemas
 
+PAIRS = artefact_pairs(packaged_schemas().wire("convergence").schema)
 Answer = Mapping[str, Any] | str | Exception | Callable[[LLMRequest], Any]
 
 
@@ -132,7 +134,7 @@ def assessment(
         "coherence_score": coherence,
         "consistency_score": consistency,
         "consistency_status": [
-            {"artifacts": pair, "status": "consistent", "explanation": "they agree"} for pair in get_args(ArtefactPair)
+            {"artifacts": pair, "status": "consistent", "explanation": "they agree"} for pair in PAIRS
         ],
         "criteria": [],
         **fields,
