@@ -28,10 +28,8 @@ from aeon.supervisor.structured import StructuredCaller
 from aeon.validation.semantic import SemanticValidator
 
 SCORES = ("completeness_score", "coherence_score", "consistency_score")
-PAIRS = [
-    {"artifacts": pair, "status": "consistent", "explanation": ""}
-    for pair in artefact_pairs(packaged_schemas().wire("convergence").schema)
-]
+SCHEMA = packaged_schemas().wire("convergence").schema
+PAIRS = [{"artifacts": pair, "status": "consistent", "explanation": ""} for pair in artefact_pairs(SCHEMA)]
 
 
 class Answering:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
+from aeon.adaptive.table import packaged_table
 from aeon.domain.profile import OWN_LEVELS, AdaptiveDepthConfiguration, Band, TaskProfile, TTLTable
 from aeon.domain.report import ValidationIssue
 from aeon.domain.request import LLMAdapter
@@ -34,7 +35,7 @@ class AdaptiveDepth:
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
-        self._table = table or TTLTable()
+        self._table = table or packaged_table()
         caps = (global_ttl_limit, table.limit if table else None, (global_resource_caps or {}).get("max_llm_calls"))
         self._limit = min(cap for cap in caps if cap is not None)
         self._tools = tools
@@ -132,7 +133,7 @@ def depth_configuration(
 
     `heuristics` are what it rests on.
     """
-    table = table or TTLTable()
+    table = table or packaged_table()
     return AdaptiveDepthConfiguration(
         detected_complexity=table.complexity[profile.reasoning_depth],
         ambiguity_score=profile.ambiguity_level,
@@ -161,10 +162,18 @@ def additions(profile: TaskProfile, table: TTLTable) -> Iterator[float]:
     yield banded(table.ambiguity, profile.ambiguity_level)
     yield banded(table.dependencies, profile.dependency_complexity)
     for field, levels in table.levels.items():
-        level = getattr(profile, field)
-        if level not in levels:
-            raise ValueError(f"the TTL table has no entry for {field} {level!r}, only {', '.join(levels)}")
-        yield levels[level]
+        yield _level(levels, field, getattr(profile, field))
+    judged = profile.model_extra or {}
+    for name, dimension in table.dimensions.items():
+        if name in judged:  # not in the default profile
+            value = judged[name]
+            yield _level(dimension.levels, name, value) if dimension.levels else banded(dimension.bands, value)
+
+
+def _level(levels: Mapping[str, float], field: str, level: str) -> float:
+    if level not in levels:
+        raise ValueError(f"the TTL table has no entry for {field} {level!r}, only {', '.join(levels)}")
+    return levels[level]
 
 
 def banded(bands: Mapping[str, Band], value: float | None) -> float:

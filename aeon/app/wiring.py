@@ -90,7 +90,11 @@ def process(
     check_store(settings.store)
     settings = settle_provider(settings, environ, own_adapter)
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
-    schemas = SchemaLibrary(settings.schemas.dir, settings.ttl.levels)
+    schemas = SchemaLibrary(
+        settings.schemas.dir,
+        settings.ttl.levels,
+        {name: dimension.answer_schema for name, dimension in settings.ttl.dimensions.items()},
+    )
     schemas.check()
     warnings: list[str] = []
     registry = tools.build(settings.tools, environ, report=warnings.append)

@@ -18,9 +18,10 @@ from typing import Annotated, Any, Literal
 from dotenv import load_dotenv
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic import ValidationError as PydanticError
 
+from aeon.adaptive.table import complete_table, packaged_table
 from aeon.config import files as config_files
 from aeon.config import origin
 from aeon.config import recompose as config_origin
@@ -97,7 +98,7 @@ class Settings(Value):
     reasoning: Taken[ReasoningSettings] = ReasoningSettings()
     mode: Taken[ModeSettings] = ModeSettings()
     convergence: Taken[ConvergenceSettings] = Field(default_factory=ConvergenceSettings)
-    ttl: Taken[TTLTable] = Field(default_factory=TTLTable)
+    ttl: Annotated[Taken[TTLTable], BeforeValidator(complete_table)] = Field(default_factory=packaged_table)
     limits: Taken[LimitSettings] = LimitSettings()
     refinement: Taken[RefinementSettings] = RefinementSettings()
     execution: Taken[ExecutionSettings] = ExecutionSettings()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from aeon.domain.request import ReasoningMode
 from aeon.domain.values import Value
@@ -32,8 +32,12 @@ class TaskProfile(Value):
     `reasoning_depth` 1 (very shallow) to 5 (very deep); `information_sufficiency` and `ambiguity_level` in [0, 1];
     `dependency_complexity` how many steps depend on others; `expected_step_count` how many steps a plan will need, 0
     when unknown; `raw_inference` why, in words. `profile_version` starts at 1 and grows with each update (FR-
-    NEW-001). The named levels are those of `LEVELS`; with the context `OWN_LEVELS`, those of a person's own schema too.
+    NEW-001). The named levels are those of `LEVELS`; with the context `OWN_LEVELS`, those of a person's own schema too,
+    and other fields are the person's own dimensions.
     """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, str | float]
 
     profile_version: int = Field(default=1, ge=1)
     reasoning_depth: int = Field(ge=1, le=5)
@@ -53,6 +57,14 @@ class TaskProfile(Value):
         if level not in known and info.context != OWN_LEVELS:
             raise ValueError(f"must be one of {', '.join(known)}")
         return level
+
+    @model_validator(mode="before")
+    @classmethod
+    def _knows_every_field(cls, given: Any, info: ValidationInfo) -> Any:
+        unknown = [name for name in given if name not in cls.model_fields] if isinstance(given, dict) else []
+        if unknown and info.context != OWN_LEVELS:
+            raise ValueError(f"there is no field {', '.join(unknown)}")
+        return given
 
 
 DEFAULT_PROFILE = TaskProfile(
@@ -75,42 +87,53 @@ class Band(Value):
     add: float = Field(ge=0)
 
 
-_DEPTH = {1: 1.8, 2: 2.4, 3: 3.2, 4: 4.4, 5: 5.8}
-_TYPICAL_STEPS = {1: 2, 2: 4, 3: 8, 4: 12, 5: 18}
-_SUFFICIENCY = {
-    "high": Band(at_least=0.7, add=0.0),
-    "middle": Band(at_least=0.4, add=0.6),
-    "low": Band(at_least=0.0, add=1.2),
-}
-_BREADTH = {"narrow": 0.0, "moderate": 0.2, "broad": 0.8}
-_TOOLS = {"none": 0.0, "minimal": 0.0, "moderate": 0.2, "extensive": 0.4}
-_CONFIDENCE = {"low": 0.0, "medium": 0.0, "high": 0.6}
-_REASONING_MODE: dict[int, ReasoningMode] = {1: "shallow", 2: "shallow", 3: "balanced", 4: "deep", 5: "deep"}
-_COMPLEXITY: dict[int, Complexity] = {1: "very_low", 2: "low", 3: "moderate", 4: "high", 5: "very_high"}
+class Dimension(Value):
+    """A dimension of a person's own, which the model judges: named `levels`, or `bands` of a number in [0, 1].
+
+    `description` tells the model what is judged; a level or a band says what it adds to the multiplier.
+    """
+
+    description: str = Field(min_length=1)
+    levels: dict[str, float] = Field(default_factory=dict)
+    bands: dict[str, Band] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_levels_or_bands(self) -> Dimension:
+        if bool(self.levels) == bool(self.bands):
+            raise ValueError("a dimension needs either levels or bands")
+        return self
+
+    @property
+    def answer_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the model's judgement."""
+        if self.levels:
+            return {"type": "string", "enum": list(self.levels), "description": self.description}
+        return {"type": "number", "minimum": 0, "maximum": 1, "description": self.description}
 
 
 class TTLTable(Value):
-    """The deterministic map from a profile to a TTL, in LLM cycles (FR-029, FR-077, research decision 2).
+    """The deterministic map from a profile to a TTL, in LLM cycles (FR-029, FR-077).
 
     The greatest, over the depths d from 1 to the profile's, of
     `round(base x m) + extra_step x max(0, expected_step_count - typical_steps[d])`, at most `limit`, where m is
-    `depth[d]` and what every other dimension of the profile adds. Refused when it would give less to a deeper or less
-    sufficient task. `reasoning_mode` and `complexity` are what a depth comes to beside the TTL.
+    `depth[d]` and what every other dimension of the profile adds, a person's own `dimensions` included. Refused when it
+    would give less to a deeper or less sufficient task. `reasoning_mode` and `complexity` follow from the depth.
     """
 
-    base: int = Field(default=10, ge=1)
-    limit: int = Field(default=100, ge=1)
-    depth: dict[int, float] = Field(default_factory=_DEPTH.copy)
-    typical_steps: dict[int, int] = Field(default_factory=_TYPICAL_STEPS.copy)
-    extra_step: int = Field(default=1, ge=0)
-    sufficiency: dict[str, Band] = Field(default_factory=_SUFFICIENCY.copy)
-    ambiguity: dict[str, Band] = Field(default_factory=dict)
-    dependencies: dict[str, Band] = Field(default_factory=dict)
-    breadth: dict[str, float] = Field(default_factory=_BREADTH.copy)
-    tools: dict[str, float] = Field(default_factory=_TOOLS.copy)
-    confidence: dict[str, float] = Field(default_factory=_CONFIDENCE.copy)
-    reasoning_mode: dict[int, ReasoningMode] = Field(default_factory=_REASONING_MODE.copy)
-    complexity: dict[int, Complexity] = Field(default_factory=_COMPLEXITY.copy)
+    base: int = Field(ge=1)
+    limit: int = Field(ge=1)
+    depth: dict[int, float]
+    typical_steps: dict[int, int]
+    extra_step: int = Field(ge=0)
+    sufficiency: dict[str, Band]
+    ambiguity: dict[str, Band]
+    dependencies: dict[str, Band]
+    breadth: dict[str, float]
+    tools: dict[str, float]
+    confidence: dict[str, float]
+    dimensions: dict[str, Dimension] = Field(default_factory=dict)
+    reasoning_mode: dict[int, ReasoningMode]
+    complexity: dict[int, Complexity]
 
     @property
     def levels(self) -> dict[str, dict[str, float]]:
@@ -142,6 +165,13 @@ class TTLTable(Value):
             if missing := [level for level in LEVELS[field] if level not in table]:
                 raise ValueError(f"{names[field]} has no entry for {', '.join(missing)}")
         return self
+
+    @field_validator("dimensions")
+    @classmethod
+    def _are_new(cls, dimensions: dict[str, Dimension]) -> dict[str, Dimension]:
+        if known := [name for name in dimensions if name in TaskProfile.model_fields]:
+            raise ValueError(f"every profile has {', '.join(known)}: choose another name")
+        return dimensions
 
     @model_validator(mode="after")
     def _is_monotone(self) -> TTLTable:

@@ -64,17 +64,23 @@ class SchemaLibrary:
     """The schema files, each read and checked once and kept, with its wire forms and validators; thread-safe.
 
     `directory` is a person's folder of `<call>.json` files, looked in before the packaged one (`schemas.dir`).
-    `levels` are all that a property of the task's profile may be, where a person's file names levels of its own.
+    `levels` are all that a property of the task's profile may be, where a person's file names levels of its own;
+    `dimensions` the schemas of properties that the profile has beside those of its file.
     Raises SchemaFileError when it does not exist, and for a file that is missing, no JSON or no schema, with its place.
     """
 
-    def __init__(self, directory: Path | None = None, levels: Mapping[str, Collection[str]] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path | None = None,
+        levels: Mapping[str, Collection[str]] | None = None,
+        dimensions: Mapping[str, Schema] | None = None,
+    ) -> None:
         if directory is not None and not directory.is_dir():
             raise SchemaFileError(f"there is no schemas folder {directory}", hint="Set schemas.dir to one that exists.")
         if directory is not None and not _holds_schemas(directory):
             raise _no_schemas(directory)
         self._folders = tuple(f for f in (directory, resource_root() / "schemas") if f is not None)
-        self._levels = levels or {}
+        self._levels, self._dimensions = levels or {}, dimensions or {}
         self._documents: dict[SchemaName, dict[str, Any]] = {}
         self._wires: dict[tuple[object, ...], WireSchema] = {}
         self._validators: dict[tuple[object, ...], Validator] = {}
@@ -143,7 +149,7 @@ class SchemaLibrary:
 
     def readable(self, call: SchemaName, answer: Any) -> Any:
         """A valid answer without what only a person's file asks for."""
-        return known(answer, _packaged(call)) if self._extra(call) else answer
+        return known(answer, self._packaged(call)) if self._extra(call) else answer
 
     def validator(self, schema: Mapping[str, Any]) -> Validator:
         """The kept validator of any schema. Raises SchemaFileError when it is not one."""
@@ -177,7 +183,7 @@ class SchemaLibrary:
             self.wire(call, tools=())
 
     def _check_fit(self, call: SchemaName) -> None:
-        schema, packaged = bare(self._document(call)), _packaged(call)
+        schema, packaged = bare(self._document(call)), self._packaged(call)
         if schema == packaged:
             return
         if call == "task_profile":
@@ -191,6 +197,18 @@ class SchemaLibrary:
                 f"{resource_root() / 'schemas' / path.name} asks for, within OpenAI's strict subset.",
             )
 
+    def _packaged(self, call: SchemaName) -> dict[str, Any]:
+        return self._with_dimensions(call, _packaged(call))
+
+    def _with_dimensions(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:
+        if call != "task_profile" or not self._dimensions:
+            return document
+        return {
+            **document,
+            "properties": {**document["properties"], **self._dimensions},
+            "required": [*document["required"], *self._dimensions],
+        }
+
     def _with_levels(self, profile: dict[str, Any]) -> dict[str, Any]:
         for name, levels in self._levels.items():
             profile = changed_at(profile, ("properties", name), partial(_one_of, names=levels))
@@ -200,7 +218,7 @@ class SchemaLibrary:
         if call not in NAMES:
             return {}
         if call not in self._extras:
-            schema, packaged = bare(self._document(call)), _packaged(call)
+            schema, packaged = bare(self._document(call)), self._packaged(call)
             self._extras[call] = {} if schema == packaged else extras(schema, packaged)
         return self._extras[call]
 
@@ -233,6 +251,7 @@ class SchemaLibrary:
             path = self._path(call)
             packaged = self is not packaged_schemas() and path == packaged_schemas()._path(call)
             document = packaged_schemas()._document(call) if packaged else read_schema(path)
+            document = self._with_dimensions(call, document)
             if document.get("type") != "object":
                 raise SchemaFileError(f'{path}#/type: must be "object": the answer to a call is an object')
             self._documents[call] = document

@@ -37,3 +37,24 @@ def test_a_level_that_schema_and_table_name_is_asked_for_paid_and_read_again(sch
 def test_a_level_that_the_table_does_not_have_is_refused_before_anything_runs(schemas: str):
     with pytest.raises(SchemaFileError, match=r"/properties/output_breadth: must allow no values but .*broad"):
         Aeon.from_config(["provider=simulated", schemas], environ={})
+
+
+def test_a_dimension_of_ones_own_is_asked_for_paid_and_read_again(tmp_path: Path):
+    model = ScriptedModel(task_profile=profile(1, novelty="new", risk=0.8))
+    dimensions = (
+        "ttl.dimensions={novelty: {description: How new it is., levels: {known: 0.0, new: 0.5}},"
+        " risk: {description: How risky., bands: {grave: {at_least: 0.7, add: 0.6}}}}"
+    )
+    with Aeon.from_config(["provider=simulated", dimensions], environ={}) as aeon:
+        aeon._process = replace(aeon._process, adapter=model)
+        result = aeon.run("make tea", directory=tmp_path / "run")
+    asked = model.requests[0].schema
+    assert asked["properties"]["novelty"] == {
+        "type": "string",
+        "enum": ["known", "new"],
+        "description": "How new it is.",
+    }
+    assert asked["required"][-2:] == ["novelty", "risk"]
+    assert result.ttl.allocated == 18 + 5 + 6
+    assert result.history.passes[1].taskprofile.model_extra == {"novelty": "new", "risk": 0.8}
+    assert artefacts.read(tmp_path / "run") == result

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from aeon.adaptive.heuristics import AdaptiveDepth, depth_configuration, revised_ttl
-from aeon.config.compose.compose import packaged_config_dir
-from aeon.domain.profile import OWN_LEVELS, Band, Breadth, Confidence, TaskProfile, ToolUsage, TTLTable
+from aeon.adaptive.table import packaged_table
+from aeon.config.compose.hydra_private import packaged_config_dir
+from aeon.domain.profile import OWN_LEVELS, Band, Breadth, Confidence, TaskProfile, ToolUsage
 from tests.support.scripted_model import ScriptedModel
 
 DEPTHS = st.integers(1, 5)
@@ -139,7 +140,7 @@ def test_the_limit_given_is_the_limit_where_there_is_no_table_of_ones_own():
 
 def test_the_smallest_of_all_limits_holds():
     model = ScriptedModel()
-    table = TTLTable(limit=9)
+    table = packaged_table(limit=9)
     assert AdaptiveDepth(model, 50, table=table).allocate_ttl(profile(5)) == 9
     assert AdaptiveDepth(model, 8, table=table).allocate_ttl(profile(5)) == 8
     assert AdaptiveDepth(model, 50, {"max_llm_calls": 7}, table=table).allocate_ttl(profile(5)) == 7
@@ -168,7 +169,7 @@ def test_the_smallest_of_all_limits_holds():
 )
 def test_a_table_that_is_incomplete_or_falls_is_refused(table: dict[str, Any]):
     with pytest.raises(ValidationError):
-        TTLTable(**table)
+        packaged_table(**table)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,9 @@ def test_depth_decides_complexity_and_reasoning_mode(depth: int, complexity: str
 
 
 def test_another_table_gives_another_mode_and_complexity():
-    table = TTLTable(reasoning_mode=dict.fromkeys(range(1, 6), "deep"), complexity=dict.fromkeys(range(1, 6), "high"))
+    table = packaged_table(
+        reasoning_mode=dict.fromkeys(range(1, 6), "deep"), complexity=dict.fromkeys(range(1, 6), "high")
+    )
     made = depth_configuration(profile(1), 12, "because", table)
     assert (made.reasoning_mode, made.detected_complexity) == ("deep", "high")
 
@@ -226,13 +229,13 @@ def tenths(amount: float) -> int:
 
 
 def test_halves_are_rounded_up():
-    table = TTLTable(depth=dict.fromkeys(range(1, 6), 0.1))
+    table = packaged_table(depth=dict.fromkeys(range(1, 6), 0.1))
     allocated = [AdaptiveDepth(ScriptedModel(), table=table).allocate_ttl(profile(1), base) for base in (15, 25, 35)]
     assert allocated == [2, 3, 4]
 
 
 def test_a_band_and_a_level_of_ones_own_add_their_share():
-    table = TTLTable(
+    table = packaged_table(
         sufficiency={
             "high": Band(at_least=0.8, add=0),
             "low": Band(at_least=0.2, add=1),

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from aeon.adaptive.heuristics import AdaptiveDepth
+from aeon.adaptive.table import packaged_table
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain import events
 from aeon.domain.history import Outcome
-from aeon.domain.profile import TTLTable
 from aeon.domain.request import LLMAdapter
 from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
@@ -56,7 +56,7 @@ def kernel(
         ConvergenceEngine(model, structured=structured),
         validator,
         planner,
-        AdaptiveDepth(model, structured=structured, table=TTLTable(), **limit),
+        AdaptiveDepth(model, structured=structured, table=packaged_table(), **limit),
         executor=StepExecutor(
             StepWorker(
                 model,

@@ -1,0 +1,29 @@
+"""The packaged TTL table: `conf/ttl/default.yaml` is the only place that says its levels, bands and amounts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from aeon.domain.profile import TTLTable
+from aeon.files.resources import resource_root
+
+
+def packaged_table(**changes: Any) -> TTLTable:
+    """The packaged table, with these changes."""
+    return TTLTable.model_validate(complete_table(changes))
+
+
+def complete_table(given: Any) -> Any:
+    """A table as it was given, what it leaves out taken from the packaged one."""
+    return {**_packaged_values(), **given} if isinstance(given, Mapping) else given
+
+
+@cache
+def _packaged_values() -> Mapping[str, Any]:
+    import yaml
+
+    path = resource_root() / "conf" / "ttl" / "default.yaml"
+    values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return values
