@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -60,14 +61,13 @@ ACTIONS: Mapping[ActionType, ActionRule] = MappingProxyType(
 
 
 class PlanStep(Value):
-    """One step of a plan (Sprint 2, PlanStep; Sprint 1, FR-007).
+    """One step of a plan.
 
-    `step_index` is 1-based. `incoming_context` is what the step was given from its dependencies, `handoff_to_next` what
-    it is asked to prepare for the next ones. `provides` names the artefacts it makes. `parent_step_id` is the step a
-    subplan's step belongs to, `replaced_by` the step that took an executed step's place, `incomplete` marks a step
-    that was abandoned when a budget ended (FR-064): its status stays pending. `manual_intervention` marks one that is
-    left to a person: it is refined no more, and its dependents do not wait for it (FR-065). `errors` holds messages for
-    a person (FR-058).
+    `step_index` is 1-based. `incoming_context` comes from its dependencies, `handoff_to_next` is what it is asked to
+    prepare for the next ones, `provides` names its artefacts. `parent_step_id` is the step whose subplan it belongs to,
+    `replaced_by` the step that took an executed step's place. `incomplete`: a budget ended while it ran or could have
+    run; its status stays pending (FR-064). `manual_intervention`: left to a person, refined no more, and its dependents
+    do not wait for it (FR-065). `errors` are messages for a person (FR-058).
     """
 
     step_id: str = Field(min_length=1)
@@ -102,6 +102,17 @@ class PlanStep(Value):
         if "total_steps" in self.model_fields_set and self.step_index > self.total_steps:
             raise ValueError(f"step_index must be at most total_steps, {self.total_steps}, not {self.step_index}")
         return self
+
+    @cached_property
+    def view(self) -> dict[str, Any]:
+        """The step as prompts show it; shared, not to be changed."""
+        return _view(self)
+
+    def __copy__(self) -> PlanStep:
+        """A copy, which a transition changes: it has no view yet."""
+        copied = super().__copy__()
+        copied.__dict__.pop("view", None)
+        return copied
 
     @property
     def standing(self) -> Standing:
@@ -209,7 +220,7 @@ def missing_field(kind: ActionType, target_step_id: str | None, new_step: object
 
 
 class RefinementAction(Value):
-    """One change to a plan, proposed by the planner (Sprint 2, RefinementAction).
+    """One change to a plan, proposed by the planner.
 
     `addresses_issues` and `overrides_issues` are ids of validation issues: those the action answers, and those whose
     proposed repair it deliberately does not follow (FR-079). `semantic_validation_input` is the issues it answers.
@@ -296,26 +307,17 @@ class StepChange(Value):
 
 
 _SHOWN = (
-    "step_id",
-    "step_index",
-    "description",
-    "dependencies",
-    "provides",
-    "handoff_to_next",
-    "tool",
-    "arguments",
-    "status",
-    "clarity_state",
-    "clarity_reason",
-    "errors",
-    "parent_step_id",
-    "replaced_by",
-    "manual_intervention",
+    *("step_id", "step_index", "description", "dependencies", "provides", "handoff_to_next", "tool", "arguments"),
+    *("status", "clarity_state", "clarity_reason", "errors", "parent_step_id", "replaced_by", "manual_intervention"),
 )
 
 
 def step_view(step: PlanStep) -> dict[str, Any]:
     """A step without its output and without fields that say nothing."""
+    return step.view
+
+
+def _view(step: PlanStep) -> dict[str, Any]:
     shown = {name: getattr(step, name) for name in _SHOWN}
     if step.blocked:
         shown |= {"status": "BLOCKED", "clarity_state": None}

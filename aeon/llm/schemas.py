@@ -149,7 +149,7 @@ class SchemaLibrary:
 
     def readable(self, call: SchemaName, answer: Any) -> Any:
         """A valid answer without what only a person's file asks for."""
-        return known(answer, self._packaged(call)) if self._extra(call) else answer
+        return known(answer, self._with_dimensions(call, _packaged(call))) if self._extra(call) else answer
 
     def validator(self, schema: Mapping[str, Any]) -> Validator:
         """The kept validator of any schema. Raises SchemaFileError when it is not one."""
@@ -183,7 +183,7 @@ class SchemaLibrary:
             self.wire(call, tools=())
 
     def _check_fit(self, call: SchemaName) -> None:
-        schema, packaged = bare(self._document(call)), self._packaged(call)
+        schema, packaged = bare(self._document(call)), self._with_dimensions(call, _packaged(call))
         if schema == packaged:
             return
         if call == "task_profile":
@@ -197,17 +197,11 @@ class SchemaLibrary:
                 f"{resource_root() / 'schemas' / path.name} asks for, within OpenAI's strict subset.",
             )
 
-    def _packaged(self, call: SchemaName) -> dict[str, Any]:
-        return self._with_dimensions(call, _packaged(call))
-
     def _with_dimensions(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:
         if call != "task_profile" or not self._dimensions:
             return document
-        return {
-            **document,
-            "properties": {**document["properties"], **self._dimensions},
-            "required": [*document["required"], *self._dimensions],
-        }
+        properties = {**document["properties"], **self._dimensions}
+        return {**document, "properties": properties, "required": [*document["required"], *self._dimensions]}
 
     def _with_levels(self, profile: dict[str, Any]) -> dict[str, Any]:
         for name, levels in self._levels.items():
@@ -218,7 +212,7 @@ class SchemaLibrary:
         if call not in NAMES:
             return {}
         if call not in self._extras:
-            schema, packaged = bare(self._document(call)), self._packaged(call)
+            schema, packaged = bare(self._document(call)), self._with_dimensions(call, _packaged(call))
             self._extras[call] = {} if schema == packaged else extras(schema, packaged)
         return self._extras[call]
 

@@ -40,7 +40,8 @@ def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str,
     `steps` are all its steps; `states` are the same where these `outputs` are shown above: a step that was carried out
     and has one lacks what stands beside its output.
     """
-    above, users = outputs or {}, _users(plan.steps)
+    above = outputs or {}
+    users = _users(plan.steps) if above else {}
     return {
         "goal": plan.goal,
         "steps": [step_view(step) for step in plan.steps],
