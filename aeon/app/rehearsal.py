@@ -14,8 +14,9 @@ from aeon.app.wiring import Components, Process, components
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, CriterionResult
 from aeon.domain.errors import ConfigError, LLMError, PromptError
 from aeon.domain.graph import current_outputs
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, RefinementAction
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import DEFAULT_PROFILE
+from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import IssueLocation, SemanticValidationReport, ValidationIssue
 from aeon.domain.request import CallName, LLMRequest, LLMResponse, Message
 from aeon.execution.worker import Situation

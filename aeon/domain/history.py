@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 
 from aeon.domain.assessment import ConvergenceAssessment, SpentReason, TTLExpirationResponse
 from aeon.domain.graph import answer_text
-from aeon.domain.plan import Plan, PlanStep, RefinementAction, RefusedAction
+from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
-from aeon.domain.refinement import RefinementRecord, RepairRecord
+from aeon.domain.refinement import RefinementAction, RefinementRecord, RefusedAction, RepairRecord
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.tool_result import ToolResult
 from aeon.domain.values import Value

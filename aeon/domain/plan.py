@@ -2,62 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
-from aeon.domain.report import ValidationIssue
 from aeon.domain.values import Value
 
 StepStatus = Literal["pending", "running", "complete", "failed", "invalid"]
 ClarityState = Literal["CLEAR", "PARTIALLY_CLEAR", "BLOCKED"]
 Standing = Literal[StepStatus, "BLOCKED"]
-ActionType = Literal["ADD", "MODIFY", "REMOVE", "REPLACE", "SUBPLAN_CREATE", "STEP_MARK_INVALID"]
 
 EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
-
-
-@dataclass(frozen=True, slots=True)
-class ActionRule:
-    """What one type of refinement action needs, and which steps it may target.
-
-    `targets` are the standings of these steps, `refusal` says why it may target no other. `retires`: a pending target
-    leaves the plan. `decomposes`: it is applied with a subplan of its target, after all others.
-    """
-
-    needs_target: bool = True
-    needs_new_step: bool = False
-    targets: frozenset[Standing] = frozenset({"pending", "BLOCKED"})
-    refusal: str = "what was executed is never changed; REPLACE it under a new id"
-    retires: bool = False
-    decomposes: bool = False
-
-
-ACTIONS: Mapping[ActionType, ActionRule] = MappingProxyType(
-    {
-        "ADD": ActionRule(needs_target=False, needs_new_step=True),
-        "MODIFY": ActionRule(needs_new_step=True),
-        "REMOVE": ActionRule(
-            targets=frozenset({"pending"}),
-            refusal="only a pending step can be removed; what was executed is kept",
-            retires=True,
-        ),
-        "REPLACE": ActionRule(
-            needs_new_step=True,
-            targets=frozenset({"pending", "BLOCKED", "complete", "failed", "invalid"}),
-            retires=True,
-        ),
-        "SUBPLAN_CREATE": ActionRule(decomposes=True),
-        "STEP_MARK_INVALID": ActionRule(
-            targets=frozenset({"complete", "failed"}), refusal="only a complete or failed step can be marked invalid"
-        ),
-    }
-)
-"""What a REPLACE under the target's own id may do is what MODIFY may."""
 
 
 class PlanStep(Value):
@@ -212,74 +169,6 @@ def renumbered(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
     )
 
 
-def missing_field(kind: ActionType, target_step_id: str | None, new_step: object) -> str:
-    """The field that an action of this type lacks; empty when it lacks none."""
-    if ACTIONS[kind].needs_target and not target_step_id:
-        return "target_step_id"
-    return "new_step" if ACTIONS[kind].needs_new_step and not new_step else ""
-
-
-class RefinementAction(Value):
-    """One change to a plan, proposed by the planner.
-
-    `addresses_issues` and `overrides_issues` are ids of validation issues: those the action answers, and those whose
-    proposed repair it deliberately does not follow (FR-079). `semantic_validation_input` is the issues it answers.
-    """
-
-    action_type: ActionType
-    target_step_id: str | None = None
-    new_step: PlanStep | None = None
-    justification: str = Field(min_length=1)
-    semantic_validation_input: tuple[ValidationIssue, ...] = ()
-    inconsistency_detected: bool = False
-    addresses_issues: tuple[str, ...] = ()
-    overrides_issues: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _has_what_its_type_needs(self) -> RefinementAction:
-        if missing := missing_field(self.action_type, self.target_step_id, self.new_step):
-            raise ValueError(f"{self.action_type} needs {missing}")
-        return self
-
-    @property
-    def rule(self) -> ActionRule:
-        """What its type needs and may do."""
-        return ACTIONS[self.action_type]
-
-    @property
-    def fragment(self) -> str:
-        """The id of the step it is about: its target, or the step that it adds."""
-        if self.rule.needs_target and self.target_step_id is not None:
-            return self.target_step_id
-        assert self.new_step is not None
-        return self.new_step.step_id
-
-    @property
-    def answers(self) -> frozenset[str]:
-        """The ids of the issues it answers, named in either of its two fields for them."""
-        return frozenset({*self.addresses_issues, *(issue.issue_id for issue in self.semantic_validation_input)})
-
-
-class DeclinedIssue(Value):
-    """A validation issue that a refinement leaves without a change, and why none is needed (FR-086)."""
-
-    issue_id: str
-    reason: str = Field(min_length=1)
-
-
-class Refinement(Value):
-    """What one refinement proposes: changes, and questions with the assumption made meanwhile.
-
-    `declined` are the issues that need no change, `unanswered` the ids of those of severity HIGH or CRITICAL of which
-    it says nothing.
-    """
-
-    actions: tuple[RefinementAction, ...] = ()
-    questions: tuple[FollowUpQuestion, ...] = ()
-    declined: tuple[DeclinedIssue, ...] = ()
-    unanswered: tuple[str, ...] = ()
-
-
 class Subplan(SubplanOrigin):
     """The steps that a step is decomposed into (FR-009)."""
 
@@ -289,21 +178,6 @@ class Subplan(SubplanOrigin):
     def origin(self) -> SubplanOrigin:
         """All of it but its steps."""
         return SubplanOrigin(**self.model_dump(exclude={"substeps"}))
-
-
-class RefusedAction(Value):
-    """An action that was not applied, and why, in words a person can act on."""
-
-    action: RefinementAction
-    reason: str
-
-
-class StepChange(Value):
-    """What an accepted action did to one step: before and after (FR-073). None where the step did not exist."""
-
-    step_id: str
-    before: PlanStep | None
-    after: PlanStep | None
 
 
 _SHOWN = (

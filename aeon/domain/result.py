@@ -12,8 +12,8 @@ from pydantic import Field
 
 from aeon.domain.assessment import ConvergenceScores, TTLExpirationResponse
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
-from aeon.domain.plan import FollowUpQuestion, RefusedAction
-from aeon.domain.refinement import RepairRecord
+from aeon.domain.plan import FollowUpQuestion
+from aeon.domain.refinement import RefusedAction, RepairRecord
 from aeon.domain.values import Address, Value
 
 DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", "pydantic")

@@ -1,9 +1,9 @@
 """What the model must return for each call: the schema files, their wire form, their validators.
 
 The file is the contract. On the wire it goes without `$schema` and `$id`, with the names of the tools and of the custom
-criteria as enums, and with a person's own schema in the place that is kept for it; locally it is validated as it stands
-in the file. A person's file must ask for all that the packaged one asks for (`aeon.schema.fit`); what it asks for
-beyond that, a place to think for instance, is asked of the model and dropped before the answer is read.
+criteria as enums, and with a person's own schema in its place; locally it is validated as it is in the file. A person's
+file must ask for all that the packaged one asks for (`aeon.schema.fit`); what it asks for beyond that is asked of the
+model and dropped before the answer is read.
 """
 
 from __future__ import annotations
@@ -136,8 +136,7 @@ class SchemaLibrary:
         """The kept validator of the file's own form, with `answer_schema` as in `wire()`.
 
         What only a person's file asks for may be missing, and may be anything; what is there only with something absent
-        may be missing. For `tool_arguments` it is of the draft
-        of the tool's schema, and its checks take bounded time (`aeon.schema.validators`).
+        may be missing. For `tool_arguments` it is of the draft of the tool's schema (`aeon.schema.validators`).
         """
         key = (call, _key(answer_schema), frozenset(absent))
         if call == "tool_arguments" and answer_schema is not None and key not in self._validators:

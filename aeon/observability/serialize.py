@@ -10,8 +10,8 @@ from pydantic import create_model
 
 from aeon.domain import events
 from aeon.domain.events import CallAnswered, CycleStarted, Event, Recorded, Refined
-from aeon.domain.plan import PlanStep, RefinementAction, StepChange
-from aeon.domain.refinement import RefinementRecord
+from aeon.domain.plan import PlanStep
+from aeon.domain.refinement import RefinementAction, RefinementRecord, StepChange
 from aeon.domain.values import Value
 
 LEFT_OUT: dict[type[Event], frozenset[str]] = {

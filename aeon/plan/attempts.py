@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import Field
 
-from aeon.domain.plan import RefinementAction, RefusedAction
+from aeon.domain.refinement import RefinementAction, RefusedAction
 from aeon.domain.report import ValidationIssue
 from aeon.domain.values import Value
 from aeon.plan.settings import RefinementSettings

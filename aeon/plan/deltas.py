@@ -26,19 +26,8 @@ from typing import cast
 
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import by_id, cycle_in, cycle_text, is_live, topological, unneeded
-from aeon.domain.plan import (
-    ACTIONS,
-    EXECUTED,
-    ActionType,
-    Plan,
-    PlanStep,
-    RefinementAction,
-    RefusedAction,
-    StepChange,
-    Subplan,
-    SubplanOrigin,
-    renumbered,
-)
+from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan, SubplanOrigin, renumbered
+from aeon.domain.refinement import ACTIONS, ActionType, RefinementAction, RefusedAction, StepChange
 from aeon.domain.values import Value
 from aeon.plan.draft import OWN, Draft
 from aeon.plan.objections import kind_of, objection

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from aeon.domain.graph import level_among
-from aeon.domain.plan import ACTIONS, ActionType, PlanStep, RefinementAction, Subplan
+from aeon.domain.plan import PlanStep, Subplan
+from aeon.domain.refinement import ACTIONS, ActionType, RefinementAction
 from aeon.plan.draft import Draft, substep_id
 
 _TOGETHER = ({"ADD", "SUBPLAN_CREATE"}, {"MODIFY", "SUBPLAN_CREATE"}, {"STEP_MARK_INVALID", "REPLACE"})

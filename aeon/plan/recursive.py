@@ -8,7 +8,8 @@ from typing import Any
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, PlanError, ValidationError
 from aeon.domain.graph import current_outputs
-from aeon.domain.plan import ACTIONS, EXECUTED, Plan, PlanStep, Refinement, RefinementAction, Subplan, step_view
+from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan, step_view
+from aeon.domain.refinement import ACTIONS, Refinement, RefinementAction
 from aeon.domain.report import ValidationIssue
 from aeon.domain.request import LLMAdapter
 from aeon.memory.run_memory import ShownMemory

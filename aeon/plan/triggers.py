@@ -7,7 +7,8 @@ from typing import Literal
 
 from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
 from aeon.domain.graph import unresolved_steps
-from aeon.domain.plan import DeclinedIssue, Plan, PlanStep, RefinementAction
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.refinement import DeclinedIssue, RefinementAction
 from aeon.domain.report import ValidationIssue, reaches
 from aeon.domain.values import Value
 

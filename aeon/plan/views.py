@@ -8,7 +8,8 @@ from typing import Any
 
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.graph import answer_steps, answer_text, by_id, is_live, pending_steps
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, RefinementAction, step_view
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, step_view
+from aeon.domain.refinement import RefinementAction
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 

@@ -6,17 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from aeon.domain.graph import topological
-from aeon.domain.plan import (
-    ACTIONS,
-    DeclinedIssue,
-    FollowUpQuestion,
-    Plan,
-    PlanStep,
-    Refinement,
-    RefinementAction,
-    Subplan,
-    missing_field,
-)
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
+from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, RefinementAction, missing_field
 from aeon.domain.report import ValidationIssue
 from aeon.llm.exchange import InvalidAnswer, located
 from aeon.llm.extract import ExtractError, read_json

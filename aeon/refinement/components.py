@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from aeon.domain.plan import EXECUTED, Plan, PlanStep, Refinement
+from aeon.domain.plan import EXECUTED, Plan, PlanStep
+from aeon.domain.refinement import Refinement
 from aeon.domain.report import SemanticValidationReport
 from aeon.plan.deltas import DeltaResult
 from aeon.plan.recursive import RecursivePlanner

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 
 from aeon.domain.errors import LLMError, PlanError, ValidationError
 from aeon.domain.graph import nesting_level
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Refinement, RefinementAction, RefusedAction, Subplan
-from aeon.domain.refinement import RefinementRecord
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
+from aeon.domain.refinement import Refinement, RefinementAction, RefinementRecord, RefusedAction
 from aeon.domain.report import SemanticValidationReport
 from aeon.plan import attempts as counting
 from aeon.plan.attempts import RefinementAttempts

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from aeon.domain.graph import current_outputs, dependents
-from aeon.domain.plan import Plan, RefusedAction
+from aeon.domain.plan import Plan
+from aeon.domain.refinement import RefusedAction
 from aeon.domain.report import SemanticValidationReport, Severity, reaches
 from aeon.plan.deltas import DeltaResult
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from aeon.domain.graph import ready_steps
-from aeon.domain.plan import Plan, PlanStep, RefinementAction, RefusedAction
-from aeon.domain.refinement import RefinementRecord, SupervisorAssessment
+from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.refinement import RefinementAction, RefinementRecord, RefusedAction, SupervisorAssessment
 from aeon.domain.report import ValidationIssue
 from aeon.refinement.models import Remark
 

@@ -11,7 +11,7 @@ import pytest
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.errors import LLMError, PlanError, RateLimited, ServerFailed, Truncated, ValidationError
-from aeon.domain.plan import RefinementAction
+from aeon.domain.refinement import RefinementAction
 from aeon.plan.recursive import RecursivePlanner
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.validation.semantic import SemanticValidator

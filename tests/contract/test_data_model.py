@@ -9,18 +9,9 @@ from pydantic import ValidationError
 
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, TTLExpirationResponse, TTLExpiredMetadata
 from aeon.domain.history import ExecutionHistory, ExecutionPass, FinalResult, Phase, Statistics, Timing
-from aeon.domain.plan import (
-    ActionType,
-    ClarityState,
-    FollowUpQuestion,
-    Plan,
-    PlanStep,
-    RefinementAction,
-    StepStatus,
-    Subplan,
-)
+from aeon.domain.plan import ClarityState, FollowUpQuestion, Plan, PlanStep, StepStatus, Subplan
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
-from aeon.domain.refinement import SupervisorAssessment
+from aeon.domain.refinement import ActionType, RefinementAction, SupervisorAssessment
 from aeon.domain.report import IssueType, SemanticValidationReport, Severity, ValidationIssue
 from tests.contract.components import a_plan
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores
-from aeon.domain.plan import Plan, PlanStep, RefinementAction
+from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.profile import TaskProfile
+from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import IssueLocation, SemanticValidationReport, ValidationIssue
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.plan.recursive import RecursivePlanner

@@ -10,8 +10,9 @@ import pytest
 from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.assessment import ConvergenceAssessment
-from aeon.domain.plan import Plan, PlanStep, RefinementAction, Subplan
+from aeon.domain.plan import Plan, PlanStep, Subplan
 from aeon.domain.profile import TaskProfile
+from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import LLMAdapter
 from aeon.kernel.orchestrator import Orchestrator

@@ -12,8 +12,9 @@ from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.assessment import ConvergenceScores, CriterionResult, IssueKind, PairStatus
 from aeon.domain.errors import ValidationError
-from aeon.domain.plan import ActionType, ClarityState, FollowUpQuestion, PlanStep
+from aeon.domain.plan import ClarityState, FollowUpQuestion, PlanStep
 from aeon.domain.profile import Breadth, Confidence, TaskProfile, ToolUsage
+from aeon.domain.refinement import ActionType
 from aeon.domain.report import IssueLocation, IssueType, ProposedRepair, Severity, ValidationIssue
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.schemas import CALLS, packaged_schemas

@@ -1,7 +1,8 @@
 import pytest
 from pydantic import ValidationError
 
-from aeon.domain.plan import Plan, PlanStep, RefinementAction, Subplan, renumbered
+from aeon.domain.plan import Plan, PlanStep, Subplan, renumbered
+from aeon.domain.refinement import RefinementAction
 from tests.plan.builders import action, add, blocked, done, plan_of, remove, step
 
 

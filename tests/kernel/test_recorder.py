@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from aeon.domain.history import StepResult
-from aeon.domain.plan import RefinementAction
 from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
-from aeon.domain.refinement import RefinementRecord
+from aeon.domain.refinement import RefinementAction, RefinementRecord
 from aeon.kernel.budget import TTL, Stopwatch
 from aeon.kernel.recorder import OpenPass
 from tests.plan.builders import done, plan_of, step

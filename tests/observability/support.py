@@ -22,9 +22,9 @@ from aeon.domain.history import (
     StepResult,
     Timing,
 )
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, RefinementAction, RefusedAction, StepChange, renumbered
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, renumbered
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
-from aeon.domain.refinement import RepairRecord
+from aeon.domain.refinement import RefinementAction, RefusedAction, RepairRecord, StepChange
 from aeon.domain.report import IssueLocation, ProposedRepair, SemanticValidationReport, ValidationIssue
 from aeon.domain.request import CallSite, LLMRequest, Message, Usage
 from aeon.domain.result import Hashes, ProviderReport, RunResult, Timings, TTLReport, UsageReport

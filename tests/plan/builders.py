@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from aeon.domain.plan import Plan, PlanStep, RefinementAction, Subplan
+from aeon.domain.plan import Plan, PlanStep, Subplan
+from aeon.domain.refinement import RefinementAction
 from aeon.plan.deltas import DeltaResult
 
 

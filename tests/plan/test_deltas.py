@@ -1,6 +1,7 @@
 import pytest
 
-from aeon.domain.plan import PlanStep, RefinementAction
+from aeon.domain.plan import PlanStep
+from aeon.domain.refinement import RefinementAction
 from aeon.plan.deltas import apply_actions
 from tests.plan.builders import (
     action,

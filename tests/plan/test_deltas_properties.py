@@ -4,7 +4,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from aeon.domain import graph
-from aeon.domain.plan import Plan, PlanStep, RefinementAction, Subplan
+from aeon.domain.plan import Plan, PlanStep, Subplan
+from aeon.domain.refinement import RefinementAction
 from aeon.plan.deltas import DeltaResult, apply_actions
 from aeon.plan.structural import check_steps
 from tests.plan.builders import action, plan_of, step

@@ -1,7 +1,8 @@
 import pytest
 
 from aeon.domain.errors import PlanError
-from aeon.domain.plan import Plan, RefinementAction, Subplan
+from aeon.domain.plan import Plan, Subplan
+from aeon.domain.refinement import RefinementAction
 from aeon.plan.deltas import DeltaResult, apply_actions
 from tests.plan.builders import (
     add,

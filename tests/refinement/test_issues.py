@@ -9,7 +9,8 @@ import pytest
 
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores
 from aeon.domain.errors import Truncated
-from aeon.domain.plan import Plan, RefinementAction
+from aeon.domain.plan import Plan
+from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import IssueLocation, ValidationIssue
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.settings import RefinementSettings
