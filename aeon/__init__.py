@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aeon.app.aeon import Aeon
+    from aeon.app.artefacts import read_history
     from aeon.domain.errors import (
         AeonError,
         ArtefactError,
@@ -34,6 +35,7 @@ __all__ = [
     "RunResult",
     "Tool",
     "ValidationError",
+    "read_history",
     "tool",
 ]
 
@@ -41,6 +43,7 @@ _HOMES = {
     "Aeon": "aeon.app.aeon",
     "RunResult": "aeon.domain.result",
     "Tool": "aeon.tools.registry",
+    "read_history": "aeon.app.artefacts",
     "tool": "aeon.tools.function",
 }
 

@@ -22,9 +22,11 @@ import pydantic
 from aeon.config import origin
 from aeon.config.origin import Origin
 from aeon.domain.errors import ArtefactError
+from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
 from aeon.files.writing import encoded, unwritable
+from aeon.observability.history_file import history_document, restored
 
 RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
 
@@ -80,7 +82,7 @@ def write(result: RunResult, directory: Path) -> None:
     failed: dict[str, ArtefactError] = {}
     contents: tuple[tuple[str, Callable[[], bytes]], ...] = (
         (ANSWER, lambda: answer.encode("utf-8", "backslashreplace")),
-        (HISTORY, lambda: _document(result.history.model_dump(mode="json"))),
+        (HISTORY, lambda: _document(history_document(result.history))),
         (RESULT, lambda: _document(_without_history(result))),
     )
     for name, content in contents:
@@ -113,7 +115,22 @@ def read(directory: Path) -> RunResult:
         ArtefactError: a file is missing or cannot be read, or does not hold what it should.
     """
     directory = Path(directory)
-    return _result({**_loaded(directory / RESULT), "history": _loaded(directory / HISTORY)}, directory)
+    head, history = _loaded(directory / RESULT), _loaded(directory / HISTORY)
+    with _of_this_version(directory, "a result"):
+        return RunResult.model_validate({**head, "history": restored(history)}, context=OWN_LEVELS)
+
+
+def read_history(path: Path | str) -> ExecutionHistory:
+    """The history of a run: of a `history.json`, or of the directory it is in.
+
+    Raises:
+        ArtefactError: the file is missing or cannot be read, or does not hold a history.
+    """
+    path = Path(path)
+    path = path / HISTORY if path.is_dir() else path
+    document = _loaded(path)
+    with _of_this_version(path, "a history"):
+        return ExecutionHistory.model_validate(restored(document), context=OWN_LEVELS)
 
 
 def result_json(result: RunResult) -> str:
@@ -166,14 +183,18 @@ def _loaded(path: Path) -> dict[str, Any]:
     return value
 
 
-def _result(value: dict[str, Any], directory: Path) -> RunResult:
+@contextlib.contextmanager
+def _of_this_version(path: Path, what: str) -> Iterator[None]:
+    """Whatever is wrong with the content of an artefact as an ArtefactError."""
     try:
-        return RunResult.model_validate(value, context=OWN_LEVELS)
-    except pydantic.ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
+        yield
+    except (pydantic.ValidationError, LookupError, TypeError, AttributeError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, pydantic.ValidationError):
+            first = error.errors(include_url=False, include_input=False)[0]
+            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
         raise ArtefactError(
-            f"{directory} does not hold a result of this version: {place}: {first['msg']}",
+            f"{path} does not hold {what} of this version: {reason}",
             hint="Read it with the version of Aeon that wrote it; result.json names it under versions.",
         ) from error
 

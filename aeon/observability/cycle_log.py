@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from aeon.domain.events import (
 from aeon.domain.plan import Plan
 from aeon.files.jsonl import JsonLines
 from aeon.observability.cycle_record import FREE, CycleRecord, OpenCycle, of_batch
-from aeon.observability.plan_delta import PlanDifference, applied, state_after
+from aeon.observability.plan_delta import PlanDifference, apply_change, state_after
 
 __all__ = ["CycleLog", "CycleRecord", "plan_at", "plan_of"]
 
@@ -163,15 +164,12 @@ def plan_of(lines: Iterable[Mapping[str, Any]], sequence: int) -> Plan | None:
     if state is _MISSING:
         raise LookupError(f"there is no line with sequence {sequence}")
     states = {line["step_number"]: line["plan_state"] for line in lines}
-    changes: list[Mapping[str, Any]] = []
+    changes: list[PlanDifference] = []
     while state is not None and state["kind"] == "delta":
-        changes.append(state)
+        changes.append(PlanDifference.model_validate(state))
         if states.get(state["base"]) is None:
             raise LookupError(f"the plan of sequence {sequence} builds on line {state['base']}, which is missing")
         state = states[state["base"]]
     if state is None:
         return None
-    plan: Mapping[str, Any] = state["plan"]
-    for change in reversed(changes):
-        plan = applied(plan, change)
-    return Plan.model_validate(plan)
+    return reduce(apply_change, reversed(changes), Plan.model_validate(state["plan"]))

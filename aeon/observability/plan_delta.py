@@ -1,20 +1,20 @@
-"""A plan as its difference from an earlier one, so that a journal with a plan a line grows with the changes alone.
+"""A plan as its difference from an earlier one, so that a file with a plan a line grows with the changes alone.
 
-Plans are compared and rebuilt as JSON values; the step numbers (`step_index`, `total_steps`) follow from the order and
-stand in no difference.
+The step numbers (`step_index`, `total_steps`) follow from the order and stand in no difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
 
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, SubplanOrigin, renumbered
 from aeon.domain.values import Value
 
 _NUMBERS = {"step_index", "total_steps"}
+_HEADS = ("goal", "task", "questions", "subplans")
 
 
 class OrderChange(Value):
@@ -32,6 +32,30 @@ class StepDifference(Value):
     fields: dict[str, Any]
 
 
+class StepsDifference(Value):
+    """The steps of a plan as their difference from earlier ones; a step that is not named is as it was there."""
+
+    kind: Literal["delta"] = "delta"
+    order: OrderChange | None = None
+    steps: tuple[StepDifference, ...] = ()
+
+
+class PlanChange(StepsDifference):
+    """A plan as its difference from an earlier one; what is null or not named is as it was there."""
+
+    goal: str | None = None
+    task: str | None = None
+    questions: tuple[FollowUpQuestion, ...] | None = None
+    subplans: tuple[SubplanOrigin, ...] | None = None
+
+
+class PlanDifference(PlanChange):
+    """A plan as its difference from the one of the line whose `step_number` is `base`, which stands above it in the
+    file; what is null or not named is as it was there."""
+
+    base: int
+
+
 class PlanSnapshot(Value):
     """A whole plan."""
 
@@ -39,66 +63,68 @@ class PlanSnapshot(Value):
     plan: Plan
 
 
-class PlanDifference(Value):
-    """A plan as its difference from the one of the line whose `step_number` is `base`, which stands above it in the
-    file; what is null or not named is as it was there."""
-
-    kind: Literal["delta"] = "delta"
-    base: int
-    goal: str | None = None
-    task: str | None = None
-    questions: tuple[FollowUpQuestion, ...] | None = None
-    order: OrderChange | None = None
-    steps: tuple[StepDifference, ...] = ()
-
-
 PlanState = PlanSnapshot | PlanDifference
 
 
 def state_after(base: tuple[int, Plan] | None, plan: Plan) -> PlanState:
     """A plan as what it changes of the one of line `base`, by its number; whole when there is none to build on."""
-    return PlanSnapshot(plan=plan) if base is None else difference(base[1], plan, base[0])
+    if base is None:
+        return PlanSnapshot(plan=plan)
+    number, before = base
+    return PlanDifference(base=number, **dict(plan_change(before, plan)))
 
 
-def difference(before: Plan, after: Plan, base: int) -> PlanDifference:
-    """What turns `before`, the plan of line `base`, into `after`. Shared steps cost nothing."""
+def plan_change(before: Plan, after: Plan) -> PlanChange:
+    """What turns `before` into `after`. Shared steps cost nothing."""
+    heads = {name: getattr(after, name) for name in _HEADS if getattr(after, name) != getattr(before, name)}
+    return PlanChange(**heads, **dict(steps_difference(before.steps, after.steps)))
+
+
+def steps_difference(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> StepsDifference:
+    """What turns the steps `before` into those `after`. Shared steps cost nothing."""
     if before is after:
-        return PlanDifference(base=base)
-    known = {step.step_id: step for step in before.steps}
-    changed = [(step, known.get(step.step_id)) for step in after.steps if step is not known.get(step.step_id)]
-    steps = [StepDifference(step_id=step.step_id, fields=_changed_fields(old, step)) for step, old in changed]
-    return PlanDifference(
-        base=base,
-        goal=after.goal if after.goal != before.goal else None,
-        task=after.task if after.task != before.task else None,
-        questions=after.questions if after.questions != before.questions else None,
-        order=_order_change([step.step_id for step in before.steps], [step.step_id for step in after.steps]),
+        return StepsDifference()
+    known = {step.step_id: step for step in before}
+    changed = [(known.get(step.step_id), step) for step in after if step is not known.get(step.step_id)]
+    steps = [StepDifference(step_id=step.step_id, fields=_changed_fields(old, step)) for old, step in changed]
+    return StepsDifference(
+        order=_order_change([step.step_id for step in before], [step.step_id for step in after]),
         steps=tuple(step for step in steps if step.fields),
     )
 
 
-def applied(plan: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """The plan that a difference makes of an earlier one, both as JSON objects."""
-    order = _reordered([step["step_id"] for step in plan["steps"]], change["order"])
-    steps = {step["step_id"]: step for step in plan["steps"]}
-    for step in change["steps"]:
-        step_id = step["step_id"]
-        steps[step_id] = {**steps.get(step_id, {"step_id": step_id}), **step["fields"]}
-    heads = {name: plan[name] if change[name] is None else change[name] for name in ("goal", "task", "questions")}
-    numbered = [
-        {**steps[step_id], "step_index": index, "total_steps": len(order)} for index, step_id in enumerate(order, 1)
-    ]
-    return {**heads, "steps": numbered}
+def apply_change(plan: Plan, change: PlanChange) -> Plan:
+    """The plan that a difference makes of an earlier one."""
+    heads = {name: getattr(change, name) for name in _HEADS if getattr(change, name) is not None}
+    return plan.model_copy(update={**heads, "steps": apply_steps(plan.steps, change)})
+
+
+def apply_steps(steps: tuple[PlanStep, ...], change: StepsDifference) -> tuple[PlanStep, ...]:
+    """The steps that a difference makes of earlier ones; those that it does not name are shared.
+
+    Raises pydantic's ValidationError for fields that make no step, and LookupError for an order that names an unknown
+    one.
+    """
+    known = {step.step_id: step for step in steps}
+    for each in change.steps:
+        old = known.get(each.step_id)
+        fields = old.model_dump() if old else {"step_id": each.step_id}
+        known[each.step_id] = PlanStep.model_validate({**fields, **each.fields})
+    ids = [step.step_id for step in steps]
+    if change.order is not None:
+        start, end = change.order.start, change.order.start + change.order.removed
+        ids[start:end] = change.order.inserted
+    return renumbered(tuple(known[step_id] for step_id in ids))
 
 
 def _changed_fields(before: PlanStep | None, after: PlanStep) -> dict[str, Any]:
     now = after.model_dump(mode="json")
-    if before is None:
-        defaults = PlanStep(step_id=after.step_id, description="-").model_dump(mode="json") | {"description": None}
-        then = defaults
-    else:
-        then = before.model_dump(mode="json")
+    then = before.model_dump(mode="json") if before else _defaults(after.step_id)
     return {name: value for name, value in now.items() if name not in _NUMBERS and value != then[name]}
+
+
+def _defaults(step_id: str) -> dict[str, Any]:
+    return PlanStep(step_id=step_id, description="-").model_dump(mode="json") | {"description": None}
 
 
 def _order_change(before: Sequence[str], after: Sequence[str]) -> OrderChange | None:
@@ -111,10 +137,3 @@ def _order_change(before: Sequence[str], after: Sequence[str]) -> OrderChange | 
     return OrderChange(
         start=start, removed=len(before) - start - same, inserted=tuple(after[start : len(after) - same])
     )
-
-
-def _reordered(before: list[str], change: Mapping[str, Any] | None) -> list[str]:
-    if change is None:
-        return before
-    start, end = change["start"], change["start"] + change["removed"]
-    return [*before[:start], *change["inserted"], *before[end:]]

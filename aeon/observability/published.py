@@ -13,16 +13,16 @@ from typing import Any, Union
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from aeon.domain.history import ExecutionHistory
 from aeon.domain.result import RunResult
 from aeon.files.resources import resource_root
-from aeon.observability.cycle_log import CycleRecord
+from aeon.observability.cycle_record import CycleRecord
+from aeon.observability.history_file import HistoryFile
 from aeon.observability.serialize import event_types, line_model
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ABOUT = {
     "result": "result.json: what a run gave back. Its history is in history.json.",
-    "history": "history.json: everything a run did, pass by pass.",
+    "history": "history.json: everything a run did, pass by pass, a plan once and then what changed.",
     "events": "A line of events.jsonl: something that happened in a run.",
     "cycles": "A line of cycles.jsonl: an LLM cycle of a run, a tool step that took none, or the plan of a batch.",
 }
@@ -46,7 +46,7 @@ def published() -> dict[str, dict[str, Any]]:
     lines = [line_model(kind) for kind in event_types()]
     schemas = {
         "result": _without_history(_schema(RunResult)),
-        "history": _schema(ExecutionHistory),
+        "history": _schema(HistoryFile),
         "events": _schema(Union[tuple(lines)]),  # noqa: UP007
         "cycles": _schema(CycleRecord),
     }

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from aeon import read_history
 from aeon.files.jsonl import read_lines
 from tests.cli.conftest import Ended, RunAeon
 from tests.cli.conftest import aeon as aeon
@@ -134,7 +135,7 @@ def whole(ended: Ended, root: Path) -> Run:
         ended.out,
         ended.err,
         json.loads((directory / "result.json").read_bytes()),
-        json.loads((directory / "history.json").read_bytes()),
+        read_history(directory).model_dump(mode="json"),
         list(read_lines(directory / "cycles.jsonl")),
         list(read_lines(directory / "events.jsonl")),
     )

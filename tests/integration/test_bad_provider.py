@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from aeon import Aeon, ArtefactError, ConfigError
+from aeon import Aeon, ArtefactError, ConfigError, read_history
 from tests.integration.wire import TASK, overrides, run, script, worked
 from tests.support.openai_server import Failure
 from tests.support.scripted_model import plan, planned, unfinished
@@ -59,9 +59,9 @@ def test_what_was_done_before_the_provider_failed_is_kept(start_server, tmp_path
     result = run(server, directory=tmp_path)
     assert result.exit_status == 1
     assert result.answer == "Work on: do a"
-    saved = json.loads((tmp_path / "history.json").read_text())
-    assert saved["passes"][1]["steps"][0]["step_output"] == "Work on: do a"
-    assert saved["passes"][2]["steps"][1]["status"] == "failed"
+    saved = read_history(tmp_path)
+    assert saved.passes[1].steps[0].step_output == "Work on: do a"
+    assert saved.passes[2].steps[1].status == "failed"
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,8 @@ def test_the_plan_of_a_batch_is_written_once_before_any_of_its_steps_ends(tmp_pa
     assert plan_of([first, batch], batch["sequence"]) == running
     lines = list(read_lines(tmp_path / "cycles.jsonl"))[2:]
     assert [line["step_number"] for line in lines] == [3, 4, 5]
-    nothing: dict[str, Any] = {"goal": None, "task": None, "questions": None, "order": None, "steps": []}
+    nothing: dict[str, Any] = {"goal": None, "task": None, "questions": None, "subplans": None}
+    nothing |= {"order": None, "steps": []}
     assert [line["plan_state"] for line in lines] == [{"kind": "delta", "base": 2, **nothing}] * 3
 
 
