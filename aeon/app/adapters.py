@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
-from aeon.config.provider import resolve_provider
+from aeon.config.provider import check_endpoint, resolve_provider
 from aeon.config.settings import Settings, recorded_origin
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
-from aeon.llm.custom import CustomAdapter, describe_given
+from aeon.llm.custom import CustomAdapter, describe_given, load_adapter
 from aeon.llm.prices import AnyEndpoint, named_endpoints, price_list
 from aeon.llm.settings import (
+    AutoProvider,
     CustomProvider,
     EndpointSettings,
     LocalProvider,
-    OpenAIProvider,
     ProviderSettings,
     SimulatedProvider,
 )
@@ -62,11 +62,10 @@ Environ = Mapping[str, str]
 def process_stack(settings: ProviderSettings, environ: Environ, own: LLMAdapter | None = None) -> Endpoints:
     """The provider's endpoints, for the life of the process; each connects with its first call.
 
-    `own` is the adapter of `provider=custom` where a program gives it; it stays the caller's.
-
-    `settings` are definite: `auto` is resolved with the configuration. `environ` holds the key and the secret headers
-    that they name. Raises `ConfigError` for a variable that is missing or cannot be sent, a base URL that is none, a
-    scenario that cannot be read, or an adapter of one's own that cannot be had.
+    `settings` name a definite provider, not `auto`; `environ` holds the key and the secret headers that they name.
+    `own` is the adapter of `provider=custom` where a program gives it; the caller closes it. Raises ConfigError for a
+    variable that is missing or cannot be sent, a base URL that is none, a scenario that cannot be read, or an adapter
+    of one's own that cannot be loaded.
     """
     named = named_endpoints(settings)
     made: list[Endpoint] = []
@@ -82,15 +81,7 @@ def process_stack(settings: ProviderSettings, environ: Environ, own: LLMAdapter 
 def _endpoint(
     name: str, settings: AnyEndpoint, environ: Environ, own: LLMAdapter | None, *, has_next: bool
 ) -> Endpoint:
-    factory = FACTORIES.get(settings.kind)
-    if factory is None:
-        raise ConfigError(
-            f"provider={settings.kind} names no adapter: there are {', '.join(sorted(FACTORIES))}",
-            hint="provider=auto becomes one of them in aeon.config.provider.resolve_provider.",
-        )
-    if isinstance(settings, EndpointSettings):
-        settings = settings.model_copy(update={"base_url": settings.address(environ)})
-    adapter = _given(settings, own) if isinstance(settings, CustomProvider) and own else factory(settings, environ)
+    adapter = _adapter(settings, environ, own)
     state = None
     if isinstance(settings, EndpointSettings | CustomProvider):
         limiter = Limiter(
@@ -103,57 +94,23 @@ def _endpoint(
     return Endpoint(name, adapter, settings.retry, price_list(settings), state, has_next)
 
 
-def _openai(settings: OpenAIProvider, environ: Environ) -> LLMAdapter:
-    from aeon.llm.openai.adapter import OpenAIAdapter
+def _adapter(settings: AnyEndpoint, environ: Environ, own: LLMAdapter | None) -> LLMAdapter:
+    """The adapter of a provider's kind; each is imported only where it is used."""
+    if isinstance(settings, CustomProvider):
+        return CustomAdapter(own, settings, owned=False) if own else load_adapter(settings)
+    if isinstance(settings, SimulatedProvider):
+        from aeon.simulated.adapter import SimulatedAdapter
 
-    key = environ.get(settings.api_key_env, "").strip()
-    if not key and settings.needs_key(environ):
-        raise ConfigError(
-            f"no key for the openai provider: the environment variable {settings.api_key_env} is not set",
-            hint=f"Set {settings.api_key_env} (a .env file is read), or provider.require_key=false for a server that "
-            "wants no key, or provider=simulated to call no model.",
-        )
-    settings = settings.model_copy(update={"base_url": settings.address(environ)})
-    return OpenAIAdapter(settings, key or None, _headers(settings, environ))
+        return SimulatedAdapter(settings)
+    if isinstance(settings, LocalProvider):
+        from aeon.llm.local.adapter import LocalAdapter
 
+        return LocalAdapter(settings)
+    if isinstance(settings, EndpointSettings) and not isinstance(settings, AutoProvider):
+        from aeon.llm.openai.adapter import OpenAIAdapter
 
-def _headers(settings: OpenAIProvider, environ: Environ) -> dict[str, str]:
-    """The extra headers, their values from the environment."""
-    missing = sorted({name for name in settings.extra_headers_env.values() if not environ.get(name, "").strip()})
-    if missing:
-        raise ConfigError(
-            f"provider.extra_headers_env needs {', '.join(missing)}, not set in the environment",
-            hint="Set the variable, or remove the header from provider.extra_headers_env.",
-        )
-    return {header: environ[name].strip() for header, name in settings.extra_headers_env.items()}
-
-
-def _simulated(settings: SimulatedProvider, environ: Environ) -> LLMAdapter:  # noqa: ARG001
-    from aeon.simulated.adapter import SimulatedAdapter
-
-    return SimulatedAdapter(settings)
-
-
-def _local(settings: LocalProvider, environ: Environ) -> LLMAdapter:  # noqa: ARG001
-    from aeon.llm.local.adapter import LocalAdapter
-
-    return LocalAdapter(settings)
-
-
-def _custom(settings: CustomProvider, environ: Environ) -> LLMAdapter:  # noqa: ARG001
-    from aeon.llm.custom import load_adapter
-
-    return load_adapter(settings)
-
-
-def _given(settings: CustomProvider, own: LLMAdapter) -> LLMAdapter:
-    return CustomAdapter(own, settings, owned=False)
-
-
-FACTORIES: dict[str, Callable[..., LLMAdapter]] = {
-    "custom": _custom,
-    "local": _local,
-    "openai": _openai,
-    "simulated": _simulated,
-}
-"""The adapter of each provider `kind`, made from its settings and the environment."""
+        check_endpoint(settings, environ)
+        headers = {header: environ[variable].strip() for header, variable in settings.extra_headers_env.items()}
+        settings = settings.model_copy(update={"base_url": settings.address(environ)})
+        return OpenAIAdapter(settings, environ.get(settings.api_key_env, "").strip() or None, headers)
+    raise ConfigError(f"provider={settings.kind} names no adapter", hint="`resolve_provider` makes it a definite one.")

@@ -94,14 +94,23 @@ def _short_waits(retry: RetrySettings) -> RetrySettings:
 def _check_endpoints(provider: OpenAIProvider, environ: Mapping[str, str], *, in_production: bool) -> None:
     """Check a provider and each of its fallbacks; what `env=prod` refuses is not advised."""
     without_model = "env=dev provider=simulated" if in_production else "provider=simulated"
-    _check_endpoint(provider, environ, "provider", without_model)
+    check_endpoint(provider, environ, without_model=without_model)
     for index, fallback in enumerate(provider.fallbacks):
         if isinstance(fallback, EndpointSettings):
-            _check_endpoint(fallback, environ, f"provider.fallbacks.{index}", without_model)
+            check_endpoint(fallback, environ, f"provider.fallbacks.{index}", without_model=without_model)
 
 
-def _check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place: str, without_model: str) -> None:
-    """ConfigError, naming the key below `place`, for a model, address, key or header that is missing."""
+def check_endpoint(
+    endpoint: EndpointSettings,
+    environ: Mapping[str, str],
+    place: str = "provider",
+    *,
+    without_model: str = "provider=simulated",
+) -> None:
+    """Raise ConfigError, naming the key below `place`, for a model, address, key or header that is missing.
+
+    `without_model` are the overrides to advise for trying Aeon without a model.
+    """
     variable = endpoint.base_url_env
     if not endpoint.model:
         command = _LIST_MODELS.get(endpoint.name)
@@ -119,14 +128,14 @@ def _check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], plac
             hint=_override(endpoint, place, "base_url", "https://HOST/v1")
             + (f", or set {variable}." if variable else "."),
         )
-    if not environ.get(endpoint.api_key_env) and endpoint.needs_key(environ):
+    if not environ.get(endpoint.api_key_env, "").strip() and endpoint.needs_key(environ):
         raise ConfigError(
             f"{place}.api_key_env={endpoint.api_key_env}: the environment has no {endpoint.api_key_env}",
             hint=f"Set {endpoint.api_key_env} in the environment or in a .env file; for a server that needs no key, "
             f"{_override(endpoint, place, 'require_key', 'false')}; to try Aeon without a model, {without_model}.",
         )
     for header, variable in endpoint.extra_headers_env.items():
-        if not environ.get(variable):
+        if not environ.get(variable, "").strip():
             raise ConfigError(f"{place}.extra_headers_env.{header}={variable}: the environment has no {variable}")
 
 

@@ -33,7 +33,7 @@ from aeon.llm.openai.credentials import DEFAULT_BASE_URL, check_sendable, has_au
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import refused_by, translate
 from aeon.llm.protocols import Finding
-from aeon.llm.settings import OpenAIProvider
+from aeon.llm.settings import EndpointSettings
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -51,7 +51,7 @@ class OpenAIAdapter:
     """
 
     def __init__(
-        self, settings: OpenAIProvider, api_key: str | None = None, headers: Mapping[str, str] | None = None
+        self, settings: EndpointSettings, api_key: str | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
         self._settings = settings
         self._api_key = api_key or None

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
 from aeon.llm.openai.endpoint import SHORTEST_SECRET
-from aeon.llm.settings import OpenAIProvider
+from aeon.llm.settings import EndpointSettings
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 _BETWEEN = re.compile(r"[?&=#]")
@@ -30,7 +30,7 @@ def secrets(key: str | None, headers: Mapping[str, str], address: str = "") -> t
     return tuple(sorted({*filter(None, [key]), *filter(None, headers.values()), *tokens}, key=len, reverse=True))
 
 
-def check_sendable(settings: OpenAIProvider, key: str | None, headers: Mapping[str, str]) -> None:
+def check_sendable(settings: EndpointSettings, key: str | None, headers: Mapping[str, str]) -> None:
     """Raise `ConfigError`, never quoting a value, for what an HTTP request cannot carry."""
     address = settings.base_url or DEFAULT_BASE_URL
     if "@" in address:

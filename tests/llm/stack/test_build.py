@@ -56,7 +56,7 @@ def test_a_server_without_keys_needs_none() -> None:
 
 def test_a_missing_header_variable_is_named() -> None:
     provider = OpenAIProvider(extra_headers_env={"X-A": "HEADER_A", "X-B": "HEADER_B"})
-    with pytest.raises(ConfigError, match="needs HEADER_B,"):
+    with pytest.raises(ConfigError, match="X-B=HEADER_B: the environment has no HEADER_B"):
         process_stack(provider, {"OPENAI_API_KEY": "k", "HEADER_A": "a"})
 
 
