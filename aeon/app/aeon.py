@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aeon.app import lineage, rehearsal, wiring
-from aeon.app.lineage import Work
+from aeon.app import parent, process, rehearsal
+from aeon.app.record import Work
 from aeon.app.rehearsal import Rendered
 from aeon.app.run import Run
 from aeon.app.surroundings import Surroundings
@@ -65,14 +65,13 @@ class Aeon:
             settings = configuration.composed(composition)
         if adapter is not None and composition is not None and not isinstance(settings.provider, CustomProvider):
             composition = with_own_adapter(composition, SHARED)
-        self._composition, self._parent = composition, lineage.parent_of(settings, composition)
-        lineage.import_own_modules_from(self._parent, settings)
+        self._composition, self._parent = composition, parent.find_parent(settings, composition)
         self._memory = _as_memory(memory)
         environ = environment() if environ is None else environ
         try:
-            self._process = wiring.process(settings, environ, tools, adapter)
+            self._process = process.build_process(settings, environ, tools, adapter)
         except ConfigError as error:
-            raise lineage.advised(error, self._parent, settings, environ) from error
+            raise parent.advise_without_key(error, self._parent, settings, environ) from error
         try:
             rehearsal.check(self._process)
         except BaseException:
@@ -163,8 +162,11 @@ class Aeon:
     def warnings(self) -> tuple[str, ...]:
         """What a person should know before a run: tools that are missing, what has changed since the run resumed, what
         of a cassette's settings is not taken."""
-        held_back = lineage.held_back_warnings(self.settings, self._composition)
-        return (*self._process.warnings, *lineage.warnings(self._parent, self._process, self._composition), *held_back)
+        return (
+            *self._process.warnings,
+            *parent.change_warnings(self._parent, self._process, self._composition),
+            *parent.cassette_warnings(self.settings, self._composition),
+        )
 
     @property
     def workflow(self) -> Workflow | None:
@@ -202,7 +204,7 @@ class Aeon:
 
     def close(self) -> None:
         """Close connections. Not needed at the end of a process."""
-        wiring.close(self._process)
+        process.close_process(self._process)
 
     def __enter__(self) -> Aeon:
         return self

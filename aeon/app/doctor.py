@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from aeon.app.wiring import Process
+from aeon.app.process import Process
 from aeon.domain.errors import AeonError, ProviderError
 from aeon.domain.request import CallName, LLMAdapter, LLMRequest, Message, Parameters, Role, Usage
 from aeon.llm.exchange import Answered, exchange

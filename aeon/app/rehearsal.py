@@ -10,7 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from aeon.app.wiring import Components, Process, components
+from aeon.app.process import Process
+from aeon.app.wiring import Components, components
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, CriterionResult
 from aeon.domain.errors import ConfigError, LLMError, PromptError
 from aeon.domain.graph import current_outputs

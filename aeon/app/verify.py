@@ -10,11 +10,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from aeon.app import rehearsal, wiring
-from aeon.app.lineage import Work
+from aeon.app import process, rehearsal
+from aeon.app.process import Process
+from aeon.app.record import Work
 from aeon.app.run import Run
 from aeon.app.surroundings import Surroundings
-from aeon.app.wiring import Process
 from aeon.config.provider import resolve_provider
 from aeon.config.settings import Settings
 from aeon.domain.events import CallAnswered, PassStarted, PhaseFinished, Recorded
@@ -113,8 +113,8 @@ def _processes(settings: Mapping[Mode, Settings], environ: Mapping[str, str]) ->
             wanted = resolve_provider(settings[mode], environ)
             shared = next((known for known in made.values() if _alike(known.settings, wanted)), None)
             if shared is None:
-                shared = wiring.process(wanted, environ)
-                closing.callback(wiring.close, shared)
+                shared = process.build_process(wanted, environ)
+                closing.callback(process.close_process, shared)
             made[mode] = replace(shared, settings=wanted)
             rehearsal.check(made[mode])
         yield made

@@ -210,6 +210,14 @@ def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
     return recorded.task_in_plan and plan_file is not None and not same
 
 
+def named_file(settings: Settings, key: str) -> Path | None:
+    """The file that a key of the settings names, absolute; None when it names none."""
+    value: Any = settings
+    for name in ("answer.schema_file" if key == "answer.schema" else key).split("."):
+        value = getattr(value, name, None)
+    return value.expanduser().absolute() if isinstance(value, Path) else None
+
+
 def configuration_hash(settings: Settings) -> str:
     """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and what is but shown."""
     kept = {name: value for name, value in settings.model_dump().items() if name not in _NOT_ENGINE}

@@ -29,10 +29,15 @@ def load_object(key: str, reference: str, kind: str) -> Any:
     return found
 
 
+def search_for_modules(folder: Path) -> None:
+    """Let modules be imported from a folder, which is searched last. The only function that changes `sys.path`."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+
+
 def _module(name: str) -> Any:
     # A console script does not see the folder it is started in, and that is where a person's own modules are.
-    here = str(Path.cwd())
-    if here not in sys.path and "" not in sys.path:
-        sys.path.append(here)
+    if "" not in sys.path:
+        search_for_modules(Path.cwd())
     with printed_to_stderr():
         return importlib.import_module(name)

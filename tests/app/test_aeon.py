@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, AeonError, ArtefactError, ConfigError
-from aeon.app.run import sha256
+from aeon.app.record import sha256
 from aeon.domain.errors import TaskTextError
 from aeon.domain.events import PassStarted, Recorded, RunFinished, RunStarted
 from aeon.domain.result import SIMULATED_LINE, RunResult, versions

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aeon.app.adapters import process_stack
+from aeon.app.process import process_stack
 from aeon.domain.errors import CircuitOpen, ConnectionFailed, QuotaExhausted, RateLimited, StopRequested
 from aeon.domain.events import FallbackUsed
 from aeon.domain.request import LLMResponse

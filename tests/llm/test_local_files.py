@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aeon.app.adapters import process_stack
+from aeon.app.process import process_stack
 from aeon.config.provider import resolve_provider
 from aeon.config.settings import compose
 from aeon.domain.errors import ConfigError, ProviderError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from aeon.app import doctor, rehearsal, wiring
+from aeon.app import doctor, process, rehearsal
 from aeon.app.doctor import RoleCheck
 from aeon.cli.job.arguments import parse
 from aeon.cli.job.show import show
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _checked(settings: Settings) -> int:
     environ = environment()
-    shared = wiring.process(settings, environ)
+    shared = process.build_process(settings, environ)
     try:
         rehearsal.check(shared)
         for line in (*_provider(shared.settings, environ), "Prompts and schemas: in order."):
@@ -43,10 +43,10 @@ def _checked(settings: Settings) -> int:
             say(f"Warning: {warning}")
         return _examined(shared)
     finally:
-        wiring.close(shared)
+        process.close_process(shared)
 
 
-def _examined(shared: wiring.Process) -> int:
+def _examined(shared: process.Process) -> int:
     put(f"\n{'role':<9} {'works':<6} {'seconds':>7} {'tokens':>8}  model")
     checks = []
     for check in doctor.examine(shared):

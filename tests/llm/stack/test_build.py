@@ -2,7 +2,7 @@
 
 import pytest
 
-from aeon.app.adapters import process_stack
+from aeon.app.process import process_stack
 from aeon.domain.errors import ConfigError, LimitReached, ServerFailed
 from aeon.domain.events import Event
 from aeon.domain.request import CallSite, LLMAdapter

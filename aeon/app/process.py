@@ -1,15 +1,19 @@
-"""Settings -> what answers the calls of a process: a provider's endpoints, an adapter of one's own, or a recording."""
+"""Settings -> what the runs of a process share: the provider's adapter, prompts, schemas, tools and the plan file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from aeon.app import tools
 from aeon.config.provider import check_endpoint, resolve_provider
 from aeon.config.settings import Settings, recorded_origin
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
 from aeon.llm.custom import CustomAdapter, describe_given, load_adapter
 from aeon.llm.prices import AnyEndpoint, named_endpoints, price_list
+from aeon.llm.prompts import PromptLibrary
+from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import (
     AutoProvider,
     CustomProvider,
@@ -22,6 +26,93 @@ from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.llm.stack.endpoint_state import EndpointState
 from aeon.llm.stack.limiter import Limiter
+from aeon.memory.run_memory import InMemory
+from aeon.plan.workflow.load import Workflow, load_workflow, located
+from aeon.store.opening import check_store
+from aeon.tools.registry import Tool, ToolRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """What many runs share. `settings` name a definite provider, `warnings` what a person should know before a run.
+
+    `synthetic` says that no model is called.
+    """
+
+    settings: Settings
+    adapter: LLMAdapter
+    prompts: PromptLibrary
+    schemas: SchemaLibrary
+    registry: ToolRegistry
+    workflow: Workflow | None
+    warnings: tuple[str, ...]
+    prompts_digest: str
+    schemas_digest: str
+    synthetic: bool = False
+
+
+def build_process(
+    settings: Settings,
+    environ: Mapping[str, str],
+    own_tools: Sequence[Tool] = (),
+    own_adapter: LLMAdapter | None = None,
+) -> Process:
+    """Resolve the provider, load prompts and schemas, start tools; `own_tools` come after the configured ones.
+
+    `own_adapter` is asked instead of the configured provider, and the caller closes it. Raises ConfigError for whatever
+    cannot be used.
+    """
+    check_store(settings.store)
+    settings = settle_provider(settings, environ, own_adapter)
+    prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
+    schemas = SchemaLibrary(
+        settings.schemas.dir,
+        settings.ttl.levels,
+        {name: dimension.answer_schema for name, dimension in settings.ttl.dimensions.items()},
+    )
+    schemas.check()
+    warnings: list[str] = []
+    registry = tools.build(settings.tools, environ, report=warnings.append)
+    try:
+        for made in own_tools:
+            registry.register(made)
+        workflow = _workflow(settings, tools.build_run_registry(registry, InMemory(), settings=settings.tools))
+        adapter = build_adapter(settings, environ, own_adapter)
+    except BaseException:
+        registry.close()
+        raise
+    if workflow is not None:
+        warnings += (located(workflow.path, problem) for problem in workflow.warnings)
+    return Process(
+        settings=settings,
+        adapter=adapter,
+        prompts=prompts,
+        schemas=schemas,
+        registry=registry,
+        workflow=workflow,
+        warnings=tuple(warnings),
+        prompts_digest=prompts.digest(),
+        schemas_digest=schemas.digest(),
+        synthetic=is_synthetic(settings, adapter),
+    )
+
+
+def _workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
+    if settings.plan_file is None:
+        return None
+    return load_workflow(
+        settings.plan_file,
+        tool_names={tool.name: tool.input_schema for tool in registry.list()},
+        max_steps=settings.execution.max_steps,
+        one_final_step=settings.answer.json_schema is not None,
+        unavailable=registry.unavailable,
+    )
+
+
+def close_process(shared: Process) -> None:
+    """Close what a process holds open."""
+    stack.close(shared.adapter)
+    shared.registry.close()
 
 
 def settle_provider(settings: Settings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Settings:
