@@ -79,7 +79,7 @@ def with_entries(settings: MemorySettings) -> MemorySettings:
 
 def json_schema(path: Path) -> dict[str, Any]:
     """The JSON Schema in a file. Raises SchemaFileError naming the line, or the pointer, of what is wrong with it."""
-    from aeon.schema.json_schema import check_schema  # takes time, and few runs have a schema
+    from aeon.schema.validators import check_schema  # takes time, and few runs have a schema
 
     try:
         schema = json.loads(decoded(_bytes(path, "answer.schema"), str(path)))

@@ -9,14 +9,14 @@ from time import perf_counter
 from typing import Any, Generic, TypeVar
 
 import pydantic
-from jsonschema.protocols import Validator
 
 from aeon.domain import events
 from aeon.domain.errors import AeonError, AnswerError, EmptyAnswer, Filtered, LLMError, Truncated
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.schema.json_schema import pointer
-from aeon.schema.violations import FieldError, _short, kind_of, violations_of
+from aeon.schema.validators import SchemaValidator
+from aeon.schema.violations import FieldError, find_errors, kind_of, shorten_message
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def located(place: str) -> Iterator[None]:
         raise InvalidAnswer(FieldError(place + e.pointer, e.message) for e in _of_pydantic(error)) from error
 
 
-def check_answer(text: str, validator: Validator, parse: Callable[[Any], T]) -> T:
+def check_answer(text: str, validator: SchemaValidator, parse: Callable[[Any], T]) -> T:
     """The value in a model's text. Raises InvalidAnswer with every error there is (up to 20, then how many more).
 
     JSON first, then the schema, then `parse`, whose InvalidAnswer, pydantic errors and ValueError count as the model's;
@@ -58,7 +58,7 @@ def check_answer(text: str, validator: Validator, parse: Callable[[Any], T]) -> 
     """
     try:
         value = extract_json(text, validator.is_valid)
-        violations = _capped(violations_of(validator, value))
+        violations = _capped(find_errors(validator, value))
         if violations:
             raise InvalidAnswer(violations)
         return parse(value)
@@ -69,13 +69,13 @@ def check_answer(text: str, validator: Validator, parse: Callable[[Any], T]) -> 
     except RecursionError as error:
         raise InvalidAnswer([FieldError("", "nested too deeply", "form")]) from error
     except ValueError as error:
-        raise InvalidAnswer([FieldError("", _short(str(error)))]) from error
+        raise InvalidAnswer([FieldError("", shorten_message(str(error)))]) from error
 
 
 def exchange(
     llm: LLMAdapter,
     request: LLMRequest,
-    validator: Validator,
+    validator: SchemaValidator,
     parse: Callable[[Any], T],
     *,
     emit: events.Emit = events.ignore,
@@ -146,7 +146,7 @@ def _with_text(response: LLMResponse) -> LLMResponse:
 
 def _of_pydantic(error: pydantic.ValidationError) -> list[FieldError]:
     details = error.errors(include_url=False, include_context=False, include_input=False)
-    return [FieldError(pointer(d["loc"]), _short(d["msg"].removeprefix("Value error, "))) for d in details]
+    return [FieldError(pointer(d["loc"]), shorten_message(d["msg"].removeprefix("Value error, "))) for d in details]
 
 
 def _capped(errors: list[FieldError]) -> list[FieldError]:

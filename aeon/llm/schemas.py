@@ -17,25 +17,14 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from jsonschema import Draft202012Validator
-from jsonschema.protocols import Validator
-
-from aeon.domain.errors import ConfigError, SchemaFileError
+from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
 from aeon.files.resources import find_meant, resource_root
-from aeon.schema.fit import extras, known, misfits, without_demands
-from aeon.schema.json_schema import (
-    bare,
-    changed_at,
-    check_schema,
-    embedded,
-    flat_meta_schema,
-    not_required,
-    rebuilt,
-    without,
-)
+from aeon.schema.edits import change_at, drop_absent, embed_schema, relax_absent, strip_header
+from aeon.schema.fit import drop_extras, extras, misfits, relax_extras
+from aeon.schema.json_schema import rebuild
 from aeon.schema.strict import strict_violations
-from aeon.schema.validators import compiled
+from aeon.schema.validators import SchemaValidator, check_schema, compile_schema, is_draft_2020
 
 __all__ = ["ANSWER", "CALLS", "SchemaLibrary", "WireSchema", "packaged_schemas", "read_schema", "strict_violations"]
 
@@ -48,6 +37,7 @@ SchemaName = CallName | Literal["tool_choice"]
 NAMES: tuple[SchemaName, ...] = (*CALLS, "tool_choice")
 # The property of a step's answer whose place a person's schema takes.
 ANSWER = "step_output"
+_TOOLS_SCHEMA = "the tool's input schema"
 # Where the answer to `convergence` names a custom criterion.
 _CRITERION = ("properties", "criteria", "items", "properties", "name")
 
@@ -83,8 +73,8 @@ class SchemaLibrary:
         self._levels, self._dimensions = levels or {}, dimensions or {}
         self._documents: dict[SchemaName, dict[str, Any]] = {}
         self._wires: dict[tuple[object, ...], WireSchema] = {}
-        self._validators: dict[tuple[object, ...], Validator] = {}
-        self._others: dict[str, Validator] = {}
+        self._validators: dict[tuple[object, ...], SchemaValidator] = {}
+        self._others: dict[str, SchemaValidator] = {}
         self._extras: dict[SchemaName, dict[str, frozenset[str]]] = {}
 
     def wire(
@@ -119,20 +109,20 @@ class SchemaLibrary:
         absent: Collection[str],
     ) -> WireSchema:
         if call == "tool_arguments" and answer_schema is not None:
-            _tool_validator(answer_schema)
+            compile_schema(answer_schema, _TOOLS_SCHEMA)
             # One that is not of 2020-12 says which draft it is of, and never goes strict.
-            if not flat_meta_schema().is_valid(answer_schema):
+            if not is_draft_2020(answer_schema):
                 return WireSchema(dict(answer_schema), strict=False)
-            schema = bare(answer_schema)
+            schema = strip_header(answer_schema)
         else:
-            schema = bare(self._full(call, tools, answer_schema, absent))
+            schema = strip_header(self._full(call, tools, answer_schema, absent))
         if criteria:
-            schema = changed_at(schema, _CRITERION, lambda name: _one_of(name, criteria))
+            schema = change_at(schema, _CRITERION, lambda name: _one_of(name, criteria))
         return WireSchema(schema, not strict_violations(schema))
 
     def local(
         self, call: SchemaName, answer_schema: Mapping[str, Any] | None = None, absent: Collection[str] = ()
-    ) -> Validator:
+    ) -> SchemaValidator:
         """The kept validator of the file's own form, with `answer_schema` as in `wire()`.
 
         What only a person's file asks for may be missing, and may be anything; what is there only with something absent
@@ -140,22 +130,22 @@ class SchemaLibrary:
         """
         key = (call, _key(answer_schema), frozenset(absent))
         if call == "tool_arguments" and answer_schema is not None and key not in self._validators:
-            self._validators[key] = _tool_validator(answer_schema)
+            self._validators[key] = compile_schema(answer_schema, _TOOLS_SCHEMA)
         if key not in self._validators:
-            schema, extra = not_required(self._full(call, None, answer_schema), absent), self._extra(call)
-            self._validators[key] = Draft202012Validator(without_demands(schema, extra) if extra else schema)
+            schema, extra = relax_absent(self._full(call, None, answer_schema), absent), self._extra(call)
+            self._validators[key] = SchemaValidator(relax_extras(schema, extra) if extra else schema)
         return self._validators[key]
 
     def readable(self, call: SchemaName, answer: Any) -> Any:
         """A valid answer without what only a person's file asks for."""
-        return known(answer, self._with_dimensions(call, _packaged(call))) if self._extra(call) else answer
+        return drop_extras(answer, self._with_dimensions(call, _packaged(call))) if self._extra(call) else answer
 
-    def validator(self, schema: Mapping[str, Any]) -> Validator:
+    def validator(self, schema: Mapping[str, Any]) -> SchemaValidator:
         """The kept validator of any schema. Raises SchemaFileError when it is not one."""
         key = json.dumps(schema)
         if key not in self._others:
             check_schema(schema, "the schema")
-            self._others[key] = Draft202012Validator(schema)
+            self._others[key] = SchemaValidator(schema)
         return self._others[key]
 
     def files(self, call: SchemaName) -> dict[str, Path]:
@@ -182,12 +172,12 @@ class SchemaLibrary:
             self.wire(call, tools=())
 
     def _check_fit(self, call: SchemaName) -> None:
-        schema, packaged = bare(self._document(call)), self._with_dimensions(call, _packaged(call))
+        schema, packaged = strip_header(self._document(call)), self._with_dimensions(call, _packaged(call))
         if schema == packaged:
             return
         if call == "task_profile":
             packaged = self._with_levels(packaged)
-        problems = strict_violations(without(schema, ())) or misfits(schema, packaged)
+        problems = strict_violations(drop_absent(schema, ())) or misfits(schema, packaged)
         if problems:
             path = self._path(call)
             raise SchemaFileError(
@@ -204,14 +194,14 @@ class SchemaLibrary:
 
     def _with_levels(self, profile: dict[str, Any]) -> dict[str, Any]:
         for name, levels in self._levels.items():
-            profile = changed_at(profile, ("properties", name), partial(_one_of, names=levels))
+            profile = change_at(profile, ("properties", name), partial(_one_of, names=levels))
         return profile
 
     def _extra(self, call: SchemaName) -> dict[str, frozenset[str]]:
         if call not in NAMES:
             return {}
         if call not in self._extras:
-            schema, packaged = bare(self._document(call)), self._with_dimensions(call, _packaged(call))
+            schema, packaged = strip_header(self._document(call)), self._with_dimensions(call, _packaged(call))
             self._extras[call] = {} if schema == packaged else extras(schema, packaged)
         return self._extras[call]
 
@@ -224,10 +214,10 @@ class SchemaLibrary:
     ) -> dict[str, Any]:
         schema = self._document(call)
         if absent is not None:
-            schema = without(schema, absent)
+            schema = drop_absent(schema, absent)
         if tools is not None:
             schema = _with_tools(schema, tuple(tools))
-        return schema if answer_schema is None else embedded(schema, ANSWER, answer_schema)
+        return schema if answer_schema is None else embed_schema(schema, ANSWER, answer_schema)
 
     def _path(self, call: SchemaName) -> Path:
         if call not in NAMES:
@@ -253,7 +243,7 @@ class SchemaLibrary:
 
 @cache
 def _packaged(call: SchemaName) -> dict[str, Any]:
-    return bare(packaged_schemas()._document(call))
+    return strip_header(packaged_schemas()._document(call))
 
 
 @cache
@@ -288,13 +278,6 @@ def read_schema(path: Path) -> dict[str, Any]:
     return dict(schema)
 
 
-def _tool_validator(schema: Schema) -> Validator:
-    try:
-        return compiled(schema, "the tool's input schema")
-    except ConfigError as error:
-        raise SchemaFileError(error.message) from error
-
-
 def _with_tools(schema: dict[str, Any], tools: tuple[str, ...]) -> dict[str, Any]:
     null = {"type": "null"}
     form = {"anyOf": [{"type": "string", "enum": list(tools)}, null]} if tools else null
@@ -306,7 +289,7 @@ def _with_tools(schema: dict[str, Any], tools: tuple[str, ...]) -> dict[str, Any
             return {**part, "properties": {**properties, "tool": form | described if tools else form}}
         return part
 
-    result: dict[str, Any] = rebuilt(schema, change)
+    result: dict[str, Any] = rebuild(schema, change)
     return result
 
 

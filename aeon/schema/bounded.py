@@ -13,9 +13,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.protocols import Validator
 from jsonschema.validators import extend
 
-from aeon.schema.patterns import CheckTookTooLong, matches
-
-CHECK_SECONDS = 2.0
+from aeon.schema.patterns import CHECK_SECONDS, CheckTookTooLong, matches
 
 Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
@@ -40,7 +38,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 @cache
-def bounded(kind: type[Validator]) -> type[Validator]:
+def bound_draft(kind: type[Validator]) -> type[Validator]:
     """The validator class of the same draft whose checks raise CheckTookTooLong once their time is up."""
     keywords: dict[str, Keyword] = {**kind.VALIDATORS, **_own(kind)}
     timed = {name: _timed(keyword) for name, keyword in keywords.items()}

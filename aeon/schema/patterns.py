@@ -13,11 +13,13 @@ import jsonschema_rs
 
 # The most there is to match, so that one pattern takes two seconds at the very worst, with milliseconds the rule.
 MAX_CHARACTERS = 200_000
-MAX_CHARACTERS_LOOKING_AROUND = 20_000
+MAX_CHARACTERSLOOKING_AROUND = 20_000
+# How long a value may be checked.
+CHECK_SECONDS = 2.0
 _MAX_PROGRAM_BYTES = 1 << 20
 _MAX_STEPS = 10_000
 _LINEAR = jsonschema_rs.RegexOptions(size_limit=_MAX_PROGRAM_BYTES, dfa_size_limit=_MAX_PROGRAM_BYTES)
-_LOOKING_AROUND = jsonschema_rs.FancyRegexOptions(
+LOOKING_AROUND = jsonschema_rs.FancyRegexOptions(
     backtrack_limit=_MAX_STEPS, size_limit=_MAX_PROGRAM_BYTES, dfa_size_limit=_MAX_PROGRAM_BYTES
 )
 
@@ -31,7 +33,7 @@ class _Matcher(NamedTuple):
     longest: int
 
 
-def usable(pattern: str) -> bool:
+def is_usable(pattern: str) -> bool:
     """Whether it is a regular expression of JSON Schema, and not too large a one."""
     try:
         _matcher(pattern)
@@ -44,19 +46,19 @@ def matches(pattern: str, text: str) -> bool:
     """Whether the pattern is found anywhere in the text.
 
     Raises CheckTookTooLong when the text is too long for that or the pattern needs too many steps, and ValueError for
-    a pattern that is not `usable`.
+    a pattern that is not `is_usable`.
     """
     matcher = _matcher(pattern)
     if len(text) > matcher.longest:
-        raise CheckTookTooLong(f"{len(text)} characters are too many to be matched with {shown(pattern)}")
+        raise CheckTookTooLong(f"{len(text)} characters are too many to be matched with {shorten_pattern(pattern)}")
     # Half a surrogate pair is no character that a pattern could name.
     error = next(matcher.engine.iter_errors(text.encode("utf-8", "replace").decode()), None)
     if error is not None and isinstance(error.kind, jsonschema_rs.ValidationErrorKind.BacktrackLimitExceeded):
-        raise CheckTookTooLong(f"it takes too many steps to be matched with {shown(pattern)}")
+        raise CheckTookTooLong(f"it takes too many steps to be matched with {shorten_pattern(pattern)}")
     return error is None
 
 
-def shown(pattern: str) -> str:
+def shorten_pattern(pattern: str) -> str:
     """A pattern as a message quotes it: its beginning, where it is long."""
     return repr(pattern if len(pattern) <= 100 else pattern[:100] + "...")
 
@@ -66,7 +68,7 @@ def _matcher(pattern: str) -> _Matcher:
     try:
         return _Matcher(_engine(pattern, _LINEAR), MAX_CHARACTERS)
     except ValueError:
-        return _Matcher(_engine(pattern, _LOOKING_AROUND), MAX_CHARACTERS_LOOKING_AROUND)
+        return _Matcher(_engine(pattern, LOOKING_AROUND), MAX_CHARACTERSLOOKING_AROUND)
 
 
 def _engine(

@@ -1,183 +1,244 @@
-"""JSON Schemas of tools: each of its own draft, checked once, compiled once, and never fetched from anywhere."""
+"""Checked schemas and the validators made of them: each of its own draft, in bounded time, and never fetched."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
 
-from jsonschema import FormatChecker
-from jsonschema.exceptions import SchemaError
-from jsonschema.exceptions import ValidationError as JSONSchemaError
-from jsonschema.protocols import Validator
-from jsonschema.validators import Draft3Validator, Draft202012Validator, validator_for
+import jsonschema_rs
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012, specification_with
 
-from aeon.domain.errors import ConfigError
+from aeon.domain.errors import SchemaFileError
 from aeon.domain.tool_result import SchemaViolation, Undecided
-from aeon.schema.bounded import CHECK_SECONDS, bounded, within
-from aeon.schema.patterns import CheckTookTooLong, shown, usable
+from aeon.files.nesting import TOO_DEEP, is_too_deep
+from aeon.schema.json_schema import inner_schemas, pointer, rebuild
+from aeon.schema.patterns import CHECK_SECONDS, LOOKING_AROUND, CheckTookTooLong, is_usable, shorten_pattern
 
-_DATA = frozenset({"const", "default", "enum", "example", "examples"})
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"})
-_DYNAMIC = ("$dynamicRef", "$recursiveRef")
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
+
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
+# A schema of a call is put into another one, where only `#/...` can be followed.
+_NOT_MOVABLE = _DYNAMIC | {"$anchor", "$dynamicAnchor", "$id"}
 
 
-def compiled(schema: Mapping[str, Any], name: str) -> Validator:
-    """A validator of the schema, of the draft that its `$schema` names, else of 2020-12.
+class SchemaValidator:
+    """Checks values by one schema; made once, used from any thread.
 
-    Its checks raise CheckTookTooLong once their time is up (`aeon.schema.bounded`). `name` says whose schema it is.
-    Raises ConfigError with the path of what is wrong: not a schema, a pattern that cannot be used, a reference that
-    leads to nothing within it, or one that only a running check could follow (Sprint 1, edge cases).
+    Every check of jsonschema's takes at most `CHECK_SECONDS`, else it raises CheckTookTooLong. A schema that is `fast`,
+    one of Aeon's own or of the person who runs it, is tried with jsonschema-rs first, which is a thousand times faster.
     """
-    if not isinstance(schema, Mapping):
-        raise ConfigError(f"{name}: a JSON Schema is an object, not {type(schema).__name__}")
-    schema = dict(schema)
-    kind = _kind(schema, name)
-    try:
-        _check_form(kind, schema, name)
-        _check_parts(kind, schema, name)
-        own: Any = _without_dialect(schema)
-    except RecursionError:
-        raise ConfigError(f"{name}: nested too deeply") from None
-    # An empty registry: what a schema refers to outside itself must not make the program fetch anything.
-    return bounded(kind)(own, registry=Registry())
+
+    def __init__(self, schema: Mapping[str, Any], *, fast: bool = True) -> None:
+        self.schema = schema
+        self._fast = _compile_fast(schema) if fast else None
+
+    def is_valid(self, value: Any) -> bool:
+        """Whether the schema accepts a value."""
+        try:
+            if self._fast is not None and self._fast.is_valid(value):
+                return True
+        except ValueError:  # a value that JSON does not have
+            pass
+        return next(self.iter_errors(value), None) is None
+
+    def iter_errors(self, value: Any) -> Iterator[ValidationError]:
+        """What the schema refuses, in jsonschema's words."""
+        return self._detailed.iter_errors(value)
+
+    @cached_property
+    def _detailed(self) -> Validator:
+        from aeon.schema.bounded import bound_draft
+
+        # An empty registry: nothing that a schema refers to outside itself is fetched.
+        return bound_draft(_draft_of(self.schema))(_without_dialect(self.schema), registry=Registry())
 
 
-def violations(validator: Validator, value: Any, seconds: float = CHECK_SECONDS) -> tuple[SchemaViolation, ...]:
+def find_violations(
+    validator: SchemaValidator, value: Any, seconds: float = CHECK_SECONDS
+) -> tuple[SchemaViolation, ...]:
     """Everything that is wrong with a value, in the order of its places; empty when it is as the schema says.
 
     One that cannot be checked, or not in so many seconds, has the one violation that says so, an Undecided.
     """
+    from aeon.schema.bounded import within
+
     try:
         with within(seconds):
-            found = [SchemaViolation(_pointer(error), error.message) for error in validator.iter_errors(value)]
+            errors = validator.iter_errors(value)
+            return tuple(sorted(SchemaViolation(pointer(error.absolute_path), error.message) for error in errors))
     except RecursionError:
         return (Undecided("", "nested too deeply to be checked"),)
     except (CheckTookTooLong, Unresolvable) as error:
         return (Undecided("", f"cannot be checked: {error}"),)
-    return tuple(sorted(found))
 
 
-def _pointer(error: JSONSchemaError) -> str:
-    return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in error.absolute_path)
-
-
-def _kind(schema: Mapping[str, Any], name: str) -> Any:
-    dialect = schema.get("$schema", "")
-    kind: Any = validator_for(schema, default=Draft202012Validator) if isinstance(dialect, str) else None
-    if kind in (None, Draft3Validator):
-        raise ConfigError(f"{name}.$schema: {dialect!r} is none of the drafts from 4 to 2020-12")
-    return kind
-
-
-def _check_form(kind: Any, schema: Any, name: str) -> None:
-    # What is a regular expression is decided by the engine that is to match it.
-    formats = FormatChecker(tuple(kind.FORMAT_CHECKER.checkers.keys() - {"regex"}))
+def is_valid(schema: Mapping[str, Any], value: Any) -> bool:
+    """Whether `value` is of `schema`; false, too, for a schema that cannot be applied."""
     try:
-        kind.check_schema(schema, format_checker=formats)
-    except SchemaError as error:
-        raise ConfigError(f"{name}{error.json_path[1:]}: {error.message}") from error
+        return validator_of(schema).is_valid(value)
+    except Exception:  # a schema that is none breaks the libraries in ways of their own
+        return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A schema within a schema: where it stands, and what its references are to be resolved by."""
-
-    path: str
-    schema: Mapping[str, Any]
-    resolver: Any
+def validator_of(schema: Mapping[str, Any]) -> SchemaValidator:
+    """The validator of a schema of Aeon's own or a person's, stored by the process."""
+    return _validator_of(json.dumps(schema, default=str))
 
 
-@dataclass(slots=True)
-class _Found:
-    """What a walk through a schema has met: schemas, and those referred to, by identity, and certain keywords."""
+@lru_cache(maxsize=128)
+def _validator_of(text: str) -> SchemaValidator:
+    return SchemaValidator(json.loads(text))
 
+
+def check_schema(schema: Any, name: str) -> None:
+    """Raise SchemaFileError, naming the JSON pointer, unless this is a self-contained Draft 2020-12 schema."""
+    if isinstance(schema, Mapping):
+        schema = {**schema, "$schema": _DIALECT}
+    _Check(name, _NOT_MOVABLE).run(schema)
+
+
+def compile_schema(schema: Any, name: str) -> SchemaValidator:
+    """A validator of a schema that anybody wrote, of the draft that its `$schema` names, else of 2020-12.
+
+    Compiled once in a process. `name` says whose schema it is. Raises SchemaFileError with the JSON pointer of what is
+    wrong: not a schema, a pattern that cannot be used, a reference that leads to nothing within it, or one that only a
+    running check could follow.
+    """
+    try:
+        text = json.dumps(schema)
+    except (TypeError, ValueError, RecursionError):
+        return _compile(schema, name)
+    return _compile_text(text, name)
+
+
+@lru_cache(maxsize=1024)
+def _compile_text(text: str, name: str) -> SchemaValidator:
+    return _compile(json.loads(text), name)
+
+
+def _compile(schema: Any, name: str) -> SchemaValidator:
+    _Check(name, _DYNAMIC).run(schema)
+    return SchemaValidator(dict(schema), fast=False)
+
+
+def is_draft_2020(schema: Mapping[str, Any]) -> bool:
+    """Whether a schema has the form of Draft 2020-12, whatever its `$schema` says."""
+    return jsonschema_rs.meta.is_valid({**schema, "$schema": _DIALECT})
+
+
+@dataclass
+class _Check:
+    """Checks one schema document: its form, its references, its patterns."""
+
+    name: str
+    unsupported: frozenset[str]
     seen: set[int] = field(default_factory=set)
-    targets: set[int] = field(default_factory=set)
     patterns: str | None = None
     unevaluated: bool = False
 
+    def run(self, schema: Any) -> None:
+        """Raise SchemaFileError for the first thing that is wrong."""
+        if not isinstance(schema, Mapping):
+            raise SchemaFileError(f"{self.name}: a schema is a JSON object, not {type(schema).__name__}")
+        if is_too_deep(schema):
+            raise SchemaFileError(f"{self.name}: {TOO_DEEP}")
+        self._check_form(schema, "", schema)
+        specification: Any = specification_with(schema.get("$schema", _DIALECT), default=DRAFT202012)
+        resource = specification.create_resource(dict(schema))
+        resolver = Registry().with_resource("", resource).resolver_with_root(resource)
+        self._document = schema
+        self._check_part(schema, "", resolver, specification)
+        if self.unevaluated and self.patterns is not None:
+            raise self._error(self.patterns, "patternProperties cannot be used with unevaluatedProperties here")
 
-def _check_parts(kind: Any, schema: dict[str, Any], name: str) -> None:
-    """ConfigError for a reference or a pattern that no check could use."""
-    specification: Any = specification_with(str(schema.get("$schema", "")), default=DRAFT202012)
-    resource = specification.create_resource(schema)
-    root = _Part("", schema, Registry().with_resource("", resource).resolver_with_root(resource))
-    waiting, found = [root], _Found(targets={id(schema)})
-    while waiting:
-        for part in _parts(waiting.pop(), specification):
-            if id(part.schema) not in found.seen:
-                found.seen.add(id(part.schema))
-                waiting += _target(kind, part, name, found)
-                _check_patterns(part, name, found)
-    if found.unevaluated and found.patterns is not None:
-        raise ConfigError(f"{name}{found.patterns}: patternProperties cannot be used with unevaluatedProperties here")
+    def _error(self, place: str, message: str) -> SchemaFileError:
+        return SchemaFileError(f"{self.name}#{place}: {message}")
+
+    def _check_form(self, schema: Mapping[str, Any], place: str, document: Mapping[str, Any]) -> None:
+        """Hold a schema to the meta-schema of its document's dialect."""
+        dialect = document.get("$schema", _DIALECT)
+        if dialect == _DIALECT and is_draft_2020(schema):
+            return
+        kind = _draft_of(document)
+        if kind is None:
+            raise self._error("/$schema", f"{dialect!r} is none of the drafts from 4 to 2020-12")
+        from jsonschema import FormatChecker
+        from jsonschema.exceptions import SchemaError
+
+        # What is a regular expression is decided by the engine that matches it.
+        formats = FormatChecker(tuple(kind.FORMAT_CHECKER.checkers.keys() - {"regex"}))
+        try:
+            kind.check_schema(schema, format_checker=formats)
+        except SchemaError as error:
+            raise self._error(place + pointer(error.absolute_path), error.message) from error
+
+    def _check_part(self, schema: Mapping[str, Any], place: str, resolver: Any, specification: Any) -> None:
+        if id(schema) in self.seen:
+            return
+        self.seen.add(id(schema))
+        for keyword in sorted(self.unsupported & schema.keys() - (set() if place else {"$id"})):
+            raise self._error(f"{place}/{keyword}", f"{keyword} is not supported here; use #/$defs/NAME")
+        self._check_patterns(schema, place)
+        if isinstance(schema.get("$ref"), str):
+            self._follow(schema["$ref"], place, resolver, specification)
+        for path, inner in inner_schemas(schema):
+            if isinstance(inner, Mapping):
+                below = resolver.in_subresource(specification.create_resource(inner))
+                self._check_part(inner, place + pointer(path), below, specification)
+
+    def _follow(self, reference: str, place: str, resolver: Any, specification: Any) -> None:
+        try:
+            found = resolver.lookup(reference)
+        except (Unresolvable, TypeError):
+            raise self._error(f"{place}/$ref", f"{reference!r} does not lead to a schema within it") from None
+        if isinstance(found.contents, Mapping):
+            if id(found.contents) not in self.seen:
+                # It may stand where the meta-schema expects anything at all.
+                self._check_form(found.contents, reference.removeprefix("#"), self._document)
+                self._check_part(found.contents, reference.removeprefix("#"), found.resolver, specification)
+        elif not isinstance(found.contents, bool):
+            raise self._error(f"{place}/$ref", f"{reference!r} does not lead to a schema within it")
+
+    def _check_patterns(self, schema: Mapping[str, Any], place: str) -> None:
+        self.unevaluated = self.unevaluated or "unevaluatedProperties" in schema
+        named = schema.get("patternProperties")
+        patterns = [("patternProperties", pattern) for pattern in named] if isinstance(named, Mapping) else []
+        if patterns:
+            self.patterns = f"{place}/patternProperties"
+        for where, pattern in (*((pointer(path), path[1]) for path in patterns), ("/pattern", schema.get("pattern"))):
+            if isinstance(pattern, str) and not is_usable(pattern):
+                message = f"{shorten_pattern(pattern)} is no regular expression, or too large a one"
+                raise self._error(place + where, message)
 
 
-def _parts(part: _Part, specification: Any) -> Iterator[_Part]:
-    """The schema itself and every schema in it. Data is not entered; properties may have any name."""
-    # A reference is resolved within the innermost schema that has an `$id`.
-    resolver = part.resolver.in_subresource(specification.create_resource(part.schema)) if part.path else part.resolver
-    yield _Part(part.path, part.schema, resolver)
-    for key, inner in part.schema.items():
-        path = f"{part.path}.{key}"
-        if key in _NAMED and isinstance(inner, Mapping):
-            for name, each in inner.items():
-                yield from _below(each, f"{path}.{name}", resolver, specification)
-        elif key not in _DATA:
-            yield from _below(inner, path, resolver, specification)
-
-
-def _below(value: Any, path: str, resolver: Any, specification: Any) -> Iterator[_Part]:
-    if isinstance(value, Mapping):
-        yield from _parts(_Part(path, value, resolver), specification)
-    elif isinstance(value, list | tuple):
-        for index, each in enumerate(value):
-            yield from _below(each, f"{path}[{index}]", resolver, specification)
-
-
-def _target(kind: Any, part: _Part, name: str, found: _Found) -> list[_Part]:
-    """The schema that a part refers to, if it does and it is another."""
-    for keyword in _DYNAMIC:
-        if keyword in part.schema:
-            raise ConfigError(f"{name}{part.path}.{keyword}: cannot be used here, for no model could be told; use $ref")
-    reference = part.schema.get("$ref")
-    if not isinstance(reference, str):
-        return []
+def _compile_fast(schema: Mapping[str, Any]) -> jsonschema_rs.Draft202012Validator | None:
+    """jsonschema-rs's validator; None for a schema that it cannot use."""
     try:
-        resolved = part.resolver.lookup(reference)
-    except Unresolvable:
-        raise ConfigError(f"{name}{part.path}.$ref: {reference!r} leads to nothing in this schema") from None
-    if isinstance(resolved.contents, bool) or id(resolved.contents) in found.targets:
-        return []
-    if not isinstance(resolved.contents, Mapping):
-        raise ConfigError(f"{name}{part.path}.$ref: {reference!r} does not lead to a schema")
-    found.targets.add(id(resolved.contents))
-    # It may stand where the meta-schema expects anything at all.
-    _check_form(kind, resolved.contents, f"{name}{part.path}.$ref({reference})")
-    return [_Part(f"{part.path}.$ref({reference})", resolved.contents, resolved.resolver)]
+        return jsonschema_rs.Draft202012Validator(
+            dict(schema), pattern_options=LOOKING_AROUND, offline=True, validate_formats=False
+        )
+    except (ValueError, TypeError):
+        return None
 
 
-def _check_patterns(part: _Part, name: str, found: _Found) -> None:
-    schema = part.schema
-    found.unevaluated = found.unevaluated or "unevaluatedProperties" in schema
-    listed = schema.get("patternProperties")
-    patterns = {f"patternProperties.{pattern}": pattern for pattern in listed} if isinstance(listed, Mapping) else {}
-    if patterns:
-        found.patterns = f"{part.path}.patternProperties"
-    for key, pattern in {"pattern": schema.get("pattern"), **patterns}.items():
-        if isinstance(pattern, str) and not usable(pattern):
-            raise ConfigError(f"{name}{part.path}.{key}: {shown(pattern)} is no regular expression, or too large a one")
+def _draft_of(schema: Mapping[str, Any]) -> Any:
+    """The jsonschema class of the draft that `$schema` names, else of 2020-12; None for a dialect it does not have."""
+    from jsonschema.validators import Draft3Validator, Draft202012Validator, validator_for
+
+    if not isinstance(schema.get("$schema", ""), str):
+        return None
+    kind: Any = validator_for(schema, default=Draft202012Validator)
+    return None if kind is Draft3Validator else kind
 
 
-def _without_dialect(part: Any) -> Any:
+def _without_dialect(schema: Mapping[str, Any]) -> Any:
     """A copy without the `$schema` that would make jsonschema go on with a class of its own."""
-    if isinstance(part, list | tuple):
-        return [_without_dialect(each) for each in part]
-    if not isinstance(part, Mapping):
-        return part
-    kept = {key: value for key, value in part.items() if key != "$schema" or not isinstance(value, str)}
-    return {key: value if key in _DATA else _without_dialect(value) for key, value in kept.items()}
+    return rebuild(dict(schema), lambda part: {key: value for key, value in part.items() if key != "$schema"})

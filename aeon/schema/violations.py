@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Literal
-
-from jsonschema.exceptions import ValidationError as SchemaViolation
-from jsonschema.protocols import Validator
+from typing import TYPE_CHECKING, Any, Literal
 
 from aeon.schema.json_schema import pointer
 
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+    from aeon.schema.validators import SchemaValidator
+
 ErrorKind = Literal["form", "range", "content"]
-
-
 _MAX_MESSAGE = 400
-
-
 # Keywords that constrained decoding often leaves aside, where it holds to types, names and enums.
 _RANGES = frozenset(
     [
@@ -51,18 +49,22 @@ def kind_of(errors: Iterable[FieldError]) -> ErrorKind:
     return "range" if kinds == {"range"} else "content"
 
 
-def violations_of(validator: Validator, value: Any) -> list[FieldError]:
-    """What a schema objects to in a value, by place."""
+def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
+    """What a schema refuses in a value, by place."""
+    if validator.is_valid(value):
+        return []
     found = [leaf for error in validator.iter_errors(value) for leaf in _leaves(error)]
     found.sort(key=lambda error: ([_order(part) for part in error.absolute_path], error.message))
-    return list(dict.fromkeys(FieldError(pointer(e.absolute_path), _short(e.message), _kind(e)) for e in found))
+    return list(
+        dict.fromkeys(FieldError(pointer(e.absolute_path), shorten_message(e.message), _kind(e)) for e in found)
+    )
 
 
-def _kind(error: SchemaViolation) -> ErrorKind:
+def _kind(error: ValidationError) -> ErrorKind:
     return "range" if error.validator in _RANGES else "form"
 
 
-def _leaves(error: SchemaViolation) -> Iterator[SchemaViolation]:
+def _leaves(error: ValidationError) -> Iterator[ValidationError]:
     """The errors inside the one alternative that is of the value's type; else the error itself.
 
     An object in place of an object or null is told what is wrong with the object.
@@ -80,7 +82,7 @@ def _order(part: str | int) -> tuple[int, str]:
     return (part, "") if isinstance(part, int) else (-1, part)
 
 
-def _short(message: str) -> str:
+def shorten_message(message: str) -> str:
     """The message, its middle left out where a whole answer was quoted."""
     half = _MAX_MESSAGE // 2
     return message if len(message) <= _MAX_MESSAGE else f"{message[:half]} ... {message[-half:]}"

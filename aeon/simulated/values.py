@@ -12,15 +12,14 @@ from random import Random
 from typing import Any, Final
 
 from aeon.domain.errors import NotSimulated
-from aeon.schema.check import is_valid
-from aeon.schema.json_schema import is_type, resolved
+from aeon.schema.json_schema import is_type, resolve, type_of
+from aeon.schema.validators import is_valid
 from aeon.simulated.texts import formatted_text, free_text, matching_text, resize_text
 
 Schema = Mapping[str, Any]
 
 _ATTEMPTS = 40
 _SPARE_DEPTH, _MAX_DEPTH = 5, 24
-_TYPES = ("null", "boolean", "integer", "number", "string", "array", "object")
 # The type that a keyword speaks of, for a schema without a type.
 _IMPLIED = {"properties": "object", "required": "object", "minProperties": "object", "items": "array"} | {
     "prefixItems": "array",
@@ -90,7 +89,7 @@ class _Maker:
         flat = self._flattened(schema)
         if options := flat.get("anyOf") or flat.get("oneOf"):
             rest = {key: value for key, value in flat.items() if key not in ("anyOf", "oneOf")}
-            return self.value(_joined(rest, self._option(options, wish, depth)), wish, name, depth + 1)
+            return self.value(_merge(rest, self._option(options, wish, depth)), wish, name, depth + 1)
         if "const" in flat or "enum" in flat:
             return self._listed(flat, wish)
         kind = self._type(flat, wish, depth)
@@ -109,31 +108,29 @@ class _Maker:
         flat = dict(schema) if isinstance(schema, Mapping) else {}
         for _ in range(_MAX_DEPTH):
             if "$ref" in flat:
-                target = resolved(self._root, flat.pop("$ref"))
+                target = resolve(self._root, flat.pop("$ref"))
                 parts = [] if target is None else [target]
             elif "allOf" in flat:
                 parts = flat.pop("allOf")
             else:
                 return flat
             for part in parts:
-                flat = _joined(flat, part)
+                flat = _merge(flat, part)
         raise _Impossible
 
     def _option(self, options: list[Any], wish: Any, depth: int) -> Any:
         """The alternative that takes the wish, else the first of its type, else any that is not null, or null."""
-        possible = [option for option in options if option is not False]
-        if not possible:
-            raise _Impossible
-        types = [self._types(option) for option in possible]
+        possible = [(option, self._types(option)) for option in options if option is not False]
         if wish is not NOTHING:
-            fitting = [option for option, kinds in zip(possible, types, strict=True) if _is_of(wish, kinds)]
+            fitting = [option for option, kinds in possible if _is_of(wish, kinds)]
             shared = {key: self._root[key] for key in ("$defs", "definitions") if key in self._root}
-            whole = (option for option in fitting if is_valid({**shared, **option}, wish))
             if fitting:
-                return next(whole, fitting[0])
-        nulls = [option for option, kinds in zip(possible, types, strict=True) if kinds == ["null"]]
-        others = [option for option in possible if option not in nulls]
-        wanted = nulls if nulls and (self._keeps or depth > _SPARE_DEPTH or not others) else others
+                return next((option for option in fitting if is_valid({**shared, **option}, wish)), fitting[0])
+        nulls = [option for option, kinds in possible if kinds == ["null"]]
+        others = [option for option, kinds in possible if kinds != ["null"]]
+        wanted = nulls if nulls and (self._keeps or depth > _SPARE_DEPTH) else others or nulls
+        if not wanted:
+            raise _Impossible
         return wanted[0] if self._keeps else self._rng.choice(wanted)
 
     def _types(self, schema: Any) -> list[str]:
@@ -144,9 +141,7 @@ class _Maker:
     def _type(self, flat: Schema, wish: Any, depth: int) -> str:
         kinds = self._types(flat)
         if wish is not NOTHING and (self._keeps or _is_of(wish, kinds)):
-            return next(
-                (kind for kind in kinds if _is_of(wish, [kind])), next(kind for kind in _TYPES if is_type(wish, kind))
-            )
+            return next((kind for kind in kinds if is_type(wish, kind)), type_of(wish))
         if "null" in kinds and (self._keeps or depth > _SPARE_DEPTH):
             return "null"
         others = [kind for kind in kinds if kind != "null"] or kinds or ["string"]
@@ -183,62 +178,46 @@ class _Maker:
         return made
 
     def _object(self, flat: Schema, wish: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        known, other = flat.get("properties", {}), flat.get("additionalProperties", {})
-        required = [*flat.get("required", ())]
-        wanted = {*required, *wish} if self._keeps or depth > _SPARE_DEPTH else {*known, *required, *wish}
-        result = {}
-        for key in dict.fromkeys((*known, *required, *wish)):
-            if key in wanted and (key in known or self._keeps or other is not False):
-                result[key] = self.value(known.get(key, other or {}), wish.get(key, NOTHING), key, depth + 1)
-        for surplus in [key for key in reversed(result) if key not in required]:
-            if len(result) > flat.get("maxProperties", len(result)) and not self._keeps:
-                del result[surplus]
-        for number in range(flat.get("minProperties", 0) - len(result)):
-            result[f"extra_{number}"] = self.value(other, NOTHING, "extra", depth + 1)
-        return result
+        known, other, required = flat.get("properties", {}), flat.get("additionalProperties"), flat.get("required", ())
+        wanted = {*required, *wish}
+        if not self._keeps and depth <= _SPARE_DEPTH:
+            wanted |= known.keys()
+        if other is False and not self._keeps:
+            wanted &= known.keys()
+        names = [name for name in dict.fromkeys((*known, *required, *wish)) if name in wanted]
+        return {
+            name: self.value(known.get(name, other or {}), wish.get(name, NOTHING), name, depth + 1) for name in names
+        }
 
     def _array(self, flat: Schema, wish: Any, name: str, depth: int) -> list[Any]:
         first, rest = flat.get("prefixItems", []), flat.get("items", {})
-        shortest, longest = flat.get("minItems", 0), flat.get("maxItems", math.inf)
-        if rest is False:
-            longest = min(longest, len(first))
-        if wish is not NOTHING:
-            count = len(wish) if self._keeps else max(shortest, min(len(wish), longest))
+        shortest, longest = flat.get("minItems", 0), flat.get("maxItems", len(first) if rest is False else 10**6)
+        if self._keeps and wish is not NOTHING:
+            count = len(wish)
+        elif wish is not NOTHING:
+            count = max(shortest, min(len(wish), longest))
         elif self._keeps or depth > _SPARE_DEPTH:
             count = shortest
         else:
             count = min(longest, max(shortest, len(first), self._rng.randint(1, 3)))
-        wishes = [*(wish if wish is not NOTHING else []), *[NOTHING] * int(count)]
-        items: list[Any] = []
-        for index in range(int(count)):
-            form = first[index] if index < len(first) else rest
-            for _ in range(20):
-                item = self.value(form, wishes[index], name, depth + 1)
-                if self._keeps or not flat.get("uniqueItems") or item not in items:
-                    break
-                wishes[index] = NOTHING
-            items.append(item)
+        forms = [first[index] if index < len(first) else rest for index in range(count)]
+        wishes = [*(wish if wish is not NOTHING else []), *[NOTHING] * count]
+        items = [self.value(form, wished, name, depth + 1) for form, wished in zip(forms, wishes, strict=False)]
+        if flat.get("uniqueItems") and not self._keeps:
+            return [item for index, item in enumerate(items) if item not in items[:index]]
         return items
 
 
-def _joined(one: Mapping[str, Any], other: Any) -> dict[str, Any]:
-    """A schema that asks for what two ask for, as far as keywords can be put side by side."""
+def _merge(one: Mapping[str, Any], other: Any) -> dict[str, Any]:
+    """Two schemas side by side; of a keyword that both have, the first counts, but for the names of properties."""
     if other is False:
         raise _Impossible
     other = other if isinstance(other, Mapping) else {}
     both = {**other, **one}
-    for key, combine in (("minimum", max), ("maximum", min), ("minLength", max), ("maxLength", min)):
-        if key in one and key in other:
-            both[key] = combine(one[key], other[key])
-    if "properties" in one and "properties" in other:
-        shared = {
-            name: {"allOf": [form, other["properties"].get(name, {})]} for name, form in one["properties"].items()
-        }
-        both["properties"] = {**other["properties"], **shared}
-    if "required" in one and "required" in other:
-        both["required"] = list(dict.fromkeys((*one["required"], *other["required"])))
-    if isinstance(one.get("type"), list) and "type" in other:
-        both["type"] = other["type"]
+    if "properties" in both:
+        both["properties"] = {**other.get("properties", {}), **one.get("properties", {})}
+    if "required" in both:
+        both["required"] = [*one.get("required", ()), *other.get("required", ())]
     return both
 
 

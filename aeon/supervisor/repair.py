@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
-from jsonschema.protocols import Validator
-
 from aeon.domain import events
 from aeon.domain.errors import AeonError
 from aeon.domain.plan import PlanStep, step_view
@@ -19,6 +17,7 @@ from aeon.domain.request import CallSite, LLMAdapter, LLMRequest, Parameters, Re
 from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
+from aeon.schema.validators import SchemaValidator
 from aeon.schema.violations import FieldError
 from aeon.supervisor.ends import repair_record, unrecoverable
 from aeon.supervisor.faithful import PlannedCall, foreign_tools
@@ -46,7 +45,7 @@ class _Case(Generic[T]):
     schema: Mapping[str, Any]
     call: str
     parse: Callable[[Any], T]
-    validator: Validator
+    validator: SchemaValidator
     strict: bool
     tools: Sequence[Any]
     context: Mapping[str, Any] | None
@@ -86,7 +85,7 @@ class Supervisor:
         errors: Sequence[FieldError] = (),
         call: str = "",
         parse: Callable[[Any], T] | None = None,
-        validator: Validator | None = None,
+        validator: SchemaValidator | None = None,
         strict: bool = True,
         tools: Sequence[Any] = (),
         context: Mapping[str, Any] | None = None,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from jsonschema.protocols import Validator
-
 from aeon.domain import events
 from aeon.domain.errors import AeonError
 from aeon.domain.request import (
@@ -22,6 +20,7 @@ from aeon.domain.request import (
 from aeon.llm.exchange import exchange
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas
+from aeon.schema.validators import SchemaValidator
 from aeon.supervisor.repair import Supervisor
 
 T = TypeVar("T")
@@ -127,7 +126,7 @@ class StructuredCaller:
     def _answer(
         self,
         request: LLMRequest,
-        validator: Validator,
+        validator: SchemaValidator,
         parse: Callable[[Any], T],
         variables: Mapping[str, Any],
         names: Sequence[str] | None,

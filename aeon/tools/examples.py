@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jsonschema.protocols import Validator
-
-from aeon.schema.validators import violations
+from aeon.schema.validators import SchemaValidator, find_violations
 
 _DEEPEST = 8
 _MOST_VALUES = 100
@@ -24,13 +22,13 @@ _TEXTS = {
 }
 
 
-def example_arguments(schema: Mapping[str, Any], validator: Validator) -> Mapping[str, Any] | None:
+def example_arguments(schema: Mapping[str, Any], validator: SchemaValidator) -> Mapping[str, Any] | None:
     """Arguments that the schema accepts, with all that it requires; None where none are easily found."""
     try:
         made = _ExampleMaker(schema).value(schema, 0)
     except _TooLarge:
         return None
-    return made if isinstance(made, Mapping) and not violations(validator, made) else None
+    return made if isinstance(made, Mapping) and not find_violations(validator, made) else None
 
 
 class _TooLarge(Exception):

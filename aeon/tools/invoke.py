@@ -11,7 +11,7 @@ from typing import Any
 
 from aeon.domain.tool_result import SchemaViolation, ToolResult
 from aeon.files.nesting import TOO_DEEP, is_too_deep
-from aeon.schema.validators import violations
+from aeon.schema.validators import find_violations
 from aeon.tools.approval import ApprovalRequest, Approve, asking_step
 from aeon.tools.call import Outcome, call_tool, describe_error, failure
 from aeon.tools.registry import RegisteredTool, Tool, ToolRegistry
@@ -120,7 +120,7 @@ def _checked(entry: RegisteredTool, arguments: Any) -> tuple[dict[str, Any], tup
     given = _json_object(arguments)
     if not given and arguments:
         return {}, (SchemaViolation("", f"arguments must be values that JSON has, and not {TOO_DEEP}"),)
-    return given, violations(entry.input, given)
+    return given, find_violations(entry.input, given)
 
 
 def _json_object(arguments: Any) -> dict[str, Any]:

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
-from jsonschema.protocols import Validator
-
 from aeon.domain.errors import ConfigError
-from aeon.schema.validators import compiled, violations
+from aeon.schema.validators import SchemaValidator, compile_schema, find_violations
 from aeon.tools.examples import example_arguments
 from aeon.tools.settings import LONGEST_CALL, Approval
 
@@ -64,8 +60,8 @@ class RegisteredTool:
     """A tool with the validators of its arguments and of its result."""
 
     tool: Tool
-    input: Validator
-    output: Validator
+    input: SchemaValidator
+    output: SchemaValidator
 
 
 class ToolRegistry:
@@ -166,30 +162,17 @@ def _checked(tool: Tool) -> RegisteredTool:
         raise ConfigError(f"tool {tool.name!r}: timeout_seconds={seconds:g}: {allowed}")
     if characters is not None and characters < 1:
         raise ConfigError(f"tool {tool.name!r}: max_output_characters={characters}: at least 1")
-    inputs = _validator(tool.input_schema, f"tool {tool.name!r}: input_schema")
-    outputs = _validator(tool.output_schema, f"tool {tool.name!r}: output_schema")
+    inputs = compile_schema(tool.input_schema, f"tool {tool.name!r}: input_schema")
+    outputs = compile_schema(tool.output_schema, f"tool {tool.name!r}: output_schema")
     if tool.input_schema.get("type", "object") != "object":
-        raise ConfigError(f"tool {tool.name!r}: input_schema.type: must be 'object', since arguments have names")
+        raise ConfigError(f"tool {tool.name!r}: input_schema#/type: must be 'object', since arguments have names")
     for index, example in enumerate(tool.examples):
-        if found := violations(inputs, dict(example)):
+        if found := find_violations(inputs, dict(example)):
             raise ConfigError(f"tool {tool.name!r}: examples[{index}]: {found[0]}")
     return RegisteredTool(_with_example(tool, inputs), inputs, outputs)
 
 
-def _with_example(tool: Tool, inputs: Validator) -> Tool:
+def _with_example(tool: Tool, inputs: SchemaValidator) -> Tool:
     """Add an example, if there is none and one can be made: plans and repairs show how a tool is called."""
     made = None if tool.examples else example_arguments(tool.input_schema, inputs)
     return tool if made is None else replace(tool, examples=(made,))
-
-
-def _validator(schema: Mapping[str, Any], name: str) -> Validator:
-    """The validator of a schema; compiled once in a process, however many registries have the tool."""
-    try:
-        return _compile_text(json.dumps(schema), name)
-    except (TypeError, ValueError, RecursionError):
-        return compiled(schema, name)
-
-
-@lru_cache(maxsize=1024)
-def _compile_text(schema: str, name: str) -> Validator:
-    return compiled(json.loads(schema), name)

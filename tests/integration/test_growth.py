@@ -23,7 +23,7 @@ from aeon.llm.prompts import fence
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
 from aeon.plan.wire import parse_plan, parse_refinement
 from aeon.plan.workflow.load import inspect_workflow
-from aeon.schema.validators import compiled
+from aeon.schema.validators import compile_schema
 from aeon.store import cassette_yaml
 from aeon.supervisor.faithful import foreign_tools
 from tests.support.growth import MOST, growth
@@ -199,7 +199,7 @@ SCHEMAS: dict[str, Make] = {
 
 @pytest.mark.parametrize("make", SCHEMAS.values(), ids=SCHEMAS)
 def test_the_schema_of_a_tool_is_read_in_linear_time(make: Make) -> None:
-    assert growing(make, lambda schema: compiled(schema, "the schema")) <= MOST
+    assert growing(make, lambda schema: compile_schema(schema, "the schema")) <= MOST
     assert growing(make, strict_violations) <= MOST
 
 

@@ -137,7 +137,7 @@ def test_an_exchange_gives_a_value_and_tells_what_it_cost() -> None:
     ((event, site),) = heard.told
     assert isinstance(event, CallAnswered)
     assert (event.call, event.role, event.model, event.usage, site) == ("plan", "planner", "scripted", COST, SITE)
-    assert event.request is llm.requests[0]
+    assert event.request == llm.requests[0]
     assert event.seconds >= 0
 
 

@@ -281,6 +281,6 @@ def test_nothing_is_compiled_per_call(make: MakeCaller, monkeypatch: pytest.Monk
     monkeypatch.setattr("jinja2.environment.Environment.compile", compiled)
     monkeypatch.setattr("aeon.llm.schemas.read_schema", compiled)
     monkeypatch.setattr("aeon.llm.schemas.check_schema", compiled)
-    monkeypatch.setattr("aeon.llm.schemas.rebuilt", compiled)
-    monkeypatch.setattr("aeon.llm.schemas.Draft202012Validator", compiled)
+    monkeypatch.setattr("aeon.llm.schemas.rebuild", compiled)
+    monkeypatch.setattr("aeon.llm.schemas.SchemaValidator", compiled)
     caller.call("plan", {"task": "t"}, goal, role="planner", tools=("a",))

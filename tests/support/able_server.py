@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from aeon.schema.check import is_valid
+from aeon.schema.validators import is_valid
 from tests.support.openai_server import (
     Answer,
     Completion,

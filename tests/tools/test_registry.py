@@ -53,15 +53,15 @@ def test_a_name_is_given_once() -> None:
 @pytest.mark.parametrize(
     ("schema", "place"),
     [
-        ({"type": "objekt"}, ".type"),
-        ({"properties": {"a": {"type": "strin"}}}, ".properties.a.type"),
-        ({"properties": {"a": {"pattern": "["}}}, ".properties.a.pattern"),
-        ({"properties": {"a": {"minLength": -1}}}, ".properties.a.minLength"),
-        ({"required": "a"}, ".required"),
-        ({"properties": {"a": {"$ref": "#/$defs/missing"}}}, ".properties.a.$ref"),
-        ({"anyOf": [{}, {"$ref": "http://127.0.0.1:1/schema.json"}]}, ".anyOf[1].$ref"),
-        ([], ": a JSON Schema is an object"),
-        ("object", ": a JSON Schema is an object"),
+        ({"type": "objekt"}, "#/type"),
+        ({"properties": {"a": {"type": "strin"}}}, "#/properties/a/type"),
+        ({"properties": {"a": {"pattern": "["}}}, "#/properties/a/pattern"),
+        ({"properties": {"a": {"minLength": -1}}}, "#/properties/a/minLength"),
+        ({"required": "a"}, "#/required"),
+        ({"properties": {"a": {"$ref": "#/$defs/missing"}}}, "#/properties/a/$ref"),
+        ({"anyOf": [{}, {"$ref": "http://127.0.0.1:1/schema.json"}]}, "#/anyOf/1/$ref"),
+        ([], ": a schema is a JSON object"),
+        ("object", ": a schema is a JSON object"),
     ],
 )
 @pytest.mark.parametrize("kind", ["inputs", "outputs"])
@@ -71,7 +71,7 @@ def test_a_malformed_schema_is_refused_with_its_path(kind: str, schema: Any, pla
 
 
 def test_arguments_cannot_be_anything_but_an_object() -> None:
-    assert "input_schema.type" in refusal(inputs={"type": "string"})
+    assert "input_schema#/type" in refusal(inputs={"type": "string"})
 
 
 def test_an_example_that_its_own_schema_refuses_is_refused() -> None:

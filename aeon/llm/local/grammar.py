@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from aeon.schema.json_schema import resolved
+from aeon.schema.json_schema import resolve
 
 # Bounds above these are nested as deep as they are long, in a parser that recurses.
 LONGEST_TEXT, LONGEST_LIST = 256, 64
@@ -115,7 +115,7 @@ def _keyword(keyword: str, value: Any, document: dict[str, Any], open_references
 
 
 def _referred(reference: str, document: dict[str, Any], open_references: tuple[str, ...]) -> dict[str, Any]:
-    target = resolved(document, reference)
+    target = resolve(document, reference)
     if reference in open_references or target is None:
         raise NotExpressible(reference)
     return _part(target, document, (*open_references, reference))

@@ -17,8 +17,8 @@ from aeon.llm.dialects.truncation import REASONS, truncated
 from aeon.llm.extract import ExtractError, extract_json, is_bare, text_of
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import not_an_api, of_refusal
-from aeon.schema.check import is_valid, violations
-from aeon.schema.violations import kind_of
+from aeon.schema.validators import is_valid, validator_of
+from aeon.schema.violations import find_errors, kind_of
 
 
 class _Part(BaseModel):
@@ -119,7 +119,7 @@ def holds(text: str, request: LLMRequest) -> bool:
 def holds_but_for_ranges(text: str, request: LLMRequest) -> bool:
     """Whether a text that does not hold to the request's schema has its form: only values are out of their ranges."""
     try:
-        found = violations(request.schema, extract_json(text)) if is_bare(text) else []
+        found = find_errors(validator_of(request.schema), extract_json(text)) if is_bare(text) else []
     except ExtractError:
         return False
     return kind_of(found) == "range"

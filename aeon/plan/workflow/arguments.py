@@ -10,13 +10,13 @@ from jsonschema.exceptions import ValidationError
 from aeon.files.located_yaml import Place
 from aeon.plan.workflow.references import Reference, references
 from aeon.schema.patterns import CheckTookTooLong
-from aeon.schema.validators import compiled
+from aeon.schema.validators import compile_schema
 
 
 def argument_problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
     """The place in the arguments of everything that the schema refuses, and why; values yet to come are left out."""
     try:
-        errors = list(compiled(schema, "input_schema").iter_errors(arguments))
+        errors = list(compile_schema(schema, "input_schema").iter_errors(arguments))
     except (CheckTookTooLong, RecursionError) as reason:
         yield (), f"it cannot be checked: {reason}"
         return

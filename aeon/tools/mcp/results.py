@@ -6,10 +6,9 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from aeon.schema.validators import compiled, violations
+from aeon.schema.validators import SchemaValidator, compile_schema, find_violations
 
 if TYPE_CHECKING:
-    from jsonschema.protocols import Validator
     from mcp.types import CallToolResult, ContentBlock
     from mcp.types import Tool as ListedTool
 
@@ -23,15 +22,15 @@ def bounded_check(tools: Iterable[ListedTool]) -> Callable[[str, CallToolResult]
     schemas = {tool.name: tool.output_schema for tool in tools if tool.output_schema is not None}
 
     @cache
-    def validator(name: str) -> Validator:
-        return compiled(schemas[name], f"tool {name!r}: output_schema")
+    def validator(name: str) -> SchemaValidator:
+        return compile_schema(schemas[name], f"tool {name!r}: output_schema")
 
     async def check(name: str, result: CallToolResult) -> None:
         if name not in schemas:
             return
         if result.structured_content is None and "structured_content" not in result.model_fields_set:
             raise RuntimeError(f"Tool {name} has an output schema but did not return structured content")
-        found = violations(validator(name), result.structured_content)
+        found = find_violations(validator(name), result.structured_content)
         if found:
             raise RuntimeError(f"Invalid structured content returned by tool {name}: {found[0]}")
 

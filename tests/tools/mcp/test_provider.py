@@ -40,7 +40,7 @@ def test_a_tool_with_a_malformed_schema_is_left_out_and_said(shared: McpTools) -
     assert "own.malformed" not in named(tools)
     (problem,) = tools.problems()
     assert "'malformed' is left out" in problem
-    assert "properties.a.type" in problem
+    assert "#/properties/a/type" in problem
 
 
 def test_what_the_server_says_of_a_tool_is_taken_over(shared: McpTools) -> None:
