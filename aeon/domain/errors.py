@@ -1,4 +1,4 @@
-"""Every error Aeon raises, one tree.
+"""Every error that Aeon raises, one tree.
 
 AeonError
 ├── ConfigError                 what the person gave cannot be used: exit 2, before any model call
@@ -20,7 +20,7 @@ AeonError
 │       ├── Refused               the model declined
 │       ├── Filtered              the provider's content filter
 │       ├── EmptyAnswer           no text at all
-│       └── NotSimulated          the simulated provider makes no arguments of a tool up
+│       └── NotSimulated          the simulated provider does not invent tool arguments
 ├── ValidationError             an answer did not match its schema, and two repairs did not help
 ├── PlanError                   a plan cannot be made, or a refinement cannot be applied
 ├── StoreMiss                   `store.mode=replay`: the store has no answer to a request
@@ -28,7 +28,7 @@ AeonError
 ├── LimitReached                a cap of `limits.*` was reached
 ├── StopRequested               the run was asked to stop (Ctrl-C)
 ├── ArtefactError               a result could not be written
-└── Unexpected                  a defect of Aeon, or of a component of one's own
+└── Unexpected                  a defect of Aeon, or of a person's own component
 
 Each says whether trying again can help (`retryable`), what a person can do (`hint`), and which tokens were already
 paid for (`usage`); an `LLMError` also whether another endpoint may answer (`falls_back`).
@@ -46,11 +46,14 @@ class AeonError(Exception):
 
     retryable = False
 
-    def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None) -> None:
+    def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None, **details: Any) -> None:
+        """`details` are values for attributes that the class names. Raises TypeError for another."""
         super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.usage = usage or Usage()
+        self.message, self.hint, self.usage = message, hint, usage or Usage()
+        for name, value in details.items():
+            if not hasattr(type(self), name):
+                raise TypeError(f"{type(self).__name__} has no {name}")
+            setattr(self, name, value)
         if hint:
             self.add_note(hint)  # a traceback shows it below the message
 
@@ -68,15 +71,15 @@ class PromptError(ConfigError):
 
 
 class SchemaFileError(ConfigError):
-    """A schema file is missing, is no JSON Schema, or does not fit its call; named with its line or JSON pointer."""
+    """A schema file cannot be used; the message names its line or JSON pointer."""
 
 
 class LLMError(AeonError):
     """A model call failed.
 
-    `falls_back` says that another endpoint may answer the same request; `endpoint` is the one that failed, if it is
-    known. `usage_reported` is False when what was sent may have been paid for and the server did not say what it cost:
-    then `usage` holds an estimate, or no tokens at all.
+    `falls_back`: another endpoint may answer the same request. `endpoint` is the one that failed, if known.
+    `usage_reported` is False when the request may have been paid for and the server did not report its usage: then
+    `usage` is an estimate, or empty.
     """
 
     falls_back = False
@@ -87,34 +90,19 @@ class LLMError(AeonError):
 class ProviderError(LLMError):
     """The provider did not answer.
 
-    `status` is the HTTP status, None when there was none; `retry_after` the seconds to wait, None if it did not say;
-    `seconds` how long it was waited for.
-    `ends_run` says that other calls would fail the same way, so that a run need not try them.
+    `status` is the HTTP status, None when there was none; `retry_after` the seconds to wait, None when not given;
+    `seconds` how long Aeon waited. `ends_run`: other calls would fail in the same way.
     """
 
     ends_run = True
     falls_back = True
+    status: int | None = None
+    retry_after: float | None = None
     seconds = 0.0
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = None,
-        retry_after: float | None = None,
-        hint: str = "",
-        usage: Usage | None = None,
-    ) -> None:
-        super().__init__(message, hint=hint, usage=usage)
-        self.status = status
-        self.retry_after = retry_after
 
 
 class ConnectionFailed(ProviderError):
-    """The server could not be reached, hung up, or was too slow.
-
-    `sent` says that the request may have reached it, `timed_out` that it was waited for as long as is allowed.
-    """
+    """The server could not be reached, hung up, or was too slow; `sent`: the request may have reached it."""
 
     retryable = True
     sent = False
@@ -131,21 +119,11 @@ class RateLimited(ProviderError):
     """Too many requests (429)."""
 
     retryable = True
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int | None = 429,
-        retry_after: float | None = None,
-        hint: str = "",
-        usage: Usage | None = None,
-    ) -> None:
-        super().__init__(message, status=status, retry_after=retry_after, hint=hint, usage=usage)
+    status = 429
 
 
 class QuotaExhausted(ProviderError):
-    """The account has no credit left (402, or 429 with a code that says so); trying again does not help."""
+    """The account has no credit left (402, or 429 with a code that says so)."""
 
 
 class AuthenticationFailed(ProviderError):
@@ -153,10 +131,7 @@ class AuthenticationFailed(ProviderError):
 
 
 class RequestRefused(ProviderError):
-    """The server refused the request itself (another 4xx).
-
-    Where it lacks the model, or the model the room for the prompt, `falls_back` is set on the error.
-    """
+    """The server refused the request itself; `falls_back` is set where the model or its context is the reason."""
 
     ends_run = False
     falls_back = False
@@ -171,14 +146,9 @@ class NotAnAPI(ProviderError):
 
 
 class AnswerError(LLMError):
-    """The provider answered and there is no answer in it. Never sent to repair. `model` is who answered, if known."""
+    """The provider answered and there is no answer in it. `model` is the one that answered, if known."""
 
-    def __init__(
-        self, message: str, *, hint: str = "", usage: Usage | None = None, model: str = "", usage_reported: bool = True
-    ) -> None:
-        super().__init__(message, hint=hint, usage=usage)
-        self.model = model
-        self.usage_reported = usage_reported
+    model = ""
 
 
 class Truncated(AnswerError):
@@ -200,17 +170,13 @@ class EmptyAnswer(AnswerError):
 
 
 class NotSimulated(AnswerError):
-    """The simulated provider makes no arguments of a tool up: the tool would be called with them."""
+    """The simulated provider does not invent tool arguments: the tool would be called with them."""
 
 
 class ValidationError(AeonError):
     """An answer did not match its schema after every repair attempt. `errors` says where and why."""
 
-    def __init__(
-        self, message: str, *, errors: tuple[str, ...] = (), hint: str = "", usage: Usage | None = None
-    ) -> None:
-        super().__init__(message, hint=hint, usage=usage)
-        self.errors = errors
+    errors: tuple[str, ...] = ()
 
 
 class PlanError(AeonError):
@@ -218,10 +184,7 @@ class PlanError(AeonError):
 
 
 class StoreMiss(AeonError):
-    """The store that a run is replayed from has no answer to a request; the message shows where the two part.
-
-    Never taken for a failing model: it ends the run.
-    """
+    """A replay's store has no answer to a request; the message shows the difference. It ends the run."""
 
 
 class StoreFailed(AeonError):
@@ -241,15 +204,13 @@ class StopRequested(AeonError):
 
 
 class ArtefactError(AeonError):
-    """A result could not be written. `result` is that RunResult, where there is one: what was paid for is not lost."""
+    """A result could not be written. `result` is that RunResult, where there is one, so that it is not lost."""
 
-    def __init__(self, message: str, *, hint: str = "", result: Any = None) -> None:
-        super().__init__(message, hint=hint)
-        self.result = result
+    result: Any = None
 
 
 class Unexpected(AeonError):
-    """A defect: of Aeon, or of a component of one's own."""
+    """A defect: of Aeon, or of a person's own component."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, hint="This is a defect; HYDRA_FULL_ERROR=1 in the environment shows where.")

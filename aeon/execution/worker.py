@@ -54,13 +54,7 @@ class Situation:
     memory: Mapping[str, Any] = field(default_factory=dict)
 
 
-__all__ = ["CycleNeeded", "Situation", "StepWorker", "Worked"]
-
 _BY_MODEL = " is carried out by the model instead"
-
-
-class CycleNeeded(Exception):
-    """A step that was to take no cycle needs the model after all: its tool has changed or gone meanwhile."""
 
 
 class StepWorker:
@@ -92,6 +86,7 @@ class StepWorker:
         self._inputs = inputs
         self._emit = emit
         self._memory = memory or ShownMemory()
+        self._viewed: tuple[Plan, dict[str, Any]] | None = None
         self._outline_steps = outline_steps
 
     def recall(self) -> Mapping[str, Any]:
@@ -121,10 +116,10 @@ class StepWorker:
     def work(self, step: PlanStep, situation: Situation) -> Worked:
         """Carry out a step; whatever fails, fails the step.
 
-        Raises what must end the run (LimitReached, StopRequested, StoreMiss, StoreFailed), and CycleNeeded for a step
-        that is to be dispatched again, paid for.
+        Raises what must end the run: LimitReached, StopRequested, StoreMiss, StoreFailed.
         """
-        if step.tool is not None and self._registry.get(step.tool) is not None:
+        is_there = step.tool is not None and self._registry.get(step.tool) is not None
+        if is_there or situation.free:
             return self._with_tool(step, situation)
         if step.tool is None and step.agent == "llm":
             return self._by_model(step, situation)
@@ -136,7 +131,7 @@ class StepWorker:
         schema = self._answer_schema if as_json else None
         variables = {
             "task": plan.task,
-            "plan": plan_view(plan),
+            "plan": self._plan_view(plan),
             "subplan": subplan_view(plan, step),
             **outline_view(plan, step, self._outline_steps),
             "used_by": [user.step_id for user in dependents(plan, step.step_id)],
@@ -159,8 +154,15 @@ class StepWorker:
             return unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
         return Worked(finished(step, result), result)
 
+    def _plan_view(self, plan: Plan) -> dict[str, Any]:
+        """The view of a plan, made once for the steps of a batch."""
+        viewed = self._viewed
+        if viewed is None or viewed[0] is not plan:
+            viewed = self._viewed = plan, plan_view(plan)
+        return viewed[1]
+
     def _with_tool(self, step: PlanStep, situation: Situation, *, repaired: bool = False) -> Worked:
-        """By its tool; one whose tool is gone by now is repaired, but once only."""
+        """By its tool; a step whose tool has gone meanwhile is repaired once, if a cycle was paid for it."""
         try:
             step, arguments, remarks = self._arguments(step, situation)
         except NotSimulated as error:
@@ -172,8 +174,8 @@ class StepWorker:
         with on_behalf_of(step):
             result = self._invoker.invoke(name, arguments)
         self._emit(ToolCalled(site=current_site(), step_id=step.step_id, result=result), current_site())
-        if result.error_kind == "unknown":
-            worked = self._gone_again(step, situation) if repaired else self._without_tool(step, situation)
+        if result.error_kind == "unknown" and not repaired and not situation.free:
+            worked = self._without_tool(step, situation)
         elif result.error is not None:
             worked = unsuccessful(step, f"Tool '{step.tool}': {result.error}", tool=result)
         else:
@@ -193,7 +195,7 @@ class StepWorker:
                 "tool_arguments",
                 {
                     "task": situation.plan.task,
-                    "plan": plan_view(situation.plan),
+                    "plan": self._plan_view(situation.plan),
                     "subplan": subplan_view(situation.plan, step),
                     **outline_view(situation.plan, step, self._outline_steps),
                     "step": self._shown(step, situation),
@@ -215,42 +217,31 @@ class StepWorker:
         if undecided(violations):
             raise ValidationError("; ".join(map(str, violations)), errors=tuple(map(str, violations)))
         if situation.free:
-            raise CycleNeeded
+            raise ValidationError("its schema has changed meanwhile", errors=tuple(map(str, violations)))
         errors = [FieldError(violation.pointer, violation.message) for violation in violations]
-        mended = self._supervisor.repair_tool_call(tool, arguments, errors=errors, tools=self._registry.describe())
-        before, after = (json.dumps(value, ensure_ascii=False) for value in (arguments, mended))
+        valid = self._supervisor.repair_tool_call(tool, arguments, errors=errors, tools=self._registry.describe())
+        before, after = (json.dumps(value, ensure_ascii=False) for value in (arguments, valid))
         remark = f": the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
-        return step.model_copy(update={"arguments": mended}), mended, (_told("repaired_arguments", step, remark),)
+        return step.model_copy(update={"arguments": valid}), valid, (_remark("repaired_arguments", step, remark),)
 
     def _without_tool(self, step: PlanStep, situation: Situation) -> Worked:
         """Repair a step whose tool is missing to one with a registered tool, else let the model do it (FR-058 to
         FR-062)."""
-        if situation.free:
-            raise CycleNeeded
         missing = self._missing(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
         step = with_error(step, missing)
-        remarks = [_told("unknown_tool", step, f": {missing}")]
+        remarks = [_remark("unknown_tool", step, f": {missing}")]
         try:
             repaired = self._repaired(step, situation.plan, situation.results)
         except LLMError as error:
             worked = unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
             return replace(worked, remarks=tuple(remarks))
         if repaired is not None:
-            remarks.append(_told("repaired_step", step, f" was repaired: it uses tool '{repaired.tool}' now"))
+            remarks.append(_remark("repaired_step", step, f" was repaired: it uses tool '{repaired.tool}' now"))
             worked = self._with_tool(repaired, situation, repaired=True)
         else:
-            remarks.append(_told("fallback_step", step, _BY_MODEL))
+            remarks.append(_remark("fallback_step", step, _BY_MODEL))
             worked = self._by_model(step, situation)
         return replace(worked, remarks=(*remarks, *worked.remarks))
-
-    def _gone_again(self, step: PlanStep, situation: Situation) -> Worked:
-        """By the model, as the tool that a repair had put in place is not there any more either (FR-073)."""
-        missing = self._missing(step.tool or "")
-        step = with_error(step, missing)
-        worked = self._by_model(step, situation)
-        return replace(
-            worked, remarks=(_told("unknown_tool", step, f": {missing}"), _told("fallback_step", step, _BY_MODEL))
-        )
 
     def _repaired(self, step: PlanStep, plan: Plan, results: Mapping[str, StepResult]) -> PlanStep | None:
         """The step with a registered tool; None when no tool fits, or none could be found.
@@ -298,5 +289,5 @@ class StepWorker:
         return resolve_arguments(arguments, self._inputs, outputs)
 
 
-def _told(kind: AdvisoryKind, step: PlanStep, words: str) -> tuple[AdvisoryKind, str]:
+def _remark(kind: AdvisoryKind, step: PlanStep, words: str) -> tuple[AdvisoryKind, str]:
     return kind, f"Step {step.step_id}{words}"

@@ -11,7 +11,8 @@ from aeon.domain.events import Emit, StepFinished, StepStarted, ignore
 from aeon.domain.graph import pending_steps, ready_steps
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site
-from aeon.execution.worker import CycleNeeded, Situation, StepWorker, Worked
+from aeon.execution.outcome import Worked
+from aeon.execution.worker import Situation, StepWorker
 from aeon.kernel.control import Workers, as_done
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
@@ -31,7 +32,7 @@ class Dispatch:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """A step after its execution: `worked` is None when it was abandoned or put off, `ended_by` the error that must
+    """A step after its execution: `worked` is None when it was abandoned, `ended_by` the error that must
     end the run."""
 
     step: PlanStep
@@ -64,8 +65,6 @@ class StepExecutor:
             try:
                 worked = self.worker.work(dispatch.step, dispatch.situation)
                 executed = Executed(worked.step, worked, worked.ended_by)
-            except CycleNeeded:
-                executed = Executed(dispatch.step.model_copy(update={"status": "pending"}))
             except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
                 executed = Executed(abandoned(dispatch.step), ended_by=error)
         return self._finished(dispatch, executed)

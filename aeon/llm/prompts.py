@@ -69,7 +69,7 @@ def _attribute(value: Any) -> str:
 
 def to_json(value: Any) -> str:
     """Compact JSON on one line, in the value's own order, not escaped. Models, dataclasses, sets and paths too."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+    return _ENCODER.encode(value)
 
 
 def to_json_lines(value: Any) -> str:
@@ -97,6 +97,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path | Undefined):
         return str(value)
     raise TypeError(f"a {type(value).__name__} cannot be rendered as JSON")
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
 class PromptLibrary:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -41,20 +42,24 @@ def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str,
     `steps` are all its steps; `states` are the same where these `outputs` are shown above: a step that was carried out
     and has one lacks what stands beside its output.
     """
-    above = outputs or {}
-    users = _users(plan.steps) if above else {}
+    steps = [step_view(step) for step in plan.steps]
     return {
         "goal": plan.goal,
-        "steps": [step_view(step) for step in plan.steps],
-        "states": [
-            _without(_CARRIED_OUT, step) | {"used_by": users.get(step.step_id, [])}
-            if _is_carried_out(step) and step.step_id in above
-            else step_view(step)
-            for step in plan.steps
-        ],
+        "steps": steps,
+        "states": _states(plan, outputs) if outputs else steps,
         "questions": [question_view(question) for question in plan.questions],
         "subplans": [subplan.model_dump() for subplan in plan.subplans],
     }
+
+
+def _states(plan: Plan, above: Mapping[str, Any]) -> list[dict[str, Any]]:
+    users = _users(plan.steps)
+    return [
+        _without(_CARRIED_OUT, step) | {"used_by": users.get(step.step_id, [])}
+        if _is_carried_out(step) and step.step_id in above
+        else step_view(step)
+        for step in plan.steps
+    ]
 
 
 def _is_carried_out(step: PlanStep) -> bool:
@@ -127,12 +132,15 @@ def nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[P
     """At most `most` of the steps, in order: what `own` depends on and what depends on it, then those next to it."""
     if len(steps) <= most:
         return list(steps)
+    place = bisect_left(steps, own.step_index, key=lambda step: step.step_index)
+    linked = (s for s in steps if s.step_id in own.dependencies or own.step_id in s.dependencies)
+    near = by_id([*steps[max(0, place - most) : place + most + 1], *linked]).values()
 
     def distance(step: PlanStep) -> tuple[bool, int]:
         linked = step.step_id in own.dependencies or own.step_id in step.dependencies
         return step.step_id != own.step_id and not linked, abs(step.step_index - own.step_index)
 
-    return sorted(sorted(steps, key=distance)[:most], key=lambda step: step.step_index)
+    return sorted(sorted(near, key=distance)[:most], key=lambda step: step.step_index)
 
 
 def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:

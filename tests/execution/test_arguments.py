@@ -37,7 +37,7 @@ def test_a_repair_of_arguments_that_were_asked_for_is_shown_all_tools() -> None:
     assert '"name":"clock"' in prompt
 
 
-def test_a_tool_that_a_repair_put_in_place_and_that_vanishes_is_told_of() -> None:
+def test_a_tool_that_a_repair_put_in_place_and_that_vanishes_fails_the_step() -> None:
     registry = ToolRegistry([echo("second")])
 
     class Vanishing(ToolInvoker):
@@ -48,10 +48,9 @@ def test_a_tool_that_a_repair_put_in_place_and_that_vanishes_is_told_of() -> Non
     model = ScriptedModel(repair=fixed("second"), step=clear("by hand"))
     worker = StepWorker(model, registry=registry, invoker=Vanishing(registry))
     worked = work(worker, step(tool="first"))
-    assert worked.step.step_output == "by hand"
-    assert [kind for kind, _ in worked.remarks] == ["unknown_tool", "repaired_step", "unknown_tool", "fallback_step"]
-    assert "'second'" in worked.remarks[2][1]
-    assert len(worked.step.errors) == 2
+    assert worked.step.status == "failed"
+    assert [kind for kind, _ in worked.remarks] == ["unknown_tool", "repaired_step"]
+    assert "'second'" in worked.step.errors[-1]
 
 
 def test_what_was_done_to_the_arguments_is_told_even_if_the_tool_vanishes() -> None:

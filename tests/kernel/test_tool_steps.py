@@ -17,7 +17,7 @@ from aeon.domain.plan import PlanStep
 from aeon.domain.request import LLMRequest
 from aeon.memory.run_memory import InMemory
 from aeon.tools.registry import Tool, ToolRegistry
-from tests.kernel.build import TASK, advisories, kernel, run, statuses
+from tests.kernel.build import advisories, run, statuses
 from tests.support.scripted_model import (
     ScriptedModel,
     action,
@@ -173,33 +173,6 @@ def test_a_tool_that_another_takes_away_is_a_missing_one(mode: str) -> None:
     assert statuses(outcome) == {"steal": "complete", "say": "complete"}
     assert advisories(outcome, "unknown_tool") == ["Step say: Tool 'echo' not found in registry"]
     assert advisories(outcome, "fallback_step")
-
-
-def test_a_tool_that_goes_while_its_own_free_step_starts_is_paid_for_in_the_next_pass() -> None:
-    registry = ToolRegistry([echo()])
-    seen: list[events.Recorded] = []
-    orchestrator = kernel(
-        ScriptedModel(plan=plan(by("echo", "say")), step=clear("by hand")),
-        registry=registry,
-        mode="core",
-        base_ttl=25,
-        seen=seen,
-    )
-    worker = orchestrator.executor.worker
-    cost = worker.cost
-
-    def and_then_gone(*given: Any) -> int:
-        found = cost(*given)
-        if orchestrator.state.pass_number == 1:
-            registry.unregister("echo")
-        return found
-
-    worker.cost = and_then_gone  # type: ignore[method-assign]
-    outcome = orchestrator.run(TASK)
-    assert statuses(outcome) == {"say": "complete"}
-    assert outcome.state.ttl_used == 2
-    ends = [r.event.step.status for r in seen if isinstance(r.event, events.StepFinished)]
-    assert ends == ["pending", "complete"]
 
 
 def test_twenty_hostile_tools_at_once_neither_stop_nor_slow_the_run() -> None:
