@@ -26,7 +26,7 @@ from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.custom import SHARED
 from aeon.llm.settings import CustomProvider
 from aeon.llm.stack.build import Endpoints
-from aeon.llm.stack.spend import Bill
+from aeon.llm.stack.spend import Spent
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import InMemory
 from aeon.memory.settings import key_problem
@@ -105,10 +105,10 @@ class Aeon:
         return self._process.synthetic
 
     @property
-    def spent(self) -> Bill:
+    def spent(self) -> Spent:
         """What all runs up to now have really asked of the provider: answers that a store had are not in it."""
         adapter = self._process.adapter
-        return adapter.meter.bill if isinstance(adapter, Endpoints) else Bill()
+        return adapter.meter.spent if isinstance(adapter, Endpoints) else Spent()
 
     def run(
         self,

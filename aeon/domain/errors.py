@@ -77,13 +77,14 @@ class SchemaFileError(ConfigError):
 class LLMError(AeonError):
     """A model call failed.
 
-    `falls_back`: another endpoint may answer the same request. `endpoint` is the one that failed, if known.
-    `usage_reported` is False when the request may have been paid for and the server did not report its usage: then
-    `usage` is an estimate, or empty.
+    `falls_back`: another endpoint may answer the same request. `endpoint` is the one that failed, `model` the one that
+    answered, if known. `usage_reported` is False when the request may have been paid for and the server did not report
+    its usage: then `usage` is an estimate, or empty.
     """
 
     falls_back = False
     endpoint = ""
+    model = ""
     usage_reported = True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 CallName = Literal[
@@ -48,7 +48,13 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(Usage)))
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.requests + other.requests,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +76,12 @@ class Parameters:
 
     def over(self, base: Parameters) -> Parameters:
         """These parameters, with `base` filling what is None here."""
-        mine = {f.name: getattr(self, f.name) for f in fields(Parameters)}
-        return replace(base, **{name: value for name, value in mine.items() if value is not None})
+        return Parameters(
+            base.model if self.model is None else self.model,
+            base.temperature if self.temperature is None else self.temperature,
+            base.max_tokens if self.max_tokens is None else self.max_tokens,
+            base.effort if self.effort is None else self.effort,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from aeon.domain.errors import ConfigError
-from aeon.domain.request import Usage
+from aeon.domain.errors import ConfigError, LLMError
+from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.domain.values import is_loopback
 from aeon.llm.settings import (
     ChainSettings,
@@ -81,6 +81,11 @@ class PriceBook:
         prices = self._lists.get(endpoint, self.first)
         asked = asked or prices.model if prices is self.first else prices.model
         return prices.cost(usage, answered, asked)
+
+    def cost_of(self, outcome: LLMResponse | LLMError, request: LLMRequest) -> float | None:
+        """What a request cost, by its answer or its failure; None without a price."""
+        asked = request.parameters.model or ""
+        return self.cost(outcome.usage, endpoint=outcome.endpoint, answered=outcome.model, asked=asked)
 
     def missing(self, models: Iterable[str]) -> list[str]:
         """Which of the models that may be called have no price: those named, and each endpoint's own."""

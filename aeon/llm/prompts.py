@@ -114,13 +114,15 @@ class PromptLibrary:
         self._folders = prompt_folders(directory, prompt_set)
         self._loader = NamingLoader([str(folder) for folder in self._folders])
         self._environment = _environment(self._loader)
-        self._kept: dict[CallName, tuple[Template, Template]] = {}
+        self._templates: dict[CallName, tuple[Template, Template]] = {}
+        self._schema_texts: dict[int, tuple[Mapping[str, Any], str]] = {}
+        self._schema_prompts: dict[tuple[str, str, bool], str] = {}
 
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
         """The system and the user message of a call. PromptError, with file and line, when it cannot be rendered."""
-        kept = self._kept.get(call) or self._kept.setdefault(call, self._compiled(call))
+        templates = self._templates.get(call) or self._templates.setdefault(call, self._compiled(call))
         try:
-            system, user = (template.render(variables) for template in kept)
+            system, user = (template.render(variables) for template in templates)
         except Exception as error:  # whatever fails in a template, the person needs its file and line
             raise self._broken(error) from error
         return Message("system", system), Message("user", user)
@@ -136,9 +138,18 @@ class PromptLibrary:
 
     def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
         """What tells a model the schema of its answer in words; briefly where its messages show it already."""
-        text = to_json(schema)
-        shown = any(text in message.content for message in messages)
-        return self.text("_schema.j2", {"call": call, "schema": schema, "shown": shown})
+        text = self._schema_text(schema)
+        key = call, text, any(text in message.content for message in messages)
+        if key not in self._schema_prompts:
+            self._schema_prompts[key] = self.text("_schema.j2", {"call": call, "schema": schema, "shown": key[2]})
+        return self._schema_prompts[key]
+
+    def _schema_text(self, schema: Mapping[str, Any]) -> str:
+        """The schema as JSON; written once for each schema object, since the same ones are sent with every call."""
+        written = self._schema_texts.get(id(schema))
+        if written is None or written[0] is not schema:
+            written = self._schema_texts[id(schema)] = schema, to_json(schema)
+        return written[1]
 
     def files(self, call: CallName) -> dict[str, Path]:
         """The file that each part (`system`, `user`) of a call comes from."""
@@ -160,7 +171,7 @@ class PromptLibrary:
         """
         problems = list(self._misnamed())
         for call, context in contexts.items():
-            for template in self._kept.setdefault(call, self._compiled(call)):
+            for template in self._templates.setdefault(call, self._compiled(call)):
                 problems += self._undeclared(str(template.name), frozenset(context))
         if problems:
             raise PromptError("\n".join(dict.fromkeys(problems)))
@@ -199,13 +210,15 @@ class PromptLibrary:
         return self._template(f"{call}.system.j2"), self._template(f"{call}.user.j2")
 
     def _template(self, name: str) -> Template:
-        path = self._path(name)
         try:
             return self._environment.get_template(name)
+        except TemplateNotFound:
+            places = ", ".join(shown_path(folder) for folder in self._folders)
+            raise PromptError(f"there is no template {name}: looked in {places}") from None
         except UnicodeDecodeError as error:
-            raise PromptError(f"{shown_path(path)}: not valid UTF-8 at byte {error.start}") from error
+            raise PromptError(f"{shown_path(self._path(name))}: not valid UTF-8 at byte {error.start}") from error
         except OSError as error:
-            raise PromptError(f"{shown_path(path)}: cannot be read: {error.strerror}") from error
+            raise PromptError(f"{shown_path(self._path(name))}: cannot be read: {error.strerror}") from error
         except TemplateSyntaxError as error:
             raise self._broken(error) from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -101,13 +101,27 @@ class BreakerSettings(Value):
     open_seconds: float = Field(default=30.0, gt=0)
 
 
-class SimulatedProvider(Value):
+class _Provider(Value):
+    """What the settings of every provider have; `shapes_answers` names the keys that decide what it answers."""
+
+    shapes_answers: ClassVar[tuple[str, ...]] = ()
+    if TYPE_CHECKING:
+        model: str
+
+    @property
+    def parameters(self) -> Parameters:
+        """The generation parameters of calls that name none."""
+        return Parameters(self.model)
+
+
+class SimulatedProvider(_Provider):
     """`provider=simulated`: no model at all; schema-valid, deterministic answers for trying configuration and prompts.
 
     `scenario` is a YAML file that scripts answers, failures and latency per call; without one, answers are made up from
     `seed`. `latency_seconds` delays every answer.
     """
 
+    shapes_answers = ("seed", "scenario")
     kind: Taken[Literal["simulated"]] = "simulated"
     model: Taken[str] = "simulated"
     seed: Taken[int] = Field(default=0, ge=0)
@@ -117,7 +131,7 @@ class SimulatedProvider(Value):
     prices: Taken[dict[str, Price]] = Field(default_factory=dict)
 
 
-class LocalProvider(Value):
+class LocalProvider(_Provider):
     """`provider=local`: a GGUF model in this process, through llama-cpp-python (the extra `local`).
 
     `model_path` is the model's file; `filename` of the hub repository `repo_id`, at `revision`, is downloaded once.
@@ -127,6 +141,7 @@ class LocalProvider(Value):
     `timeout_seconds` is for one call, once it is its turn.
     """
 
+    shapes_answers = ("seed", "repo_id", "filename", "revision", "schema_in_prompt")
     kind: Taken[Literal["local"]] = "local"
     model: Taken[str] = "local"
     model_path: Unneeded[Path | None] = None
@@ -164,7 +179,7 @@ NO_NAME = "custom"
 """What the model of an adapter of one's own is called until it is known which adapter it is."""
 
 
-class CustomProvider(Value):
+class CustomProvider(_Provider):
     """`provider=custom`: a person's own adapter, a class with `complete(request)`.
 
     `adapter` is `package.module:Class`, and `options` its keyword arguments. `model` is the name that requests carry
@@ -172,6 +187,7 @@ class CustomProvider(Value):
     `requests_per_minute` and `tokens_per_minute` hold in any 60 seconds, None is no limit.
     """
 
+    shapes_answers = ("options",)
     kind: Taken[Literal["custom"]] = "custom"
     adapter: Unneeded[str | None] = None
     options: Taken[dict[str, JsonValue]] = Field(default_factory=dict)
@@ -191,13 +207,8 @@ class CustomProvider(Value):
             return given
         return {**given, "model": given.get("model") or given.get("adapter") or NO_NAME}
 
-    @property
-    def parameters(self) -> Parameters:
-        """The provider's own generation parameters."""
-        return Parameters(self.model)
 
-
-class EndpointSettings(Value):
+class EndpointSettings(_Provider):
     """An OpenAI-compatible endpoint: any server that speaks chat completions.
 
     `name` is what the endpoint goes by in reports, and in the table of what models take. `base_url_env` names the
@@ -211,6 +222,7 @@ class EndpointSettings(Value):
     `tokens_per_minute` hold in any 60 seconds, None is no limit.
     """
 
+    shapes_answers = ("extra_body",)
     name: Taken[str] = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
     model: Taken[str] = "gpt-5-mini"
     base_url: Unneeded[Address | None] = None

@@ -31,7 +31,7 @@ from aeon.llm.stack.limits import LimitSettings, RunLimits
 from aeon.llm.stack.profile_memo import ProfileMemo
 from aeon.llm.stack.retry import Retry
 from aeon.llm.stack.spend import Meter, Spend
-from aeon.llm.stack.stored import Absent, stored
+from aeon.llm.stack.stored import Absent, Stored
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
 
@@ -138,7 +138,7 @@ def run_stack(
     inner = endpoints.profiles.around(inner, store.sample if store else 0)
     if session is not None:
         learners = [endpoint.adapter for endpoint in endpoints if isinstance(endpoint.adapter, LearningAdapter)]
-        inner = stored(inner, session, store or StoreSettings(), provider, stop, learners)
+        inner = Stored(inner, session, provider, store, stop=stop, learners=learners)
     return RunLimits(inner, limits, prices)
 
 

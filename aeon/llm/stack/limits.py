@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from pydantic import Field
 
@@ -16,29 +15,18 @@ from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.domain.values import Value
 from aeon.llm.prices import PriceBook, PriceList, check_prices
 from aeon.llm.settings import Price
+from aeon.llm.stack.spend import Spent
 
 
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What a run has used: calls started, tokens of calls that have ended, their cost in the price table's currency.
+class LimitSettings(Value):
+    """`limits`: the global resource caps; None is no cap. Seconds of wall time, tokens and calls of one run,
+    cost in the currency of the price table."""
 
-    `cost` is None once a call had no price. `unmetered` calls were answered without a word on their usage, so that
-    neither tokens nor cost tell the whole.
-    """
-
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = 0.0
-    unmetered: int = 0
-
-    def started(self) -> Spent:
-        """With one more call under way."""
-        return replace(self, calls=self.calls + 1)
-
-    def paid(self, usage: Usage, cost: float | None, *, metered: bool = True) -> Spent:
-        """With the usage of a call that has ended, and what it cost; None if that is not known."""
-        total = self.cost + cost if self.cost is not None and cost is not None else None
-        return replace(self, usage=self.usage + usage, cost=total, unmetered=self.unmetered + (not metered))
+    max_seconds: float | None = Field(default=None, gt=0)
+    max_tokens: int | None = Field(default=None, gt=0)
+    max_cost: float | None = Field(default=None, gt=0)
+    max_llm_calls: int | None = Field(default=None, gt=0)
+    max_passes: int | None = Field(default=20, gt=0)
 
 
 class RunLimits:
@@ -47,9 +35,8 @@ class RunLimits:
     A call is counted before it goes out, so that exactly `max_llm_calls` go out however many threads ask. Its tokens
     and cost are known when it has ended: a call may start while what is recorded is below the cap, so a run can exceed
     `max_tokens` and `max_cost` by no more than the calls then under way. What a failed call has paid is recorded too.
-    A cap on what cannot be known is reached: after an answer that has no price, or whose usage was not told, no call
-    starts under `max_cost` (or `max_tokens`). `prices` are a book, or by model; `model` is the one of calls that name
-    none.
+    A cap on what cannot be known is reached: after an answer without a price, or without its usage, no call starts
+    under `max_cost` (or `max_tokens`). `prices` are a book, or by model; `model` is the one of calls that name none.
     """
 
     def __init__(
@@ -76,67 +63,57 @@ class RunLimits:
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises `LimitReached` before it goes out, if a cap is reached, and ConfigError under
         `max_cost` for a model without a price."""
-        asked = request.parameters.model or ""
+        asked = request.parameters.model
         check_prices(self._prices, self._limits.max_cost, [asked] if asked else [])
         with self._lock:
             check(self._limits, self._spent)
             self._spent = self._spent.started()
         try:
             response = self._inner.complete(request)
-        except AeonError as error:
-            endpoint = error.endpoint if isinstance(error, LLMError) else ""
-            answered = getattr(error, "model", "")
-            cost = self._prices.cost(error.usage, endpoint=endpoint, answered=answered, asked=asked)
+        except LLMError as error:
             # What was never answered is counted as the estimate that it carries.
-            metered = isinstance(error, ProviderError) or _is_metered(
-                error.usage, getattr(error, "usage_reported", True)
-            )
-            self._record(error.usage, cost, metered=metered)
+            self._record(error, request, metered=isinstance(error, ProviderError) or _is_metered(error))
             raise
-        cost = self._prices.cost(response.usage, endpoint=response.endpoint, answered=response.model, asked=asked)
-        self._record(response.usage, cost, metered=_is_metered(response.usage, response.usage_reported))
+        except AeonError as error:
+            self._add(error.usage, self._prices.cost(error.usage, asked=asked or ""))
+            raise
+        self._record(response, request, metered=_is_metered(response))
         return response
 
-    def _record(self, usage: Usage, cost: float | None, *, metered: bool = True) -> None:
+    def _record(self, outcome: LLMResponse | LLMError, request: LLMRequest, *, metered: bool) -> None:
+        self._add(outcome.usage, self._prices.cost_of(outcome, request), metered=metered)
+
+    def _add(self, usage: Usage, cost: float | None, *, metered: bool = True) -> None:
         with self._lock:
             self._spent = self._spent.paid(usage, cost, metered=metered)
 
 
-def _is_metered(usage: Usage, reported: bool) -> bool:
-    """Whether usage can be counted: told, or an estimate of both its sides."""
-    return reported or (usage.input_tokens > 0 and usage.output_tokens > 0)
+def _is_metered(outcome: LLMResponse | LLMError) -> bool:
+    """Whether usage can be counted: reported, or an estimate of both its sides."""
+    return outcome.usage_reported or (outcome.usage.input_tokens > 0 and outcome.usage.output_tokens > 0)
 
 
 def check(limits: LimitSettings, spent: Spent) -> None:
     """Raise `LimitReached`, naming the cap, if another call may not start."""
+    known = not spent.unmetered
     caps: tuple[tuple[str, float | None, float | None], ...] = (
         ("max_llm_calls", limits.max_llm_calls, spent.calls),
-        ("max_tokens", limits.max_tokens, None if spent.unmetered else spent.usage.total_tokens),
-        ("max_cost", limits.max_cost, None if spent.unmetered else spent.cost),
+        ("max_tokens", limits.max_tokens, spent.usage.total_tokens if known else None),
+        ("max_cost", limits.max_cost, spent.cost if known else None),
     )
     for name, cap, used in caps:
-        if cap is not None and used is None:
+        if cap is None:
+            continue
+        if used is None:
+            missing = "usage" if spent.unmetered else "price"
             raise LimitReached(
                 name,
-                f"limits.{name}={cap:.12g}: how much is used cannot be known, as an answer came without its "
-                f"{'usage' if spent.unmetered else 'price'}",
+                f"limits.{name}={cap:.12g}: how much is used cannot be known, as an answer came without its {missing}",
                 hint=f"Use a provider that reports usage, and models with a price; or set limits.{name} to null.",
             )
-        if cap is not None and used is not None and used >= cap:
+        if used >= cap:
             raise LimitReached(
                 name,
                 f"limits.{name}={cap:.12g} is reached ({used:.12g} used)",
                 hint=f"Raise limits.{name}, or set it to null.",
             )
-
-
-class LimitSettings(Value):
-    """`limits`: the global resource caps; None is no cap. Seconds of wall time, tokens and calls of one run, cost in
-    the
-    currency of the price table."""
-
-    max_seconds: float | None = Field(default=None, gt=0)
-    max_tokens: int | None = Field(default=None, gt=0)
-    max_cost: float | None = Field(default=None, gt=0)
-    max_llm_calls: int | None = Field(default=None, gt=0)
-    max_passes: int | None = Field(default=20, gt=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aeon.domain.errors import LLMError
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
@@ -11,56 +11,62 @@ from aeon.llm.prices import PriceBook
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
-    """Calls made, their tokens, and what they cost: None as soon as one of them has no price or told no usage."""
+class Spent:
+    """Calls started, tokens of calls that have ended, and their cost in the price table's currency.
+
+    `cost` is None as soon as that of one call is not known. `unmetered` calls were answered without their usage, so
+    that neither tokens nor cost are the whole.
+    """
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)
     cost: float | None = 0.0
+    unmetered: int = 0
 
-    def with_call(self, usage: Usage, cost: float | None) -> Bill:
-        """With one more call."""
-        known = self.cost is not None and cost is not None
-        return Bill(self.calls + 1, self.usage + usage, (self.cost or 0.0) + (cost or 0.0) if known else None)
+    def started(self) -> Spent:
+        """With one more call under way."""
+        return replace(self, calls=self.calls + 1)
+
+    def paid(self, usage: Usage, cost: float | None, *, metered: bool = True) -> Spent:
+        """With the usage of a call that has ended, and what it cost; None if that is not known."""
+        total = self.cost + cost if self.cost is not None and cost is not None else None
+        return replace(self, usage=self.usage + usage, cost=total, unmetered=self.unmetered + (not metered))
 
 
 class Meter:
-    """Adds up bills; may be asked at any time, from any thread."""
+    """Adds up what is spent; may be asked at any time, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._bill = Bill()
+        self._spent = Spent()
 
     @property
-    def bill(self) -> Bill:
+    def spent(self) -> Spent:
         """What has been spent up to now."""
         with self._lock:
-            return self._bill
+            return self._spent
 
     def add(self, usage: Usage, cost: float | None) -> None:
-        """Book one call."""
+        """Add one call; `cost` is None if it is not known."""
         with self._lock:
-            self._bill = self._bill.with_call(usage, cost)
+            self._spent = self._spent.started().paid(usage, cost)
 
 
 class Spend:
-    """Books what passes through on a meter, failed calls too."""
+    """Adds what passes through to a meter, failed calls too."""
 
     def __init__(self, inner: LLMAdapter, prices: PriceBook, meter: Meter) -> None:
-        self._inner = inner
-        self._prices = prices
-        self._meter = meter
+        self._inner, self._prices, self._meter = inner, prices, meter
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
-        asked = request.parameters.model or ""
         try:
             response = self._inner.complete(request)
         except LLMError as error:
-            answered = getattr(error, "model", "")
-            cost = self._prices.cost(error.usage, endpoint=error.endpoint, answered=answered, asked=asked)
-            self._meter.add(error.usage, cost if getattr(error, "usage_reported", True) else None)
+            self._add(error, request)
             raise
-        cost = self._prices.cost(response.usage, endpoint=response.endpoint, answered=response.model, asked=asked)
-        self._meter.add(response.usage, cost if response.usage_reported else None)
+        self._add(response, request)
         return response
+
+    def _add(self, outcome: LLMResponse | LLMError, request: LLMRequest) -> None:
+        self._meter.add(outcome.usage, self._prices.cost_of(outcome, request) if outcome.usage_reported else None)

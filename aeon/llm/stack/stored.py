@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -16,6 +15,7 @@ from aeon.domain import errors
 from aeon.domain.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters
 from aeon.llm.protocols import LearningAdapter
+from aeon.llm.settings import ProviderSettings
 from aeon.store.lookup import ReuseScope
 from aeon.store.models import FOUND_OUT, Asked, CallPath
 from aeon.store.session import Session, stored_usage
@@ -25,63 +25,66 @@ STOP_POLL_SECONDS = 0.05
 _ERRORS: dict[str, type[LLMError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LLMError)
 }
-_SHAPING = ("seed", "extra_body", "options", "repo_id", "filename", "revision", "schema_in_prompt")
-_RESPONSE = frozenset(f.name for f in fields(LLMResponse))
-_ANSWER = TypeAdapter(LLMResponse)
+_RESPONSE_FIELDS = tuple(f.name for f in fields(LLMResponse))
+_RESPONSE = TypeAdapter(LLMResponse)
 
 
 class Stored:
-    """Answers from a run's session what it has, and keeps there what the inner adapter answers.
+    """Answers from a run's session what it has, and stores there what the inner adapter answers.
 
-    `provider` are the settings that requests are resolved over: what shapes an answer is part of what was asked.
-    Answers that are none (cut off, refused, filtered, empty) were paid for and are kept too; failures of the provider,
-    for a replay alone. What the `learners` believe of their servers by then is kept with an answer: a resumed run knows
-    it without asking. `sample` tells apart several answers to equal requests. A replayed answer takes `pace_seconds`,
-    unless `stop` says that the run is asked to stop. Raises what the inner adapter raises, StoreMiss, StoreFailed, and
-    StopRequested during a pace.
+    `provider` are the settings that requests are resolved over: what shapes an answer is part of the request. Answers
+    without content (cut off, refused, filtered, empty) were paid for and are stored too; failures of the provider, for
+    a replay alone. What the `learners` believe of their servers by then is stored with an answer, so that a resumed run
+    need not find it out. `store.sample` tells apart several answers to equal requests. A replayed answer takes
+    `store.pace_seconds`, unless `stop` says that the run is asked to stop. Raises what the inner adapter raises,
+    StoreMiss, StoreFailed, and StopRequested during a pace.
     """
 
     def __init__(
         self,
         inner: LLMAdapter,
         session: Session,
-        provider: Any,
+        provider: ProviderSettings | None,
+        store: StoreSettings | None = None,
         *,
-        sample: int = 0,
-        pace_seconds: float = 0.0,
         stop: Callable[[], bool] = lambda: False,
         learners: Sequence[LearningAdapter] = (),
     ) -> None:
         self._inner, self._session, self._learners = inner, session, tuple(learners)
-        self._base, self._shaping = parameters(provider), shaping(provider)
-        self._sample, self._pace, self._stop = sample, pace_seconds, stop
+        self._base = provider.parameters if provider else Parameters()
+        self._shaping = shaping_settings(provider) if provider else {}
+        self._store, self._stop = store or StoreSettings(), stop
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
-        raised: list[LLMError] = []
-        asked: list[LLMRequest] = []
+        fresh: list[LLMResponse | LLMError] = []
 
         def ask() -> dict[str, Any]:
-            asked.append(request)
             try:
-                answer = asdict(self._inner.complete(request))
+                response = self._inner.complete(request)
             except LLMError as error:
-                raised.append(error)
-                answer = _of_error(error)
+                fresh.append(error)
+                answer = _error_record(error)
+            else:
+                fresh.append(response)
+                answer = _response_record(response)
             beliefs = {name: value for adapter in self._learners for name, value in adapter.beliefs().items()}
             return {**answer, FOUND_OUT: beliefs} if beliefs else answer
 
         answer = self._session.answer(self._asked(request), ask, policy=reuse_scope)
-        if raised:
-            raise raised[0]
-        if not asked:
-            self._restore(answer)
-        if self._session.replays:
-            self._wait(request)
-        return response(answer)
+        if not fresh:
+            return self._stored_response(answer, request)
+        if isinstance(fresh[0], LLMError):
+            raise fresh[0]
+        return fresh[0]
 
     def _asked(self, request: LLMRequest) -> Asked:
-        site = request.site
+        site, parameters = request.site, request.parameters.over(self._base)
+        given = {
+            "temperature": parameters.temperature,
+            "max_tokens": parameters.max_tokens,
+            "effort": parameters.effort,
+        }
         path = CallPath(
             pass_number=site.pass_number,
             phase=site.phase,
@@ -89,20 +92,25 @@ class Stored:
             step_id=site.step_id,
             attempt=site.attempt,
         )
-        resolved = asdict(request.parameters.over(self._base))
         return Asked(
             kind="model",
             path=path,
             request={
-                "model": resolved.pop("model"),
-                "parameters": {name: value for name, value in resolved.items() if value is not None},
+                "model": parameters.model,
+                "parameters": {name: value for name, value in given.items() if value is not None},
                 **({"provider": self._shaping} if self._shaping else {}),
-                "sample": request.sample or self._sample,
+                "sample": request.sample or self._store.sample,
                 "messages": [{"role": message.role, "content": message.content} for message in request.messages],
                 "strict": request.strict,
                 "schema": dict(request.schema),
             },
         )
+
+    def _stored_response(self, answer: dict[str, Any], request: LLMRequest) -> LLMResponse:
+        self._restore(answer)
+        if self._session.replays:
+            self._wait(request)
+        return response(answer)
 
     def _restore(self, answer: dict[str, Any]) -> None:
         try:
@@ -113,29 +121,15 @@ class Stored:
 
     def _wait(self, request: LLMRequest) -> None:
         """In the caller's own thread, so that parallel answers take their time side by side."""
-        end = time.monotonic() + self._pace
+        end = time.monotonic() + self._store.pace_seconds
         while (left := end - time.monotonic()) > 0:
             if self._stop():
                 raise StopRequested(f"stopped while a {request.call} call was replayed")
             time.sleep(min(left, STOP_POLL_SECONDS))
 
 
-def stored(
-    inner: LLMAdapter,
-    session: Session,
-    store: StoreSettings,
-    provider: Any,
-    stop: Callable[[], bool],
-    learners: Sequence[LearningAdapter] = (),
-) -> LLMAdapter:
-    """The wrapper that the settings of the store ask for. Raises StoreFailed."""
-    return Stored(
-        inner, session, provider, sample=store.sample, pace_seconds=store.pace_seconds, stop=stop, learners=learners
-    )
-
-
 class Absent:
-    """In the place of a provider's adapter where none may be called: a replay needs no key and no connection."""
+    """A provider's adapter in a replay, which calls none: it needs no key and no connection."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -147,20 +141,14 @@ class Absent:
         )
 
 
-def parameters(provider: Any) -> Parameters:
-    """The generation parameters that a provider's settings give to calls that name none."""
-    own = getattr(provider, "parameters", None)
-    return own if isinstance(own, Parameters) else Parameters(model=getattr(provider, "model", None))
-
-
-def shaping(provider: Any) -> dict[str, Any]:
+def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
     """What else of a provider's settings decides what it answers: a seed, a scenario's content, additions to the
     request's body. Addresses, keys, retries and limits do not.
 
     Raises StoreFailed for a scenario that cannot be read.
     """
-    found = {name: getattr(provider, name, None) for name in _SHAPING}
-    scenario: Path | None = getattr(provider, "scenario", None)
+    found = {name: getattr(provider, name) for name in provider.shapes_answers}
+    scenario = found.get("scenario")
     if scenario is not None:
         try:
             found["scenario"] = sha256(scenario.read_bytes()).hexdigest()
@@ -170,9 +158,9 @@ def shaping(provider: Any) -> dict[str, Any]:
 
 
 def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
-    """Where an answer may be used again: one with text, neither cut off nor filtered, for every equal request.
+    """Where a stored answer may be used: one with text, neither cut off nor filtered, for every equal request.
 
-    An unusable answer only in its own run; a failure of the provider only in a replay.
+    An answer without content, in its own run; a failure of the provider, in a replay.
     """
     if "error" in answer:
         return "here" if issubclass(_ERRORS.get(str(answer["error"]), LLMError), AnswerError) else "replay"
@@ -181,20 +169,24 @@ def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
 
 
 def response(answer: dict[str, Any]) -> LLMResponse:
-    """A kept answer as the adapter gave it. Raises the LLMError that was kept; StoreFailed for what is neither."""
+    """A stored answer as the adapter gave it. Raises the LLMError that was stored; StoreFailed for neither."""
     try:
         if "error" in answer:
-            raise _error(answer)
-        known = {name: value for name, value in answer.items() if name in _RESPONSE}
-        return _ANSWER.validate_python({**known, "usage": stored_usage(answer)})
+            raise _stored_error(answer)
+        known = {name: answer[name] for name in _RESPONSE_FIELDS if name in answer}
+        return _RESPONSE.validate_python({**known, "usage": stored_usage(answer)})
     except (TypeError, KeyError, PydanticError) as error:
         raise StoreFailed(f"an answer in the store cannot be read: {error}") from error
 
 
-def _of_error(error: LLMError) -> dict[str, Any]:
-    # An adapter of one's own may raise a kind of its own: what it is in the tree is what a replay can raise again.
+def _response_record(response: LLMResponse) -> dict[str, Any]:
+    return {name: getattr(response, name) for name in _RESPONSE_FIELDS} | {"usage": asdict(response.usage)}
+
+
+def _error_record(error: LLMError) -> dict[str, Any]:
+    # A person's adapter may raise a class of its own: its nearest class in the tree is what a replay can raise.
     kind = next(kind.__name__ for kind in type(error).__mro__ if kind in _ERRORS.values())
-    kept = {
+    record = {
         "error": kind,
         "message": error.message,
         "hint": error.hint,
@@ -202,14 +194,14 @@ def _of_error(error: LLMError) -> dict[str, Any]:
         "endpoint": error.endpoint,
     }
     if isinstance(error, ProviderError):
-        return {**kept, "status": error.status, "retry_after": error.retry_after}
-    return {**kept, "model": getattr(error, "model", ""), "usage_reported": getattr(error, "usage_reported", True)}
+        return {**record, "status": error.status, "retry_after": error.retry_after}
+    return {**record, "model": error.model, "usage_reported": error.usage_reported}
 
 
-def _error(answer: dict[str, Any]) -> LLMError:
-    made = _ERRORS[str(answer["error"])]
+def _stored_error(answer: dict[str, Any]) -> LLMError:
+    kind = _ERRORS[str(answer["error"])]
     more = {name: answer[name] for name in ("status", "retry_after", "model", "usage_reported") if name in answer}
-    error = made(answer["message"], hint=answer["hint"], usage=stored_usage(answer), **more)
+    error = kind(answer["message"], hint=answer["hint"], usage=stored_usage(answer), **more)
     if endpoint := answer.get("endpoint"):
         error.endpoint = endpoint
     return error

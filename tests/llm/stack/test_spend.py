@@ -6,7 +6,7 @@ from aeon.domain.errors import Truncated
 from aeon.domain.request import LLMResponse, Usage
 from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
-from aeon.llm.stack.spend import Bill, Meter, Spend
+from aeon.llm.stack.spend import Meter, Spend, Spent
 from tests.llm.scripted import Scripted
 from tests.support.requests import request
 
@@ -21,7 +21,7 @@ def test_calls_tokens_and_money_add_up_and_failed_calls_count() -> None:
     spend.complete(request())
     with pytest.raises(Truncated):
         spend.complete(request())
-    assert meter.bill == Bill(2, MILLION + MILLION, 2.0)
+    assert meter.spent == Spent(2, MILLION + MILLION, 2.0)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_one_answer_of_unknown_cost_makes_the_whole_unknown_for_good(answer: LLM
     known = PriceBook({"e": PriceList({"m": Price(input=1, output=1)}, model="m"), "other": PriceList(model="x")})
     Spend(Scripted(answer), prices if answer.usage_reported else known, meter).complete(request())
     Spend(Scripted(LLMResponse("a", MILLION, "m")), known, meter).complete(request())
-    assert meter.bill.cost is None
-    assert meter.bill.calls == 2
+    assert meter.spent.cost is None
+    assert meter.spent.calls == 2
 
 
 def test_an_answer_that_is_none_and_tells_no_usage_makes_the_cost_unknown() -> None:
@@ -43,4 +43,4 @@ def test_an_answer_that_is_none_and_tells_no_usage_makes_the_cost_unknown() -> N
     spend = Spend(Scripted(Truncated("cut off", model="m", usage_reported=False)), PRICES, meter)
     with pytest.raises(Truncated):
         spend.complete(request())
-    assert meter.bill.cost is None
+    assert meter.spent.cost is None

@@ -25,7 +25,7 @@ from aeon.llm.settings import LocalProvider, OpenAIProvider, RetrySettings, Simu
 from aeon.llm.stack import stored
 from aeon.llm.stack.build import run_stack
 from aeon.llm.stack.limits import LimitSettings
-from aeon.llm.stack.stored import Absent, Stored, reuse_scope, shaping
+from aeon.llm.stack.stored import Absent, Stored, reuse_scope, shaping_settings
 from aeon.store.models import Entry
 from aeon.store.opening import open_session, open_source
 from aeon.store.session import Session
@@ -148,7 +148,7 @@ def test_where_and_how_often_a_provider_is_reached_is_no_part_of_what_it_is_aske
     reached = OpenAIProvider(
         base_url="http://localhost:1/v1", api_key_env="OTHER", retry=RetrySettings(attempts=1), timeout_seconds=1
     )
-    assert shaping(reached) == shaping(OpenAIProvider()) == {}
+    assert shaping_settings(reached) == shaping_settings(OpenAIProvider()) == {}
 
 
 def test_the_seed_and_the_content_of_a_scenario_shape_what_the_simulated_provider_answers(tmp_path: Path) -> None:
@@ -156,12 +156,12 @@ def test_the_seed_and_the_content_of_a_scenario_shape_what_the_simulated_provide
     found = []
     for text in ("seed: 1\n", "seed: 1\n", "seed: 2\n"):
         scenario.write_text(text)
-        found.append(shaping(SimulatedProvider(seed=4, scenario=scenario)))
+        found.append(shaping_settings(SimulatedProvider(seed=4, scenario=scenario)))
     assert found[0] == found[1] != found[2]
     assert found[0]["seed"] == 4
-    assert shaping(LocalProvider(repo_id="owner/name", filename="m.gguf"))["repo_id"] == "owner/name"
+    assert shaping_settings(LocalProvider(repo_id="owner/name", filename="m.gguf"))["repo_id"] == "owner/name"
     with pytest.raises(StoreFailed, match="cannot be read"):
-        shaping(SimulatedProvider(scenario=tmp_path / "gone.yaml"))
+        shaping_settings(SimulatedProvider(scenario=tmp_path / "gone.yaml"))
 
 
 @pytest.mark.parametrize("kind", [Truncated, Refused, Filtered, EmptyAnswer])
@@ -226,7 +226,7 @@ def test_another_sample_is_another_answer_to_the_same_request(sessions: Any) -> 
     models = [Model(replace(RESPONSE, text=str(number))) for number in range(3)]
     asked = [(0, models[0]), (1, models[1]), (0, models[2]), (1, models[2])]
     texts = [
-        Stored(model, sessions("cache", f"run {n}"), PROVIDER, sample=sample).complete(REQUEST).text
+        Stored(model, sessions("cache", f"run {n}"), PROVIDER, StoreSettings(sample=sample)).complete(REQUEST).text
         for n, (sample, model) in enumerate(asked)
     ]
     assert texts == ["0", "1", "0", "1"]
@@ -237,9 +237,9 @@ def test_a_replayed_answer_takes_its_time_side_by_side_and_one_that_is_recorded_
     steps = [replace(REQUEST, site=replace(REQUEST.site, step_id=f"s{number}")) for number in range(40)]
     began = monotonic()
     for step in steps:
-        Stored(Model(), sessions(), PROVIDER, pace_seconds=60).complete(step)
+        Stored(Model(), sessions(), PROVIDER, StoreSettings(pace_seconds=60)).complete(step)
     assert monotonic() - began < SOON
-    replayed = Stored(Absent("x"), sessions("replay"), PROVIDER, pace_seconds=1)
+    replayed = Stored(Absent("x"), sessions("replay"), PROVIDER, StoreSettings(pace_seconds=1))
     threads = [threading.Thread(target=replayed.complete, args=(step,)) for step in steps]
     began = monotonic()
     for thread in threads:
@@ -254,8 +254,10 @@ def test_a_pace_ends_when_the_run_is_asked_to_stop(sessions: Any) -> None:
     asked = threading.Event()
     threading.Timer(0.1, asked.set).start()
     began = monotonic()
+    pace = StoreSettings(pace_seconds=60)
+    replayed = Stored(Absent("x"), sessions("replay"), PROVIDER, pace, stop=asked.is_set)
     with pytest.raises(StopRequested):
-        Stored(Absent("x"), sessions("replay"), PROVIDER, pace_seconds=90, stop=asked.is_set).complete(REQUEST)
+        replayed.complete(REQUEST)
     assert monotonic() - began < SOON
 
 
