@@ -15,7 +15,7 @@ from aeon.domain.errors import AeonError, ProviderError
 from aeon.domain.request import CallName, LLMAdapter, LLMRequest, Message, Parameters, Role, Usage
 from aeon.llm.exchange import Answered, exchange
 from aeon.llm.protocols import LearningAdapter
-from aeon.llm.settings import parameters_for
+from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.llm.stack.limits import LimitSettings

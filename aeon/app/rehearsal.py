@@ -4,7 +4,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -65,6 +65,9 @@ class _Checking(PromptLibrary):
 
     def text(self, name: str, variables: Mapping[str, Any]) -> str:
         return self._prompts.text(name, variables)
+
+    def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
+        return self._prompts.schema_prompt(call, schema, messages)
 
 
 class _Recorder:

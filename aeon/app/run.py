@@ -23,7 +23,6 @@ from aeon.kernel.budget import TTLExpired
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
-from aeon.llm.settings import goes_by
 from aeon.llm.stack import findings
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, RunMemory
@@ -149,7 +148,7 @@ class Run:
             started = RunStarted(
                 run_id=self._identity.run_id,
                 task=self._work.task,
-                provider=goes_by(self._settings.provider),
+                provider=self._settings.provider.display_name,
                 synthetic=self._shared.synthetic,
             )
             stream.emit(started)

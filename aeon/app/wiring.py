@@ -25,7 +25,7 @@ from aeon.kernel.event_stream import EventStream
 from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
-from aeon.llm.settings import parameters_for
+from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.memory.run_memory import RunMemory, ShownMemory
 from aeon.plan.recursive import RecursivePlanner

@@ -34,14 +34,8 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.profile import TTLTable
 from aeon.domain.values import FromRecording, Taken, Unneeded, Value
 from aeon.kernel.settings import AnswerSettings, ExecutionSettings, ModeSettings
-from aeon.llm.settings import (
-    AutoProvider,
-    PromptSettings,
-    ProviderSettings,
-    ReasoningSettings,
-    RoleSettings,
-    SchemaSettings,
-)
+from aeon.llm.roles import ReasoningSettings, RoleSettings
+from aeon.llm.settings import AutoProvider, PromptSettings, ProviderSettings, SchemaSettings
 from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.settings import MemorySettings
 from aeon.observability.settings import ObservabilitySettings

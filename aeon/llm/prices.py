@@ -117,7 +117,7 @@ def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]
     fallbacks = settings.fallbacks if isinstance(settings, ChainSettings) else ()
     found: dict[str, AnyEndpoint] = {}
     for endpoint in (settings, *fallbacks):
-        base = name = str(getattr(endpoint, "name", endpoint.kind))
+        base = name = endpoint.display_name
         number = 2
         while name in found:
             name, number = f"{base}-{number}", number + 1

@@ -252,13 +252,13 @@ class PromptLibrary:
             found.add(current)
             named = self._named_in(current)
             waiting += [name for reference in named.references for name in reference.names]
-            waiting += self._environment.list_templates() if named.dynamic else []
+            waiting += self._environment.list_templates() if named.is_dynamic else []
         return found
 
     def _undeclared(self, name: str, known: frozenset[str], seen: frozenset[str] = frozenset()) -> Iterator[str]:
         named, where = self._named_in(name), shown_path(self._path(name))
         known |= {*self._environment.globals, *named.assigned}
-        for variable, line in named.wanted.items():
+        for variable, line in named.required.items():
             if variable in known:
                 continue
             near = difflib.get_close_matches(variable, known, n=1)
@@ -267,7 +267,7 @@ class PromptLibrary:
             found = next((choice for choice in reference.names if self._found(choice) is not None), None)
             if found is not None and found not in seen | {name}:
                 yield from self._undeclared(found, known, seen | {name})
-            elif found is None and not reference.optional:
+            elif found is None and not reference.is_optional:
                 yield f"{where}:{reference.line}: {no_template(reference.names)}"
 
     def _misnamed(self) -> Iterator[str]:

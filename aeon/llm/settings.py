@@ -1,4 +1,4 @@
-"""What configures the model side: provider, roles, reasoning modes, prompts and schemas."""
+"""What configures the provider, its retries and prices, the prompts and the schemas."""
 
 from __future__ import annotations
 
@@ -8,51 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, JsonValue, model_validator
 
-from aeon.domain.request import Parameters, ReasoningMode, Role
+from aeon.domain.request import Parameters
 from aeon.domain.values import Address, Taken, Unneeded, Value, is_loopback
+from aeon.llm.roles import Effort
 
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
-
-
-class GenerationSettings(Value):
-    """`roles.*` and `reasoning.*`: what overrides the provider's own model and parameters; None leaves them alone."""
-
-    model: str | None = None
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    max_tokens: int | None = Field(default=None, ge=1)
-    effort: Effort | None = None
-
-    @property
-    def parameters(self) -> Parameters:
-        """As generation parameters."""
-        return Parameters(self.model, self.temperature, self.max_tokens, self.effort)
-
-
-class RoleSettings(Value):
-    """`roles`: who a call is made as. The judge need not be the worker."""
-
-    planner: GenerationSettings = GenerationSettings()
-    worker: GenerationSettings = GenerationSettings()
-    grader: GenerationSettings = GenerationSettings()
-    repairer: GenerationSettings = GenerationSettings()
-
-
-class ReasoningSettings(Value):
-    """`reasoning`: what each reasoning mode sets (FR-030). A role's own setting wins over the mode's."""
-
-    shallow: GenerationSettings = GenerationSettings()
-    balanced: GenerationSettings = GenerationSettings()
-    deep: GenerationSettings = GenerationSettings()
-
-
-def parameters_for(
-    roles: RoleSettings, reasoning: ReasoningSettings, role: Role, mode: ReasoningMode | None
-) -> Parameters:
-    """What a call of this role in this mode overrides: the role's settings over the mode's."""
-    of_mode: GenerationSettings = getattr(reasoning, mode) if mode else GenerationSettings()
-    of_role: GenerationSettings = getattr(roles, role)
-    return of_role.parameters.over(of_mode.parameters)
 
 
 class RetrySettings(Value):
@@ -102,16 +62,25 @@ class BreakerSettings(Value):
 
 
 class _Provider(Value):
-    """What the settings of every provider have; `shapes_answers` names the keys that decide what it answers."""
+    """What the settings of every provider have.
+
+    `shapes_answers` names the keys, beside the model and its parameters, that decide what it answers.
+    """
 
     shapes_answers: ClassVar[tuple[str, ...]] = ()
     if TYPE_CHECKING:
+        kind: str
         model: str
 
     @property
     def parameters(self) -> Parameters:
         """The generation parameters of calls that name none."""
         return Parameters(self.model)
+
+    @property
+    def display_name(self) -> str:
+        """The name that a person knows the provider by."""
+        return self.kind
 
 
 class SimulatedProvider(_Provider):
@@ -259,6 +228,11 @@ class EndpointSettings(_Provider):
         """The provider's own generation parameters."""
         return Parameters(self.model, self.temperature, self.max_tokens, self.effort)
 
+    @property
+    def display_name(self) -> str:
+        """The name of the endpoint."""
+        return self.name
+
 
 class OpenAIFallback(EndpointSettings):
     """One of `provider.fallbacks`: an endpoint that answers when those before it cannot."""
@@ -297,11 +271,6 @@ class AutoProvider(ChainSettings):
 ProviderSettings = Annotated[
     AutoProvider | SimulatedProvider | OpenAIProvider | LocalProvider | CustomProvider, Field(discriminator="kind")
 ]
-
-
-def goes_by(provider: ProviderSettings) -> str:
-    """What a person knows a provider by: the name of its endpoint, or its kind where it is none."""
-    return str(getattr(provider, "name", provider.kind))
 
 
 class PromptSettings(Value):

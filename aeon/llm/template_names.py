@@ -1,14 +1,17 @@
-"""What a template names - variables that it sets or provides for, other templates - found out as it is loaded."""
+"""What a template names: variables and other templates, found while the template is compiled."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from io import StringIO
 from types import CodeType
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, Template, meta, nodes
+from jinja2.compiler import CodeGenerator, Frame
+from jinja2.idtracking import VAR_LOAD_RESOLVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,28 +20,26 @@ class Reference:
 
     names: tuple[str, ...]
     line: int
-    optional: bool
+    is_optional: bool
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateNames:
-    """What a template names. What it sets itself (`assigned`) is seen by the templates it includes too.
+    """What a template names: variables that it sets, which the templates it includes see too; variables that it must
+    be given, each with the line of its first use; other templates; and whether one is named only at run time.
 
-    `wanted` are the variables it must be given, each with the line of its first use; those whose absence the template
-    provides for, with `is defined` or `default`, are not among them. `dynamic` says that another template is named only
-    at run time.
+    A variable whose absence the template provides for, with `is defined` or `default`, need not be given.
     """
 
     assigned: frozenset[str]
-    wanted: dict[str, int]
+    required: dict[str, int]
     references: tuple[Reference, ...]
-    dynamic: bool
+    is_dynamic: bool
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A template's text and where it is from: what tells one compilation from another, where all environments are set
-    up alike."""
+    """A template's text and its file; environments are not compared, as all are set up alike."""
 
     text: str
     name: str
@@ -46,14 +47,33 @@ class _Source:
     environment: Environment = field(compare=False)
 
 
+class _Generator(CodeGenerator):
+    """Generates a template's code and notes the variables that it must be given, in one pass over the template."""
+
+    def __init__(self, environment: Environment, name: str, filename: str | None) -> None:
+        self.source = StringIO()
+        super().__init__(environment, name, filename, self.source, optimized=environment.optimized)
+        self.undeclared: set[str] = set()
+
+    def enter_frame(self, frame: Frame) -> None:
+        super().enter_frame(frame)
+        for action, name in frame.symbols.loads.values():
+            if action == VAR_LOAD_RESOLVE and name is not None and name not in self.environment.globals:
+                self.undeclared.add(name)
+
+
 @lru_cache(maxsize=512)
-def _compiled(source: _Source) -> tuple[CodeType, TemplateNames]:
+def _compile(source: _Source) -> tuple[CodeType, TemplateNames]:
     tree = source.environment.parse(source.text, source.name, source.filename)
-    return source.environment.compile(tree, source.name, source.filename), names_in(tree)
+    parts, is_dynamic = list(tree.find_all(nodes.Node)), None in meta.find_referenced_templates(tree)
+    generator = _Generator(source.environment, source.name, source.filename)
+    generator.visit(tree)
+    code = compile(generator.source.getvalue(), source.filename or source.name, "exec")
+    return code, _names_in(parts, generator.undeclared, is_dynamic=is_dynamic)
 
 
 class NamingLoader(FileSystemLoader):
-    """Loads templates as Jinja's own loader does and keeps, by template, what each names; parsed once for both.
+    """Loads templates as Jinja's own loader does and keeps, by template, what each names.
 
     A text is compiled once in a process, whatever library it is in: their environments differ in their loader alone.
     """
@@ -65,20 +85,19 @@ class NamingLoader(FileSystemLoader):
     def load(self, environment: Environment, name: str, globals: MutableMapping[str, Any] | None = None) -> Template:
         """The compiled template; raises as Jinja's own loader."""
         text, filename, is_current = self.get_source(environment, name)
-        code, self.names[name] = _compiled(_Source(text, name, filename, environment))
+        code, self.names[name] = _compile(_Source(text, name, filename, environment))
         return environment.template_class.from_code(environment, code, globals or {}, is_current)
 
 
-def names_in(tree: nodes.Template) -> TemplateNames:
-    """What a parsed template names."""
-    parts = list(tree.find_all(nodes.Node))
+def _names_in(parts: Sequence[nodes.Node], undeclared: set[str], *, is_dynamic: bool) -> TemplateNames:
     used = [part for part in parts if isinstance(part, nodes.Name)]
-    wanted = meta.find_undeclared_variables(tree) - _guarded(parts)
     return TemplateNames(
         assigned=frozenset(name.name for name in used if name.ctx in ("store", "param")),
-        wanted={name: next((u.lineno for u in used if u.name == name), 1) for name in sorted(wanted)},
+        required={
+            name: next((u.lineno for u in used if u.name == name), 1) for name in sorted(undeclared - _guarded(parts))
+        },
         references=tuple(_references(parts)),
-        dynamic=None in meta.find_referenced_templates(tree),
+        is_dynamic=is_dynamic,
     )
 
 
