@@ -130,6 +130,8 @@ def _own_leaves(project: Project) -> list[tuple[Path, _Leaf]]:
         raise _refused(linked, "config_dir", "a linked folder is not looked into")
     for file in sorted(folder.rglob("*.yaml")):
         twin = packaged_config_dir() / file.relative_to(folder)
+        if twin.is_file() and twin.read_bytes() == file.read_bytes():
+            continue
         usual = set(map(_hashable, _leaves(LocatedYaml(twin).value))) if twin.is_file() else set()
         own = [leaf for leaf in _leaves(LocatedYaml(file).value) if _hashable(leaf) not in usual]
         found += [(file, leaf) for leaf in _checked_leaves(file, own)]

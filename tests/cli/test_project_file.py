@@ -195,7 +195,7 @@ def test_paths_of_a_project_are_relative_to_its_file(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a: [", "cannot be read"),
+        ("a: [", "aeon.yaml:1: expected the node content"),
         ("- a\n", "must be a mapping"),
         ("override: {}\n", "there is no such key"),
         ("overrides: [ttl=small]\n", "ttl.base: 20"),
