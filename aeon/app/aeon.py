@@ -20,7 +20,7 @@ from aeon.domain.errors import ConfigError, TaskTextError
 from aeon.domain.events import Subscriber
 from aeon.domain.request import LLMAdapter
 from aeon.domain.result import RunResult
-from aeon.files.text import checked_text
+from aeon.files.text import require_unicode
 from aeon.kernel.control import RunControl
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.custom import SHARED
@@ -62,7 +62,7 @@ class Aeon:
     ) -> None:
         if settings is None:
             composition = configuration.composition()
-            settings = configuration.composed(composition)
+            settings = configuration.compose_settings(composition)
         if adapter is not None and composition is not None and not isinstance(settings.provider, CustomProvider):
             composition = with_own_adapter(composition, SHARED)
         self._composition, self._parent = composition, parent.find_parent(settings, composition)
@@ -91,7 +91,7 @@ class Aeon:
     ) -> Aeon:
         """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
         composition = configuration.composition(overrides, config_dir)
-        settings = configuration.composed(composition)
+        settings = configuration.compose_settings(composition)
         return cls(settings, environ, tools=tools, composition=composition, memory=memory, adapter=adapter)
 
     @property
@@ -190,9 +190,9 @@ class Aeon:
             inputs = read_inputs(self.settings) if inputs is None else inputs
             context = before.context if context is None else context
         text = self.workflow.task if task is None and self.workflow is not None else task or ""
-        if not checked_text(text, "task").strip():
+        if not require_unicode(text, "task").strip():
             raise TaskTextError("the task is empty", hint="Say what is to be done.")
-        given = {name: checked_text(text, f"inputs.{name}") for name, text in (inputs or {}).items()}
+        given = {name: require_unicode(text, f"inputs.{name}") for name, text in (inputs or {}).items()}
         self.check_inputs(given)
         plan = self.workflow.plan(text, given) if self.workflow else None
         inherited = before is not None and before.task_in_plan and text == before.task

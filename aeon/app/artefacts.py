@@ -25,26 +25,26 @@ from aeon.domain.errors import ArtefactError
 from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
-from aeon.files.writing import encoded, unwritable
+from aeon.files.writing import encode_json, unwritable_error
 from aeon.observability.history_file import history_document, restored
 
 RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
 
 
-def prepare(directory: Path) -> None:
+def prepare_directory(directory: Path) -> None:
     """Make the output directory, if it is not there, and see that files can be written in it.
 
     Raises:
         ArtefactError: it cannot be made or written in.
     """
     probe = Path(directory) / f".aeon-{uuid4().hex}"
-    with problems(directory):
+    with as_artefact_error(directory):
         probe.parent.mkdir(parents=True, exist_ok=True)
         probe.touch(exist_ok=False)
         probe.unlink()
 
 
-def appear(directory: Path, fill: Callable[[Path], None]) -> None:
+def create_directory(directory: Path, fill: Callable[[Path], None]) -> None:
     """Make a directory that has in it what `fill` puts there from the moment that it is there.
 
     One that is there already is filled as it is. Raises OSError, and what `fill` raises.
@@ -67,7 +67,7 @@ def appear(directory: Path, fill: Callable[[Path], None]) -> None:
 
 def write_origin(of: Origin, directory: Path) -> None:
     """Write `run.json`, whole or not at all, into a directory that is there. Raises ArtefactError."""
-    replace(directory / origin.FILE, _document(of.model_dump(mode="json")))
+    replace_file(directory / origin.FILE, _document(of.model_dump(mode="json")))
 
 
 def write(result: RunResult, directory: Path) -> None:
@@ -87,7 +87,7 @@ def write(result: RunResult, directory: Path) -> None:
     )
     for name, content in contents:
         try:
-            replace(directory / name, content())
+            replace_file(directory / name, content())
         except ArtefactError as error:
             failed[name] = error
     if failed:
@@ -135,7 +135,7 @@ def read_history(path: Path | str) -> ExecutionHistory:
 
 def result_json(result: RunResult) -> str:
     """A whole result, its history included, as JSON text with keys in a fixed order (`output=json`)."""
-    return encoded(result.model_dump(mode="json"), indent=2).decode("utf-8")
+    return encode_json(result.model_dump(mode="json"), indent=2).decode("utf-8")
 
 
 def _without_history(result: RunResult) -> dict[str, Any]:
@@ -143,13 +143,13 @@ def _without_history(result: RunResult) -> dict[str, Any]:
 
 
 def _document(value: dict[str, Any]) -> bytes:
-    return encoded(value, indent=2) + b"\n"
+    return encode_json(value, indent=2) + b"\n"
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
     """Put a whole file in the place of another: written beside it, on disk, then renamed. Raises ArtefactError."""
     beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    with problems(path):
+    with as_artefact_error(path):
         try:
             with beside.open("xb") as file:
                 file.write(data)
@@ -200,9 +200,9 @@ def _of_this_version(path: Path, what: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def problems(path: Path) -> Iterator[None]:
+def as_artefact_error(path: Path) -> Iterator[None]:
     """Whatever goes wrong with a file or folder as an ArtefactError."""
     try:
         yield
     except OSError as error:
-        raise unwritable(Path(path), error) from error
+        raise unwritable_error(Path(path), error) from error

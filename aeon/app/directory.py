@@ -24,12 +24,12 @@ def identify_start() -> None:
     os.environ[RUN_ID] = secrets.token_hex(4)
 
 
-def shown(path: Path) -> Path:
+def relative_to_here(path: Path) -> Path:
     """A path as it can be typed here."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def claimed_run(cfg: DictConfig, run: Run) -> Path:
+def claim_run_directory(cfg: DictConfig, run: Run) -> Path:
     """Begin the run in its directory. Raises ConfigError when that cannot be made or already holds a run."""
 
     def claim(directory: Path) -> None:
@@ -38,7 +38,7 @@ def claimed_run(cfg: DictConfig, run: Run) -> Path:
     return _claimed(cfg, "hydra.run.dir", lambda directory: run.begin(directory, claim))
 
 
-def claimed_sweep(cfg: DictConfig) -> Path:
+def claim_sweep_directory(cfg: DictConfig) -> Path:
     """The same for the directory of a multirun, in which each job makes its own."""
 
     def claim(directory: Path) -> None:

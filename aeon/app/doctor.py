@@ -71,7 +71,7 @@ class RoleCheck:
         return not self.problem
 
 
-def examine(shared: Process) -> Iterator[RoleCheck]:
+def check_roles(shared: Process) -> Iterator[RoleCheck]:
     """One check for each role, then one for each fallback, made as it is asked for.
 
     Nothing is retried, repaired or handed to a fallback, no limit of a run applies, and no answer is kept. When the

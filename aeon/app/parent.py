@@ -14,8 +14,8 @@ from pathlib import Path
 from aeon.app.process import Process
 from aeon.config import origin as origins
 from aeon.config.origin import Composition, Origin, ParentOrigin
-from aeon.config.recompose import check_visible, held_back, left_out
-from aeon.config.settings import Settings, named_file, recorded_origin
+from aeon.config.recompose import check_visible, find_held_back, find_left_out
+from aeon.config.settings import Settings, find_recorded_origin, named_file
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.reference import search_for_modules
 from aeon.llm.settings import CustomProvider
@@ -49,7 +49,7 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
     """
     if composition is not None:
         check_visible(settings.resume, settings.store.path if settings.store.mode == "replay" else None, composition)
-    origin = recorded_origin(settings)
+    origin = find_recorded_origin(settings)
     if settings.resume is None or origin is None:
         return None
     named = f"resume={settings.resume}"
@@ -109,7 +109,7 @@ def change_warnings(parent: Parent | None, shared: Process, composition: Composi
             f"the run {run.run_id}, which {parent.path} goes on with, is gone (it was {run.path}): "
             "what only it had been answered is asked again"
         )
-    for key in left_out(parent.origin, composition) if composition else ():
+    for key in find_left_out(parent.origin, composition) if composition else ():
         yield f"{key} was said of another provider than today's: it is not taken over from {parent.path}"
     for key in parent.origin.changed_files():
         before = parent.origin.files[key]
@@ -125,7 +125,7 @@ def cassette_warnings(settings: Settings, composition: Composition | None) -> It
     not composed."""
     if settings.store.mode != "replay" or settings.store.path is None or composition is None:
         return
-    for key in held_back(settings.store.path, composition):
+    for key in find_held_back(settings.store.path, composition):
         yield (
             f"the recording was made with {key}, which is not taken from a cassette: "
             "give it again to use it, if you trust it; without it requests may differ from those recorded"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aeon.app import tools
 from aeon.config.provider import check_endpoint, resolve_provider
-from aeon.config.settings import Settings, recorded_origin
+from aeon.config.settings import Settings, find_recorded_origin
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
 from aeon.llm.custom import CustomAdapter, describe_given, load_adapter
@@ -142,7 +142,7 @@ def build_adapter(settings: Settings, environ: Mapping[str, str], own: LLMAdapte
 def is_synthetic(settings: Settings, adapter: stack.Endpoints) -> bool:
     """Whether no model is called; of an adapter of one's own that a replay does not load, the recording says it."""
     if settings.store.mode == "replay" and isinstance(settings.provider, CustomProvider):
-        recorded = recorded_origin(settings)
+        recorded = find_recorded_origin(settings)
         return recorded is not None and recorded.synthetic
     return isinstance(settings.provider, SimulatedProvider) or adapter.synthetic
 

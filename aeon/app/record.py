@@ -12,7 +12,7 @@ from typing import Any
 from aeon.app.parent import Parent
 from aeon.app.process import Process
 from aeon.config.origin import Composition, FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
-from aeon.config.recompose import recordable
+from aeon.config.recompose import select_recordable
 from aeon.config.recorded import key_of
 from aeon.config.settings import Settings, configuration_hash, named_file
 from aeon.domain.history import Outcome, RunState
@@ -113,13 +113,15 @@ def _overrides(composition: Composition, settings: Settings) -> tuple[str, ...]:
     given = {key_of(text).partition(".")[0] for text in composition.overrides}
     texts = [f"{name}=null" for name in ("task", "task_file") if getattr(settings, name) and name not in given]
     materials = [f"~{name}" for name in ("inputs", "input_files") if getattr(settings, name) and name not in given]
-    return (*recordable(composition.overrides), *texts, *materials)
+    return (*select_recordable(composition.overrides), *texts, *materials)
 
 
 def _relative_paths(settings: Settings) -> dict[str, str]:
     """The relative paths among the settings, absolute, by key; the files of task and inputs are recorded as texts."""
     paths = dict(_paths(settings.model_dump(by_alias=True)))
-    return {key: str(path.absolute()) for key, path in paths.items() if recordable([key]) and not path.is_absolute()}
+    return {
+        key: str(path.absolute()) for key, path in paths.items() if select_recordable([key]) and not path.is_absolute()
+    }
 
 
 def _paths(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Path]]:

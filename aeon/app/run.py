@@ -77,7 +77,7 @@ class Run:
                 path = directory / origins.FILE
                 self._unrecorded = f"{path} cannot be written: {cause}; the run goes on, and cannot be resumed"
 
-        artefacts.appear(directory, fill)
+        artefacts.create_directory(directory, fill)
         self._begun_in = directory
 
     def to_end(self, around: Surroundings) -> RunResult:
@@ -160,8 +160,8 @@ class Run:
         directory = around.directory
         if directory is not None and self._begun_in != directory:
             if directory.exists():
-                artefacts.prepare(directory)
-            with artefacts.problems(directory):
+                artefacts.prepare_directory(directory)
+            with artefacts.as_artefact_error(directory):
                 self.begin(directory)
         if self._unrecorded:
             around.warn(self._unrecorded)

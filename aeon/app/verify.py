@@ -81,7 +81,7 @@ class Verified:
         return self.in_order and self.result.termination_reason != "failed"
 
 
-def runs(
+def run_tasks(
     settings: Mapping[Mode, Settings], environ: Mapping[str, str], tasks: Sequence[str] = TASKS
 ) -> Iterator[Verified]:
     """Every task in every mode, one run after the other, each made as it is asked for.

@@ -12,11 +12,11 @@ from pydantic import ValidationError as PydanticError
 from aeon.domain.assessment import criterion_problem
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
 from aeon.files.located_yaml import LocatedYaml
-from aeon.files.text import checked_text, decoded
+from aeon.files.text import decode_utf8, require_unicode
 from aeon.memory.settings import MemorySettings
 
 
-def task_text(task: str | None, task_file: Path | None) -> str:
+def read_task_text(task: str | None, task_file: Path | None) -> str:
     """The task, literally.
 
     Raises TaskTextError when it is blank or not valid UTF-8, ConfigError for neither, both, or an unreadable file.
@@ -24,9 +24,9 @@ def task_text(task: str | None, task_file: Path | None) -> str:
     if task is not None and task_file is not None:
         raise ConfigError("task and task_file are both given", hint="Give one of them.")
     if task is not None:
-        text = checked_text(task, "task")
+        text = require_unicode(task, "task")
     elif task_file is not None:
-        text = decoded(_bytes(task_file, "task_file"), f"task_file {task_file}")
+        text = decode_utf8(_bytes(task_file, "task_file"), f"task_file {task_file}")
     else:
         raise ConfigError(
             "no task is given", hint='Say what to do: python -m aeon task="..." (or task_file=..., or task=-)'
@@ -36,7 +36,7 @@ def task_text(task: str | None, task_file: Path | None) -> str:
     return text
 
 
-def input_texts(inputs: Mapping[str, str], input_files: Mapping[str, Path]) -> dict[str, str]:
+def read_input_texts(inputs: Mapping[str, str], input_files: Mapping[str, Path]) -> dict[str, str]:
     """The inputs by name.
 
     Raises ConfigError for a name in both or an unreadable file, TaskTextError for text that is not valid UTF-8.
@@ -44,13 +44,13 @@ def input_texts(inputs: Mapping[str, str], input_files: Mapping[str, Path]) -> d
     both = sorted(set(inputs) & set(input_files))
     if both:
         raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")
-    texts = {name: checked_text(text, f"inputs.{name}") for name, text in inputs.items()}
+    texts = {name: require_unicode(text, f"inputs.{name}") for name, text in inputs.items()}
     for name, path in input_files.items():
-        texts[name] = decoded(_bytes(path, f"input_files.{name}"), f"input_files.{name} {path}")
+        texts[name] = decode_utf8(_bytes(path, f"input_files.{name}"), f"input_files.{name} {path}")
     return texts
 
 
-def criteria(path: Path) -> dict[str, str]:
+def read_criteria(path: Path) -> dict[str, str]:
     """A YAML or JSON mapping of criterion names to plain words. Raises ConfigError when it is anything else."""
     read = _yaml(path, "convergence.criteria_file")
     if not isinstance(read, dict) or not all(isinstance(i, str) and i for pair in read.items() for i in pair):
@@ -61,7 +61,7 @@ def criteria(path: Path) -> dict[str, str]:
     return read
 
 
-def with_entries(settings: MemorySettings) -> MemorySettings:
+def read_entries(settings: MemorySettings) -> MemorySettings:
     """The settings with the entries of their file, a YAML or JSON mapping of keys to JSON values.
 
     Raises ConfigError when it is anything else.
@@ -77,12 +77,12 @@ def with_entries(settings: MemorySettings) -> MemorySettings:
     return settings.model_copy(update={"entries": {**read, **settings.entries}})
 
 
-def json_schema(path: Path) -> dict[str, Any]:
+def read_json_schema(path: Path) -> dict[str, Any]:
     """The JSON Schema in a file. Raises SchemaFileError naming the line, or the pointer, of what is wrong with it."""
     from aeon.schema.validators import check_schema  # takes time, and few runs have a schema
 
     try:
-        schema = json.loads(decoded(_bytes(path, "answer.schema"), str(path)))
+        schema = json.loads(decode_utf8(_bytes(path, "answer.schema"), str(path)))
     except json.JSONDecodeError as error:
         raise SchemaFileError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
     except TaskTextError as error:
@@ -93,7 +93,7 @@ def json_schema(path: Path) -> dict[str, Any]:
     return schema
 
 
-def dotenv_text(path: Path) -> str:
+def read_dotenv(path: Path) -> str:
     """The text of a `.env` file. ConfigError names the line that is not UTF-8; never what is in it: it holds keys."""
     try:
         data = path.read_bytes()

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from aeon.config.compose.hydra_private import packaged_config_dir
-from aeon.config.compose.literal import literal, literal_override
+from aeon.config.compose.literal import format_value, quote_override
 from aeon.config.compose.problems import models_in
 from aeon.config.project_file import Project
 from aeon.domain.errors import ConfigError
@@ -30,7 +30,7 @@ _SHOWN = frozenset({"tools", "adapter", "options"})
 _Leaf = tuple[tuple[str, ...], Any]
 
 
-def checked_overrides(project: Project) -> list[str]:
+def check_overrides(project: Project) -> list[str]:
     """The overrides of a project as Hydra takes them, paths made absolute.
 
     Raises ConfigError for the first thing that a project may not say, in the file or in its folder of configuration.
@@ -44,7 +44,7 @@ def checked_overrides(project: Project) -> list[str]:
     return [_override(project, key, value) for key, value in project.overrides.items()]
 
 
-def shown_lines(project: Project) -> Iterator[str]:
+def describe_project(project: Project) -> Iterator[str]:
     """What the project sets, and what of its folder concerns tools and an adapter of one's own, which may start
     programs: a line each."""
     said = [f"config_dir={project.config_dir.name}"] if project.config_dir else []
@@ -114,10 +114,10 @@ def _is_inside(project: Project, value: str) -> bool:
 def _override(project: Project, key: str, value: Any) -> str:
     """An override in Hydra's grammar; an entry that a person names is added whether or not it is there."""
     if key.startswith("tools.approval."):
-        return literal_override(f"{key}={value}")
+        return quote_override(f"{key}={value}")
     if isinstance(value, str) and path_names().intersection(key.split(".")):
         value = str((project.folder / value).resolve())
-    return f"{'++' if key.startswith(_NAMED) else ''}{key}={literal(value)}"
+    return f"{'++' if key.startswith(_NAMED) else ''}{key}={format_value(value)}"
 
 
 def _own_leaves(project: Project) -> list[tuple[Path, _Leaf]]:
@@ -169,13 +169,13 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[_Leaf]:
         yield path or ("",), value
 
 
-def adds_to(given: Sequence[str], overrides: Sequence[str]) -> list[str]:
+def without_chosen_groups(given: Sequence[str], overrides: Sequence[str]) -> list[str]:
     """The overrides of a project without those of groups that the command line chooses itself."""
     chosen = {_key(text) for text in given if "." not in _key(text)}
     return [text for text in overrides if _key(text).partition(".")[0] not in chosen]
 
 
-def names_run(given: Sequence[str]) -> bool:
+def is_of_recorded_run(given: Sequence[str]) -> bool:
     """Whether overrides resume or replay a run, which brings what it was given itself."""
     values = {_key(text): text.partition("=")[2] for text in given}
     return "resume" in values or "replay" in values.get("store.mode", values.get("store", ""))

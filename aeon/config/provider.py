@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from aeon.config.origin import ProviderOrigin
-from aeon.config.settings import Settings, recorded_origin
+from aeon.config.settings import Settings, find_recorded_origin
 from aeon.domain.errors import ConfigError
 from aeon.llm.prices import check_prices, price_book
 from aeon.llm.settings import (
@@ -39,7 +39,7 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
             hint="Use provider=openai or another that calls a model, or env=dev for trying things out.",
         )
     if isinstance(provider, AutoProvider | CustomProvider):
-        before = recorded_origin(settings)
+        before = find_recorded_origin(settings)
         provider = _settle(provider, environ, before.provider if before else None)
     if isinstance(provider, OpenAIProvider):
         if settings.store.mode != "replay":  # which calls nothing

@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from aeon.config import origin as origins
 from aeon.config.compose.compose import compose, is_sweep, single_value, sweep_jobs
-from aeon.config.compose.literal import quoted
+from aeon.config.compose.literal import quote
 from aeon.config.origin import Composition, Origin
 from aeon.config.recorded import is_name, key_of, select_overrides
 from aeon.domain.errors import ConfigError, StoreFailed
@@ -39,11 +39,11 @@ def composition(today: Composition) -> Composition:
     if directory is None:
         # `resume=null` stays, since a configuration file may set another value.
         return _with_replayed(_with(today, (*rest, *(["resume=null"] if named else []))))
-    given = _with(today, (*rest, f"resume={quoted(str(directory))}"))
-    return recomposed(origins.read(directory), given, f"resume={directory}")
+    given = _with(today, (*rest, f"resume={quote(str(directory))}"))
+    return recompose(origins.read(directory), given, f"resume={directory}")
 
 
-def replayed(path: Path) -> Origin | None:
+def read_recorded_origin(path: Path) -> Origin | None:
     """The origin of the run that was recorded in a cassette, a run's directory, or the store in one.
 
     None when the recording has none. Raises ConfigError when it cannot be read.
@@ -76,7 +76,7 @@ def _origin_of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
 
 def _with_replayed(today: Composition) -> Composition:
     path = _recording(today.overrides)
-    origin = replayed(path) if path is not None else None
+    origin = read_recorded_origin(path) if path is not None else None
     if path is None or origin is None or origin.overrides is None:
         return today
     if path.suffix == CASSETTE_SUFFIX:
@@ -84,16 +84,16 @@ def _with_replayed(today: Composition) -> Composition:
         name = origin.config_name if of_today else Composition().config_name
         taken, _ = select_overrides(origin.overrides, _folder(today))
         origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
-    return recomposed(origin, today, f"store.path={path}")
+    return recompose(origin, today, f"store.path={path}")
 
 
-def held_back(recording: Path, today: Composition) -> tuple[str, ...]:
+def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
     """What the head of a cassette names that only the person who replays it may give, and has not given in today's
     composition: the keys of overrides, and `--config-dir`.
 
     Empty for a recording of another kind. Raises ConfigError.
     """
-    origin = replayed(recording) if recording.suffix == CASSETTE_SUFFIX else None
+    origin = read_recorded_origin(recording) if recording.suffix == CASSETTE_SUFFIX else None
     if origin is None:
         return ()
     taken, held = select_overrides(origin.overrides or (), _folder(today))
@@ -106,11 +106,11 @@ def check_visible(resume: Path | None, recording: Path | None, composed: Composi
     """ConfigError when settings resume or replay a run that their overrides do not name, as its own overrides then
     came too late: it is named in a configuration file, or by an interpolation."""
     if resume is not None and not any(key_of(text) == "resume" for text in composed.overrides):
-        raise _hidden("resume", str(resume), f"resume={quoted(str(resume))}")
+        raise _hidden("resume", str(resume), f"resume={quote(str(resume))}")
     if recording is not None and _recording(composed.overrides) != recording:
-        origin = replayed(recording)
+        origin = read_recorded_origin(recording)
         if origin is not None and origin.overrides is not None:
-            said = f"store.mode=replay store.path={quoted(str(recording))}"
+            said = f"store.mode=replay store.path={quote(str(recording))}"
             raise _hidden("store.path", str(recording), said)
 
 
@@ -121,7 +121,7 @@ def _hidden(key: str, value: str, override: str) -> ConfigError:
     )
 
 
-def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
+def recompose(origin: Origin, today: Composition, named: str) -> Composition:
     """The recorded composition with today's after it, so that today's wins; `named` says whose origin it is.
 
     Task and inputs are not in it: `read_task` and `read_inputs` take them from the origin. Relative paths
@@ -153,14 +153,14 @@ def recomposed(origin: Origin, today: Composition, named: str) -> Composition:
     return _with(again, (*again.overrides, *_absolute_paths(origin, again, today), *today.overrides))
 
 
-def left_out(origin: Origin, composed: Composition) -> tuple[str, ...]:
+def find_left_out(origin: Origin, composed: Composition) -> tuple[str, ...]:
     """The keys of the recorded provider that were not taken over, since another was chosen."""
     given = {key_of(text) for text in composed.overrides}
     recorded = [key_of(text) for text in origin.overrides or () if _is_of_provider(text)]
     return tuple(dict.fromkeys(key for key in recorded if key not in given))
 
 
-def recordable(overrides: Iterable[str]) -> tuple[str, ...]:
+def select_recordable(overrides: Iterable[str]) -> tuple[str, ...]:
     """The overrides that a run is composed from again.
 
     Task, inputs and the parent are recorded apart; Hydra's own say where and how jobs run, as `sweep` does, but for its
@@ -201,7 +201,7 @@ def _chooses_another_provider(origin: Origin, again: Composition, today: Composi
     choosing = [text for text in today.overrides if "." not in key_of(text)]
     if not choosing or not any(map(_is_of_provider, again.overrides)):
         return False
-    before = _provider(_with(again, recordable(origin.overrides or ())))
+    before = _provider(_with(again, select_recordable(origin.overrides or ())))
     same = {before, origin.provider.kind} if before == "auto" else {before}
     jobs = sweep_jobs(choosing, {}, again.config_dir)
     return any(_provider(_with(again, (*again.overrides, *job))) not in same for job in jobs)
@@ -224,7 +224,7 @@ def _absolute_paths(origin: Origin, again: Composition, today: Composition) -> l
     given = {key_of(text) for text in again.overrides}
     set_today = tuple(f"{key_of(text)}." for text in today.overrides)
     paths = [(key, path) for key, path in origin.paths.items() if key in given or not f"{key}.".startswith(set_today)]
-    return [f"{key}={quoted(path)}" for key, path in paths]
+    return [f"{key}={quote(path)}" for key, path in paths]
 
 
 def _recording(overrides: Sequence[str]) -> Path | None:

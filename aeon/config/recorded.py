@@ -16,7 +16,7 @@ from hydra.errors import HydraException
 from pydantic.fields import FieldInfo
 
 from aeon.config.compose.hydra_private import packaged_config_dir
-from aeon.config.compose.literal import literal
+from aeon.config.compose.literal import format_value
 from aeon.config.compose.problems import models_in
 from aeon.domain.values import TAKEN, UNNEEDED, FromRecording
 
@@ -154,7 +154,7 @@ class Portable(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def portable(overrides: Iterable[str], holds: Callable[[str], bool], replaced: Callable[[str], str]) -> Portable:
+def make_portable(overrides: Iterable[str], holds: Callable[[str], bool], replaced: Callable[[str], str]) -> Portable:
     """Overrides without a secret and without the address of a server, each with the same effect on requests.
 
     `holds` says whether a text has a secret in it, `replaced` gives the text without. A value with one is quoted anew;
@@ -186,6 +186,6 @@ def _without_secrets(text: str, holds: Callable[[str], bool], replaced: Callable
     if not equals or value is None or holds(head) or any("${" in part for part in _texts(value)):
         return None
     try:
-        return f"{head}={literal(value, replaced)}"
+        return f"{head}={format_value(value, replaced)}"
     except ValueError:
         return None

@@ -27,7 +27,7 @@ from aeon.config import origin
 from aeon.config import recompose as config_origin
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import problems as config_problems
-from aeon.config.compose.literal import literal_overrides
+from aeon.config.compose.literal import quote_overrides
 from aeon.config.origin import Composition, Origin
 from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.errors import ConfigError
@@ -114,7 +114,7 @@ def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None)
     `config_dir` is a folder of one's own configuration files, looked in first. Hydra's global state is left as it was
     found. Raises ConfigError.
     """
-    return composed(composition(overrides, config_dir))
+    return compose_settings(composition(overrides, config_dir))
 
 
 def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Composition:
@@ -123,10 +123,10 @@ def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = N
     Raises ConfigError.
     """
     folder = Path(config_dir).expanduser().resolve() if config_dir else None
-    return config_origin.composition(Composition(overrides=tuple(literal_overrides(overrides)), config_dir=folder))
+    return config_origin.composition(Composition(overrides=tuple(quote_overrides(overrides)), config_dir=folder))
 
 
-def composed(of: Composition) -> Settings:
+def compose_settings(of: Composition) -> Settings:
     """The settings that a composition gives. Raises ConfigError."""
     return settings_from(config_compose.compose(of.overrides, of.config_dir, config_name=of.config_name))
 
@@ -154,7 +154,7 @@ def environment(directory: Path | None = None) -> Mapping[str, str]:
     path = (directory or Path.cwd()) / ".env"
     if path.is_file() or path.is_fifo():
         try:
-            load_dotenv(stream=StringIO(config_files.dotenv_text(path)), override=False)
+            load_dotenv(stream=StringIO(config_files.read_dotenv(path)), override=False)
         except ValueError as error:
             raise ConfigError(f"{path}: {error}") from None
     return os.environ
@@ -167,7 +167,7 @@ def read_task(settings: Settings) -> str | None:
     neither or both are given or the file cannot be read.
     """
     if settings.task is None and settings.task_file is None:
-        recorded = recorded_origin(settings)
+        recorded = find_recorded_origin(settings)
         if recorded is not None and not _says_task_anew(settings.plan_file, recorded):
             return recorded.task
         if settings.plan_file is not None:
@@ -176,7 +176,7 @@ def read_task(settings: Settings) -> str | None:
             from aeon.store.opening import check_store  # takes time, and only a replay needs it
 
             check_store(settings.store)  # the task was to come from a recording, which is not there
-    return config_files.task_text(settings.task, settings.task_file)
+    return config_files.read_task_text(settings.task, settings.task_file)
 
 
 def read_inputs(settings: Settings) -> dict[str, str]:
@@ -184,17 +184,17 @@ def read_inputs(settings: Settings) -> dict[str, str]:
 
     Raises ConfigError for an unreadable file or a name given in both, TaskTextError for text that is not valid UTF-8.
     """
-    recorded = recorded_origin(settings)
-    given = config_files.input_texts(settings.inputs, settings.input_files)
+    recorded = find_recorded_origin(settings)
+    given = config_files.read_input_texts(settings.inputs, settings.input_files)
     return {**recorded.inputs, **given} if recorded else given
 
 
-def recorded_origin(settings: Settings) -> Origin | None:
+def find_recorded_origin(settings: Settings) -> Origin | None:
     """Where the run comes from whose answers are used again, if there is one. Raises ConfigError."""
     if settings.resume:
         return origin.read(settings.resume)
     store = settings.store
-    return config_origin.replayed(store.path) if store.mode == "replay" and store.path else None
+    return config_origin.read_recorded_origin(store.path) if store.mode == "replay" and store.path else None
 
 
 def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
@@ -233,11 +233,11 @@ def _plain(cfg: DictConfig) -> dict[str, Any]:
 def _with_files(settings: Settings) -> Settings:
     convergence, answer = settings.convergence, settings.answer
     if convergence.criteria_file is not None:
-        read = config_files.criteria(convergence.criteria_file)
+        read = config_files.read_criteria(convergence.criteria_file)
         convergence = convergence.model_copy(update={"criteria": {**read, **convergence.criteria}})
     if answer.schema_file is not None:
-        answer = answer.model_copy(update={"json_schema": config_files.json_schema(answer.schema_file)})
-    memory = config_files.with_entries(settings.memory)
+        answer = answer.model_copy(update={"json_schema": config_files.read_json_schema(answer.schema_file)})
+    memory = config_files.read_entries(settings.memory)
     return settings.model_copy(update={"convergence": convergence, "answer": answer, "memory": memory})
 
 

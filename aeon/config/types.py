@@ -11,7 +11,7 @@ _BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at mo
 Schema = Mapping[str, Any]
 
 
-def types_of(schema: Schema, key: str) -> list[str]:
+def describe_types(schema: Schema, key: str) -> list[str]:
     """What the settings of a JSON Schema take at a dotted key, each kind once; empty for a key they do not have."""
     nodes = list(_unions(schema, schema))
     for name in key.split("."):

@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from aeon.files.writing import encoded, unwritable
+from aeon.files.writing import encode_json, unwritable_error
 
 
 class JsonLines:
@@ -29,11 +29,11 @@ class JsonLines:
         try:
             self._file: FileIO | None = self.path.open("ab", buffering=0)
         except OSError as error:
-            raise unwritable(self.path, error) from error
+            raise unwritable_error(self.path, error) from error
 
     def write(self, value: dict[str, Any]) -> None:
         """Append one line. Raises ArtefactError when it cannot be written whole."""
-        line = encoded(value) + b"\n"
+        line = encode_json(value) + b"\n"
         with self._lock:
             if self._file is None:
                 return
@@ -43,7 +43,7 @@ class JsonLines:
             except OSError as error:
                 with contextlib.suppress(OSError):
                     self._file.truncate(start)
-                raise unwritable(self.path, error) from error
+                raise unwritable_error(self.path, error) from error
 
     def close(self) -> None:
         """Close the file; may be called twice."""

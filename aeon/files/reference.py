@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from aeon.domain.errors import ConfigError
-from aeon.files.stdout import printed_to_stderr
+from aeon.files.stdout import redirect_prints_to_stderr
 
 
 def load_object(key: str, reference: str, kind: str) -> Any:
@@ -39,5 +39,5 @@ def _module(name: str) -> Any:
     # A console script does not see the folder it is started in, and that is where a person's own modules are.
     if "" not in sys.path:
         search_for_modules(Path.cwd())
-    with printed_to_stderr():
+    with redirect_prints_to_stderr():
         return importlib.import_module(name)

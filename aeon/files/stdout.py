@@ -25,7 +25,7 @@ class _Fork:
 
 
 @contextmanager
-def printed_to_stderr() -> Iterator[None]:
+def redirect_prints_to_stderr() -> Iterator[None]:
     """What this context writes to `sys.stdout` goes to `sys.stderr`; other threads are not touched.
 
     Coroutines and `asyncio.to_thread` of this context are covered. A thread or a process that a tool starts by itself,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aeon.domain.errors import TaskTextError
 
 
-def decoded(data: bytes, name: str) -> str:
+def decode_utf8(data: bytes, name: str) -> str:
     """The bytes as UTF-8, nothing stripped or translated. TaskTextError names the offset of the first bad byte."""
     try:
         return data.decode("utf-8")
@@ -16,7 +16,7 @@ def decoded(data: bytes, name: str) -> str:
         ) from None
 
 
-def checked_text(text: str, name: str) -> str:
+def require_unicode(text: str, name: str) -> str:
     """The text, if it can be written as UTF-8. Raises TaskTextError naming the offset of the first lone surrogate."""
     try:
         text.encode("utf-8")

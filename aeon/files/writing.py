@@ -12,7 +12,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from aeon.domain.errors import ArtefactError
 
 
-def encoded(value: Any, *, indent: int | None = None) -> bytes:
+def encode_json(value: Any, *, indent: int | None = None) -> bytes:
     """JSON as UTF-8, readable in every script; half a surrogate pair, which UTF-8 cannot carry, as its escape.
 
     Raises ValueError for a number that JSON does not have.
@@ -27,7 +27,7 @@ def encoded(value: Any, *, indent: int | None = None) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def unwritable(path: Path, error: OSError) -> ArtefactError:
+def unwritable_error(path: Path, error: OSError) -> ArtefactError:
     """What to raise when a file or folder cannot be written."""
     return ArtefactError(
         f"{path} cannot be written: {error.strerror or error}",

@@ -9,7 +9,7 @@ from typing import Any, cast
 from aeon.domain.errors import AnswerError, ConfigError, ProviderError, StopRequested
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.files.reference import load_object
-from aeon.files.stdout import printed_to_stderr
+from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.llm.protocols import Closable, NamesModel, SaysWhetherSynthetic
 from aeon.llm.settings import NO_NAME, CustomProvider, ProviderSettings
 
@@ -42,7 +42,7 @@ class CustomAdapter:
         """Answer one request."""
         request = replace(request, parameters=request.parameters.over(self._settings.parameters))
         try:
-            with printed_to_stderr():
+            with redirect_prints_to_stderr():
                 response = self._inner.complete(request)
         except _EXPECTED:
             raise
@@ -91,7 +91,7 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
         raise ConfigError(f"{KEY}={settings.adapter}: not a class", hint=_PAGE)
     _check_complete(f"{KEY}={settings.adapter}", found)
     try:
-        with printed_to_stderr():
+        with redirect_prints_to_stderr():
             made: LLMAdapter = cast(Any, found)(**settings.options)
     except Exception as error:  # a class of any make may fail in any way
         raise ConfigError(

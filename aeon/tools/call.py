@@ -12,7 +12,7 @@ from typing import Any
 
 from aeon.domain.tool_result import ToolErrorKind
 from aeon.files.nesting import TOO_DEEP, is_too_deep
-from aeon.files.stdout import printed_to_stderr
+from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.schema.validators import find_violations
 from aeon.tools.registry import RegisteredTool
 
@@ -52,7 +52,7 @@ def call_tool(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int, s
 
 def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int, seconds: float) -> Outcome:
     try:
-        with printed_to_stderr():
+        with redirect_prints_to_stderr():
             value = entry.tool.invoke(arguments)
     except BaseException as error:  # a tool that calls sys.exit() has failed; the program goes on
         return failure("raised", describe_error(error), limit)

@@ -112,15 +112,15 @@ def test_files_are_as_readable_as_any_other_new_file(tmp_path: Path) -> None:
 
 
 def test_preparing_makes_the_directory_and_leaves_it_empty(tmp_path: Path) -> None:
-    artefacts.prepare(tmp_path / "a" / "b")
-    artefacts.prepare(tmp_path / "a" / "b")
+    artefacts.prepare_directory(tmp_path / "a" / "b")
+    artefacts.prepare_directory(tmp_path / "a" / "b")
     assert list((tmp_path / "a" / "b").iterdir()) == []
 
 
 def test_a_directory_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ArtefactError, match=r"file/runs cannot be written: Not a directory") as raised:
-        artefacts.prepare(tmp_path / "file" / "runs")
+        artefacts.prepare_directory(tmp_path / "file" / "runs")
     assert "hydra.run.dir" in raised.value.hint
 
 
@@ -128,7 +128,7 @@ def test_a_directory_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None
 def test_a_directory_without_write_permission_says_what_to_do(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(ArtefactError, match="Permission denied"):
-        artefacts.prepare(tmp_path)
+        artefacts.prepare_directory(tmp_path)
 
 
 def test_a_directory_that_went_away_is_an_artefact_error(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from aeon.config.recorded import Portable, portable
+from aeon.config.recorded import Portable, make_portable
 
 SECRET = "sk-it's-\\"
 
 
 def made(*overrides: str) -> Portable:
-    return portable(
+    return make_portable(
         overrides, lambda text: "sk-" in text, lambda text: text.replace(SECRET, "[A]").replace("sk-plain", "[A]")
     )
 

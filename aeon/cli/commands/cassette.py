@@ -20,7 +20,7 @@ from aeon.cli.terminal.text import count_noun, one_line
 from aeon.config import origin as origins
 from aeon.config import recorded as config_recorded
 from aeon.config.origin import Composition
-from aeon.config.settings import composed, environment
+from aeon.config.settings import compose_settings, environment
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.cassette import Cassette, CassetteSource, Provenance, encoded, read, write
 from aeon.store.cassette_export import Scrubber, recorded, secret_names
@@ -99,7 +99,7 @@ def _recorded(source: AnswerSource, given: argparse.Namespace) -> _Made:
     origin = earlier.origin if earlier else _origin(given.run)
     environ = environment()
     scrubber = Scrubber(secret_names([origin, *_configurations(given.run)], environ), environ)
-    overrides = config_recorded.portable(origin.get("overrides") or (), scrubber.holds, scrubber.text)
+    overrides = config_recorded.make_portable(origin.get("overrides") or (), scrubber.holds, scrubber.text)
     told = earlier.provenance if earlier else None
     made = recorded(
         source.entries(),
@@ -130,7 +130,7 @@ def _remarks(made: _Made, out: Path) -> Iterator[str]:
         yield "Warning: how the run was started is not known; whoever replays it must say task and overrides."
     try:
         taken, held = config_recorded.select_overrides(origin.get("overrides") or (), None)
-        composed(Composition(overrides=taken))
+        compose_settings(Composition(overrides=taken))
     except ConfigError as error:
         yield f"Warning: what was recorded of the configuration cannot be composed again: {one_line(str(error))}"
         return

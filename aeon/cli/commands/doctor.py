@@ -49,7 +49,7 @@ def _checked(settings: Settings) -> int:
 def _examined(shared: process.Process) -> int:
     put(f"\n{'role':<9} {'works':<6} {'seconds':>7} {'tokens':>8}  model")
     checks = []
-    for check in doctor.examine(shared):
+    for check in doctor.check_roles(shared):
         checks.append(check)
         put("\n".join(_lines(check)))
     if found := findings.new_findings(shared.adapter):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aeon.app import artefacts
-from aeon.app.directory import claimed_run, identify_start, shown
+from aeon.app.directory import claim_run_directory, identify_start, relative_to_here
 from aeon.app.run import Run
 from aeon.app.surroundings import Planned
 from aeon.cli.job.arguments import parse
@@ -30,7 +30,7 @@ from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.events import CycleStarted, Recorded, Subscriber
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan
-from aeon.files.writing import unwritable
+from aeon.files.writing import unwritable_error
 
 PLAN = "plan.yaml"
 """The file in the run's directory."""
@@ -58,7 +58,7 @@ class _Request:
 
     def resuming(self) -> str:
         """What goes on from what was answered."""
-        return command_of(("plan", f"resume={shown(self.directory)}"))
+        return command_of(("plan", f"resume={relative_to_here(self.directory)}"))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -81,10 +81,10 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")
     out = _target(outs)
     run = job.aeon.prepared_run(job.task, inputs=job.inputs)
-    directory = claimed_run(whole, run)
+    directory = claim_run_directory(whole, run)
     # What a resumed run was given is in the new directory, and not among today's words.
     of_today = tuple(word for word in words if not _OF_THE_MAKING.match(word))
-    needed = (f"resume={shown(directory)}",) if job.aeon.settings.resume else of_today
+    needed = (f"resume={relative_to_here(directory)}",) if job.aeon.settings.resume else of_today
     return _delivered(_Request(job, directory, out, needed), run)
 
 
@@ -153,8 +153,8 @@ def _keep(request: _Request, made: Planned) -> None:
     """Leave the plan in the run's directory. Raises ArtefactError."""
     if made.plan is not None:
         path = request.directory / PLAN
-        text = plan_text(made.plan, made, request.job.aeon.settings, path, request.command(shown(path)))
-        artefacts.replace(path, text.encode())
+        text = plan_text(made.plan, made, request.job.aeon.settings, path, request.command(relative_to_here(path)))
+        artefacts.replace_file(path, text.encode())
 
 
 def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
@@ -178,7 +178,7 @@ def _write(out: Path | None, text: str) -> None:
             file.write(text)
     except OSError as error:
         put(text)
-        raise unwritable(out, error) from error
+        raise unwritable_error(out, error) from error
 
 
 def _ending(request: _Request, made: Planned, plan: Plan) -> str:
@@ -186,7 +186,7 @@ def _ending(request: _Request, made: Planned, plan: Plan) -> str:
         f"{count_noun(len(plan.steps), 'step')} in {count_noun(len(layers(plan)), 'layer')},"
         f" about {made.calls} calls to the model to carry out."
     )
-    written = shown(request.directory / PLAN) if made.interrupted or request.out is None else request.out
+    written = relative_to_here(request.directory / PLAN) if made.interrupted or request.out is None else request.out
     cut_short = f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.\n" * bool(made.cut_short)
     going_on = f"\nTo go on from what was answered: {request.resuming()}" * bool(made.cut_short)
     return f"{cut_short}{facts}\nWritten to {written}. Run it: {request.command(written)}{going_on}"

@@ -51,7 +51,7 @@ def _settings(given: Arguments, mode: verify.Mode) -> Settings:
 
 def _verified(settings: dict[verify.Mode, Settings]) -> int:
     done: list[Verified] = []
-    for run in verify.runs(settings, environment()):
+    for run in verify.run_tasks(settings, environment()):
         if not done:
             _begin(run)
         if run.mode == MODES[0]:

@@ -20,11 +20,11 @@ from aeon.config import recompose as config_origin
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import CONFIG_NAME
-from aeon.config.compose.literal import literal_override
+from aeon.config.compose.literal import quote_override
 from aeon.config.origin import Composition
 from aeon.config.project_file import find_project, read_project
 from aeon.domain.errors import ConfigError
-from aeon.files.text import decoded
+from aeon.files.text import decode_utf8
 
 STANDARD_INPUT = "-"
 _TASKS = ("task=", "task_file=", "resume=")
@@ -72,7 +72,7 @@ def parse(arguments: Sequence[str]) -> Arguments:
     parser = hydra_private.arguments_parser()
     parser.add_argument("--no-project", action="store_true")
     parser.prog, parser.usage = "aeon", 'aeon task="..." [key=value ...] [group=option ...]   (aeon --help explains)'
-    flags = parser.parse_intermixed_args([literal_override(argument, _text) for argument in arguments])
+    flags = parser.parse_intermixed_args([quote_override(argument, _text) for argument in arguments])
     if flags.config_dir and flags.config_path:
         raise ConfigError("--config-dir and --config-path are both given", hint="Give one of them.")
     overrides = tuple(flags.overrides)
@@ -90,16 +90,16 @@ def _with_project(given: Arguments) -> Arguments:
     found = None if given.flags.no_project else find_project(Path.cwd())
     if found is None:
         return given
-    if project_check.names_run(given.overrides):
+    if project_check.is_of_recorded_run(given.overrides):
         say(f"Project {found}: left out, since a run brings its own overrides")
         return given
     project = read_project(found)
-    overrides = project_check.checked_overrides(project)
-    say("\n".join(project_check.shown_lines(project)))
+    overrides = project_check.check_overrides(project)
+    say("\n".join(project_check.describe_project(project)))
     flags = argparse.Namespace(**vars(given.flags))
     if given.config_dir is None and project.config_dir is not None:
         flags.config_dir = str(project.config_dir)
-    flags.overrides = [*project_check.adds_to(given.overrides, overrides), *given.overrides]
+    flags.overrides = [*project_check.without_chosen_groups(given.overrides, overrides), *given.overrides]
     return Arguments(flags, tuple(flags.overrides))
 
 
@@ -169,12 +169,12 @@ def quoted_for_shell(text: str) -> str:
 def _text(key: str, argument: str) -> str:
     """The text that an argument stands for; arguments come as bytes, which may be anything."""
     if key == "task" and argument == STANDARD_INPUT:
-        return decoded(_standard_input(), "standard input")
+        return decode_utf8(_standard_input(), "standard input")
     try:
         data = os.fsencode(argument)
     except UnicodeEncodeError:
         return argument
-    return decoded(data, key)
+    return decode_utf8(data, key)
 
 
 def _standard_input() -> bytes:

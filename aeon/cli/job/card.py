@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aeon.app.artefacts import ANSWER
-from aeon.app.directory import shown
+from aeon.app.directory import relative_to_here
 from aeon.cli.job.ending import describe_saved, describe_spent, verdict
 from aeon.cli.job.forward import is_replay, next_commands, onward, open_points, scores_with_bars
 from aeon.cli.progress.view import SCORES
@@ -39,8 +39,8 @@ def card(result: RunResult, directory: Path) -> str:
     style = "green" if good else "yellow"
     drawing.rule(Text(f"{STATES['complete' if good else 'blocked']} {_title(result)}", f"bold {style}"), style)
     drawing.console.print(_facts(result))
-    paths = {"answer": shown(directory / ANSWER)} if result.answer else {}
-    for name, path in {**paths, "folder": shown(directory)}.items():
+    paths = {"answer": relative_to_here(directory / ANSWER)} if result.answer else {}
+    for name, path in {**paths, "folder": relative_to_here(directory)}.items():
         drawing.line(Text.assemble((f"  {name:<12} ", "dim"), str(path)))
     for purpose, command in next_commands(result, directory) or onward(result, directory):
         drawing.line(Text(f"  {purpose}:", "dim"))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from aeon.app.directory import shown
+from aeon.app.directory import relative_to_here
 from aeon.cli.job.plan_text import command_of
 from aeon.cli.progress.view import SCORES, state_of
 from aeon.cli.progress.words import open_questions
@@ -51,7 +51,7 @@ def onward(result: RunResult, directory: Path) -> Points:
 
 def resume_command(directory: Path) -> str:
     """The command that goes on with the run of a directory."""
-    return command_of((f"resume={shown(directory)}",))
+    return command_of((f"resume={relative_to_here(directory)}",))
 
 
 def steps_of(result: RunResult) -> tuple[PlanStep, ...]:

@@ -16,8 +16,8 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel, ValidationError
 from rich.cells import cell_len, chop_cells, set_cell_size
 
-from aeon.app.artefacts import RESULT, replace
-from aeon.app.directory import shown
+from aeon.app.artefacts import RESULT, replace_file
+from aeon.app.directory import relative_to_here
 from aeon.cli.progress.view import SCORES
 from aeon.cli.terminal.status import DONE, read_status
 from aeon.cli.terminal.text import count_noun, one_line
@@ -121,7 +121,7 @@ def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
     head, *figures = _table([[_SHORT.get(name, name) for name in _narrow(_HEAD)], *map(_narrow, rows)])
     lines = [head, *(part for row, line in zip(rows, figures, strict=True) for part in (row[1], line))]
     folder = next((job.directory.parent for job in jobs if job.directory is not None), None)
-    lines += [f"Directories: {shown(folder)}/JOB"] if folder else []
+    lines += [f"Directories: {relative_to_here(folder)}/JOB"] if folder else []
     return "\n".join(part for line in (*lines, total) for part in chop_cells(line, width))
 
 
@@ -137,7 +137,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _row(job: Job) -> tuple[str, ...]:
     figures = _figures(job)
-    directory = None if job.directory is None else shown(job.directory)
+    directory = None if job.directory is None else relative_to_here(job.directory)
     cells = (job.number, " ".join(job.overrides), *(figures.get(name) for name in _COLUMNS), job.status, directory)
     return tuple(map(_cell, cells))
 
@@ -183,7 +183,7 @@ def write_csv(jobs: Sequence[Job], directory: Path) -> None:
             name: str(value).lower() if isinstance(value, bool) else value for name, value in _figures(job).items()
         }
         writer.writerow({"job": job.number, **given, **figures, "exit": job.status, "directory": job.directory})
-    replace(directory / CSV, text.getvalue().encode("utf-8", "backslashreplace"))
+    replace_file(directory / CSV, text.getvalue().encode("utf-8", "backslashreplace"))
 
 
 def _key(override: str) -> str:

@@ -30,6 +30,6 @@ def show(given: Arguments) -> int:
         settings_from(whole)
         if not added:
             raise composition_error(error) from error
-        flags.overrides = config_compose.adding(flags.overrides, added)
+        flags.overrides = config_compose.add_unknown_keys(flags.overrides, added)
         hydra_private.show(flags)
     return DONE

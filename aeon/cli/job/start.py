@@ -15,7 +15,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from aeon.app.directory import claimed_run, claimed_sweep
+from aeon.app.directory import claim_run_directory, claim_sweep_directory
 from aeon.cli.job.arguments import Arguments
 from aeon.cli.job.job import prepared, run_job, sweep_job
 from aeon.cli.job.material import Material
@@ -24,17 +24,17 @@ from aeon.cli.terminal.status import INTERRUPTED, guarded, read_statuses, worst
 from aeon.cli.terminal.stderr import report, say
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
-from aeon.config.compose.literal import quoted
+from aeon.config.compose.literal import quote
 from aeon.config.compose.problems import composition_error
 from aeon.domain.errors import ArtefactError
-from aeon.files.writing import unwritable
+from aeon.files.writing import unwritable_error
 
 
 def run_one(given: Arguments, whole: DictConfig, material: Material) -> int:
     """Run the task of a composed configuration, of which `material` was read already; the exit status."""
     job = prepared(whole, whole.hydra, material)
     run = job.aeon.prepared_run(job.task, inputs=job.inputs)
-    directory = claimed_run(whole, run)
+    directory = claim_run_directory(whole, run)
 
     def carry_out(_: DictConfig) -> int:
         # Hydra prints the overrides, task and all, for a job that raises.
@@ -55,10 +55,10 @@ def run_several(given: Arguments, whole: DictConfig, added: frozenset[str]) -> i
             job, more = given.compose(overrides)
             prepared(job).aeon.close()
             added |= more
-    directory = claimed_sweep(whole)
+    directory = claim_sweep_directory(whole)
     overrides = [
-        *config_compose.adding(given.overrides, added),
-        f"hydra.sweep.dir={quoted(str(directory))}",
+        *config_compose.add_unknown_keys(given.overrides, added),
+        f"hydra.sweep.dir={quote(str(directory))}",
         f"hydra.mode={RunMode.MULTIRUN.name}",
     ]
     keys = swept_keys(given.overrides, map(str, params))
@@ -94,4 +94,4 @@ def _hydra_errors(directory: Path) -> Iterator[None]:
         raise composition_error(error) from error
     except OSError as error:
         # Of its own jobs Hydra writes the configuration.
-        raise unwritable(Path(error.filename or directory), error) from error
+        raise unwritable_error(Path(error.filename or directory), error) from error

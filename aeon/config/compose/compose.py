@@ -71,7 +71,7 @@ def with_fallbacks(cfg: DictConfig, overrides: Sequence[str], config_dir: str | 
         return fallbacks.expand(cfg, _search_path_of(overrides))
 
 
-def adding(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
+def add_unknown_keys(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
     """The overrides, those of `keys` in the form (`++`) in which Hydra takes a key that it does not know."""
     return [f"++{text}" if _key(text) in keys else text for text in overrides]
 

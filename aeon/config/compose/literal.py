@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from aeon.files.text import checked_text
+from aeon.files.text import require_unicode
 
 _LITERAL = re.compile(
     r"(?P<add>\+{0,2})(?P<key>task|(inputs|convergence\.criteria|memory\.entries)\.[^=]+)=(?P<text>.*)", re.DOTALL
@@ -20,11 +20,11 @@ _APPROVAL = re.compile(r"\+{0,2}tools\.approval\.(?P<pattern>[\w.*?-]+)=(?P<poli
 _NAMED_ENTRY = re.compile(r"\+{0,2}(input_files|tools\.functions)\.[^=]+=")
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """The text as one single-quoted value of Hydra's grammar.
 
     Backslashes before a quote, at the end, and before an interpolation are doubled; the quote and the interpolation get
-    one more. Lone surrogates cannot be carried: refuse them before (`aeon.files.text.checked_text`).
+    one more. Lone surrogates cannot be carried: refuse them before (`aeon.files.text.require_unicode`).
     """
     escaped = re.sub(r"(\\*)'", r"\1\1\\'", text)
     escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
@@ -32,7 +32,7 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
-def literal(value: Any, replaced: Callable[[str], str] = str) -> str:
+def format_value(value: Any, replaced: Callable[[str], str] = str) -> str:
     """A plain value in Hydra's grammar, its texts quoted, after `replaced` has changed them.
 
     Raises ValueError for a key of a mapping that `replaced` would change: keys cannot be quoted.
@@ -40,15 +40,15 @@ def literal(value: Any, replaced: Callable[[str], str] = str) -> str:
     if isinstance(value, dict):
         if any(replaced(str(name)) != str(name) for name in value):
             raise ValueError("a key would have to be replaced")
-        return f"{{{','.join(f'{name}: {literal(item, replaced)}' for name, item in value.items())}}}"
+        return f"{{{','.join(f'{name}: {format_value(item, replaced)}' for name, item in value.items())}}}"
     if isinstance(value, list):
-        return f"[{','.join(literal(item, replaced) for item in value)}]"
+        return f"[{','.join(format_value(item, replaced) for item in value)}]"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
-    return repr(value) if isinstance(value, int | float) else quoted(replaced(str(value)))
+    return repr(value) if isinstance(value, int | float) else quote(replaced(str(value)))
 
 
-def literal_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:
+def quote_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:
     """An override with its free text quoted; any other argument unchanged.
 
     `read` is given the key and the text and says what the text really is. A named entry is added or replaced (`++`), so
@@ -62,10 +62,10 @@ def literal_override(argument: str, read: Callable[[str, str], str] = lambda _ke
     if match is None:
         return f"++{argument.lstrip('+')}" if _NAMED_ENTRY.match(argument) else argument
     key = match["key"]
-    text = checked_text(read(key, match["text"]), key)
-    return f"{match['add'] if key == 'task' else '++'}{key}={quoted(text)}"
+    text = require_unicode(read(key, match["text"]), key)
+    return f"{match['add'] if key == 'task' else '++'}{key}={quote(text)}"
 
 
-def literal_overrides(arguments: Iterable[str]) -> list[str]:
-    """`literal_override` of each."""
-    return [literal_override(argument) for argument in arguments]
+def quote_overrides(arguments: Iterable[str]) -> list[str]:
+    """`quote_override` of each."""
+    return [quote_override(argument) for argument in arguments]
