@@ -150,7 +150,7 @@ def is_small(profile: TaskProfile) -> bool:
 
 
 def units_at(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
-    """What the table gives a profile at a depth of 1 to 5, in LLM cycles, uncapped (research decision 2)."""
+    """What the table gives a profile at a depth of 1 to 5, in LLM cycles, uncapped."""
     multiplier = _exact(table.depth[depth]) + sum(map(_exact, additions(profile, table)))
     units = (base * multiplier).quantize(Decimal(1), ROUND_HALF_UP)
     return int(units) + table.extra_step * max(0, profile.expected_step_count - table.typical_steps[depth])

@@ -60,8 +60,8 @@ class ConvergenceEngine:
         """Assess a plan's results, in one model call, with the validation report before it (FR-050).
 
         `custom_criteria` maps a name to plain words; the names completeness, coherence and consistency with a number
-        set that threshold for this call. `left_to_person` are contradictions that a person knows of: the model is told
-        that they block nothing. It is never told a threshold. Raises LLMError when the call fails,
+        set that threshold for this call. `left_to_person` are contradictions that a person knows of: the prompt
+        says that they block nothing. It never holds a threshold. Raises LLMError when the call fails,
         ValidationError when its answer cannot be repaired, ConfigError for a threshold outside [0, 1].
         """
         own_thresholds, criteria = split_criteria(custom_criteria or {})
@@ -85,8 +85,7 @@ class ConvergenceEngine:
 
 
 def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
-    """Custom criteria, told apart: numbers under a score's name are thresholds, everything else is a criterion in
-    words."""
+    """Custom criteria, separated: a number under a score's name is a threshold, all else is a criterion in words."""
     thresholds = {
         name: value
         for name, value in custom.items()

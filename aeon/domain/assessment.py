@@ -111,7 +111,7 @@ def criterion_problem(name: str, text: str) -> str | None:
 
 
 class ConvergenceSettings(ConvergenceThresholds):
-    """`convergence`: the thresholds, and criteria of one's own: a name to plain words that the model judges met or not.
+    """`convergence`: the thresholds, and custom criteria, each a name and plain words that the model judges met or not.
 
     `criteria_file` is a YAML or JSON file of more criteria; validated settings hold its entries in `criteria`. A name
     becomes the reason code of a criterion that is not met.

@@ -103,10 +103,9 @@ class Timing(Value):
 class ExecutionPass(Value):
     """One pass of the loop (FR-071 to FR-078): pass 0 plans, the others execute.
 
-    `plan_state` is the plan at the start of the pass, `steps` those of the plan at its end, with status and output;
-    in core mode `steps` holds the one carried out, in the last pass all of them, `plan_state` is null after pass 1
-    and `answer` empty. `phase` is the last phase entered, `phases` each with its times; `answer` the text that
-    convergence assessed.
+    `plan_state` is the plan at the start of the pass, `steps` its steps at the end; in core mode `steps` holds the one
+    carried out, in the last pass all, `plan_state` is null after pass 1 and `answer` empty. `phase` is the last phase
+    entered; `answer` the text that convergence assessed.
     """
 
     pass_number: int = Field(ge=0)
@@ -191,10 +190,9 @@ class ExecutionHistory(Value):
 
 
 class RunState(Value):
-    """A run as it stands; may be asked for at any time, from any thread (Sprint 1, FR-011, FR-012, US2-3).
+    """A run as it stands; `llm_outputs`, `supervisor_actions` and `tool_history` are in order of dispatch.
 
-    `llm_outputs`, `supervisor_actions` and `tool_history` are in order of dispatch.
-    `answer_mark` is put before the answer wherever it is given: what says that no model was called.
+    `answer_mark` is put before every answer; it says that no model was called.
     """
 
     pass_number: int = 0

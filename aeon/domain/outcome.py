@@ -81,7 +81,7 @@ def expiration_point(passes: Sequence[ExecutionPass]) -> ExpirationPoint:
 
 
 def expiration_response(state: RunState, reason: SpentReason) -> TTLExpirationResponse:
-    """What a run gives back when its TTL or another cap ends (data model, TTLExpirationResponse)."""
+    """The response of a run whose TTL or another cap ended it."""
     latest = latest_complete(state.passes)
     assessed = latest_assessed(state.passes)
     assessment = assessed.evaluation_results.convergence if assessed else None

@@ -73,7 +73,7 @@ class PlanStep(Value):
 
     @property
     def standing(self) -> Standing:
-        """Its status, BLOCKED told apart."""
+        """Its status, or BLOCKED."""
         return "BLOCKED" if self.blocked else self.status
 
     @property

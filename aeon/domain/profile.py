@@ -73,7 +73,7 @@ DEFAULT_PROFILE = TaskProfile(
     expected_tool_usage="moderate",
     output_breadth="moderate",
     confidence_requirement="medium",
-    raw_inference="The profile could not be inferred; this is the default profile (research decision 6).",
+    raw_inference="The profile could not be inferred; this is the default profile.",
 )
 
 

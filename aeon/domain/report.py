@@ -1,4 +1,4 @@
-"""What semantic validation reports. The lowest leaf of values."""
+"""What semantic validation reports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 
 class IssueLocation(Value):
-    """Where an issue was found: a step, and in words what part of it (Sprint 2, ValidationIssue)."""
+    """Where an issue was found: a step, and in words what part of it."""
 
     step_id: str | None = None
     artifact_reference: str | None = None

@@ -1,4 +1,4 @@
-"""What comes of calling a tool. A leaf."""
+"""The result of calling a tool."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Undecided(SchemaViolation):
 
 
 def undecided(violations: Iterable[SchemaViolation]) -> bool:
-    """Whether it could not be found out how a value is, so that nobody could say what to repair."""
+    """Whether a value could not be checked, so that there is nothing to repair."""
     return any(isinstance(violation, Undecided) for violation in violations)
 
 

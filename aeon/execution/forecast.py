@@ -1,4 +1,4 @@
-"""How many LLM cycles the steps of a plan take, and so the plan: one count for whoever foretells it. Pure functions."""
+"""How many LLM cycles the steps of a plan take: shared by all estimators."""
 
 from __future__ import annotations
 

@@ -105,13 +105,13 @@ class StepWorker:
     def cost(self, step: PlanStep, results: Mapping[str, StepResult]) -> int:
         """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid,
         else 1."""
-        return cycles(step, self._registry, self._invoker, lambda: self._resolved(step, results))
+        return cycles(step, self._registry, self._invoker, lambda: self._resolve_arguments(step, results))
 
     def missing_tools(self, plan: Plan) -> Iterator[tuple[str, str]]:
-        """Pending steps whose tool is not there, as (step id, what is said of the tool), in plan order (FR-058)."""
+        """Pending steps whose tool is not there, as (step id, what is wrong with the tool), in plan order (FR-058)."""
         for step in plan.steps:
             if step.status == "pending" and step.tool is not None and self._registry.get(step.tool) is None:
-                yield step.step_id, self._missing(step.tool)
+                yield step.step_id, self._describe_missing(step.tool)
 
     def work(self, step: PlanStep, situation: Situation) -> Worked:
         """Carry out a step; whatever fails, fails the step.
@@ -120,12 +120,12 @@ class StepWorker:
         """
         is_there = step.tool is not None and self._registry.get(step.tool) is not None
         if is_there or situation.free:
-            return self._with_tool(step, situation)
+            return self._use_tool(step, situation)
         if step.tool is None and step.agent == "llm":
-            return self._by_model(step, situation)
-        return self._without_tool(step, situation)
+            return self._ask_model(step, situation)
+        return self._replace_tool(step, situation)
 
-    def _by_model(self, step: PlanStep, situation: Situation) -> Worked:
+    def _ask_model(self, step: PlanStep, situation: Situation) -> Worked:
         plan = situation.plan
         as_json = self._answer_schema is not None and [s.step_id for s in final_steps(plan)] == [step.step_id]
         schema = self._answer_schema if as_json else None
@@ -135,7 +135,7 @@ class StepWorker:
             "subplan": subplan_view(plan, step),
             **outline_view(plan, step, self._outline_steps),
             "used_by": [user.step_id for user in dependents(plan, step.step_id)],
-            "step": self._shown(step, situation),
+            "step": self._step_view(step, situation),
             "previous_output": step.step_output,
             "previous_reason": step.clarity_reason,
             "ttl_remaining": situation.ttl_remaining,
@@ -161,10 +161,10 @@ class StepWorker:
             viewed = self._viewed = plan, plan_view(plan)
         return viewed[1]
 
-    def _with_tool(self, step: PlanStep, situation: Situation, *, repaired: bool = False) -> Worked:
+    def _use_tool(self, step: PlanStep, situation: Situation, *, repaired: bool = False) -> Worked:
         """By its tool; a step whose tool has gone meanwhile is repaired once, if a cycle was paid for it."""
         try:
-            step, arguments, remarks = self._arguments(step, situation)
+            step, arguments, remarks = self._find_arguments(step, situation)
         except NotSimulated as error:
             return uncalled(step, error)
         except (LLMError, ValidationError, PlanError, SchemaFileError) as error:
@@ -175,14 +175,14 @@ class StepWorker:
             result = self._invoker.invoke(name, arguments)
         self._emit(ToolCalled(site=current_site(), step_id=step.step_id, result=result), current_site())
         if result.error_kind == "unknown" and not repaired and not situation.free:
-            worked = self._without_tool(step, situation)
+            worked = self._replace_tool(step, situation)
         elif result.error is not None:
             worked = unsuccessful(step, f"Tool '{step.tool}': {result.error}", tool=result)
         else:
             worked = successful(step, result)
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
-    def _arguments(self, step: PlanStep, situation: Situation) -> tuple[PlanStep, dict[str, Any], Remarks]:
+    def _find_arguments(self, step: PlanStep, situation: Situation) -> tuple[PlanStep, dict[str, Any], Remarks]:
         """The tool's arguments: given, or asked for; those that its schema refuses are repaired (FR-025, FR-030).
 
         With them the step, which says the repaired ones from now on.
@@ -198,7 +198,7 @@ class StepWorker:
                     "plan": self._plan_view(situation.plan),
                     "subplan": subplan_view(situation.plan, step),
                     **outline_view(situation.plan, step, self._outline_steps),
-                    "step": self._shown(step, situation),
+                    "step": self._step_view(step, situation),
                     "tool": tool.describe(),
                     "tools": self._registry.describe(),
                     "ttl_remaining": situation.ttl_remaining,
@@ -210,7 +210,7 @@ class StepWorker:
                 answer_schema=tool.input_schema,
             )
             return step, asked, ()
-        arguments = self._resolved(step, situation.results)
+        arguments = self._resolve_arguments(step, situation.results)
         violations = self._invoker.check_arguments(tool.name, arguments)
         if not violations:
             return step, arguments, ()
@@ -224,26 +224,26 @@ class StepWorker:
         remark = f": the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
         return step.model_copy(update={"arguments": valid}), valid, (_remark("repaired_arguments", step, remark),)
 
-    def _without_tool(self, step: PlanStep, situation: Situation) -> Worked:
+    def _replace_tool(self, step: PlanStep, situation: Situation) -> Worked:
         """Repair a step whose tool is missing to one with a registered tool, else let the model do it (FR-058 to
         FR-062)."""
-        missing = self._missing(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
+        missing = self._describe_missing(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
         step = with_error(step, missing)
         remarks = [_remark("unknown_tool", step, f": {missing}")]
         try:
-            repaired = self._repaired(step, situation.plan, situation.results)
+            repaired = self._repair_step(step, situation.plan, situation.results)
         except LLMError as error:
             worked = unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
             return replace(worked, remarks=tuple(remarks))
         if repaired is not None:
             remarks.append(_remark("repaired_step", step, f" was repaired: it uses tool '{repaired.tool}' now"))
-            worked = self._with_tool(repaired, situation, repaired=True)
+            worked = self._use_tool(repaired, situation, repaired=True)
         else:
             remarks.append(_remark("fallback_step", step, _BY_MODEL))
-            worked = self._by_model(step, situation)
+            worked = self._ask_model(step, situation)
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
-    def _repaired(self, step: PlanStep, plan: Plan, results: Mapping[str, StepResult]) -> PlanStep | None:
+    def _repair_step(self, step: PlanStep, plan: Plan, results: Mapping[str, StepResult]) -> PlanStep | None:
         """The step with a registered tool; None when no tool fits, or none could be found.
 
         Its own arguments are kept where that tool takes them, else those that the repair gave.
@@ -265,15 +265,15 @@ class StepWorker:
     def _takes(self, tool: str | None, step: PlanStep, results: Mapping[str, StepResult]) -> bool:
         """Whether a tool's input schema accepts the step's own arguments."""
         try:
-            return not self._invoker.check_arguments(tool or "", self._resolved(step, results))
-        except PlanError:  # a reference that leads nowhere is said when the step is carried out
+            return not self._invoker.check_arguments(tool or "", self._resolve_arguments(step, results))
+        except PlanError:  # a wrong reference is reported when the step is carried out
             return True
 
-    def _missing(self, tool: str) -> str:
+    def _describe_missing(self, tool: str) -> str:
         reason = self._registry.unavailable(tool)
         return not_there(tool, reason) if reason else not_found(tool)
 
-    def _shown(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
+    def _step_view(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
         """A step as its prompt shows it; in core mode every result and error before it is its context
         (Sprint 1 FR-002)."""
         if situation.ttl_remaining is None:
@@ -281,7 +281,7 @@ class StepWorker:
         context = self.context(everything_before(situation.plan, step, situation.results))
         return step.model_copy(update={"incoming_context": context}).model_dump()
 
-    def _resolved(self, step: PlanStep, results: Mapping[str, StepResult]) -> dict[str, Any]:
+    def _resolve_arguments(self, step: PlanStep, results: Mapping[str, StepResult]) -> dict[str, Any]:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments

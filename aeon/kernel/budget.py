@@ -1,4 +1,4 @@
-"""What a run may spend: LLM cycles and seconds, until somebody asks it to stop."""
+"""What a run may spend: LLM cycles and seconds, unless it is asked to stop."""
 
 from __future__ import annotations
 

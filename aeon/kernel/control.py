@@ -20,12 +20,12 @@ class RunControl:
         self._stop = threading.Event()
 
     def request_stop(self) -> None:
-        """Ask the run to stop. It starts nothing new and gives running work its grace."""
+        """Ask the run to stop: it starts nothing new, and running work gets its grace."""
         self._stop.set()
 
     @property
     def stop_requested(self) -> bool:
-        """Whether somebody asked."""
+        """Whether `request_stop` was called."""
         return self._stop.is_set()
 
 

@@ -52,13 +52,13 @@ class StepExecutor:
     ) -> Iterator[Executed]:
         """Every step of a batch when it is done; last, as abandoned, those that a stop left unfinished (FR-064)."""
         for dispatch in batch:
-            self._emit(_started(dispatch), dispatch.site)
+            self._emit(_start_event(dispatch), dispatch.site)
         running = {workers.submit(partial(self._carry_out, dispatch)): dispatch for dispatch in batch}
         for future in as_done(list(running), stopping, grace_seconds):
             del running[future]
             yield future.result()
         for dispatch in running.values():
-            yield self._finished(dispatch, Executed(abandoned(dispatch.step)))
+            yield self._report_finished(dispatch, Executed(abandoned(dispatch.step)))
 
     def _carry_out(self, dispatch: Dispatch) -> Executed:
         with at_site(dispatch.site):
@@ -67,9 +67,9 @@ class StepExecutor:
                 executed = Executed(worked.step, worked, worked.ended_by)
             except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
                 executed = Executed(abandoned(dispatch.step), ended_by=error)
-        return self._finished(dispatch, executed)
+        return self._report_finished(dispatch, executed)
 
-    def _finished(self, dispatch: Dispatch, executed: Executed) -> Executed:
+    def _report_finished(self, dispatch: Dispatch, executed: Executed) -> Executed:
         site = dispatch.site
         self._emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=executed.step), site)
         return executed
@@ -140,5 +140,5 @@ class Batches:
                 raise executed.ended_by
 
 
-def _started(dispatch: Dispatch) -> StepStarted:
+def _start_event(dispatch: Dispatch) -> StepStarted:
     return StepStarted(pass_number=dispatch.site.pass_number, cycle=dispatch.site.cycle, step=dispatch.step)

@@ -61,7 +61,7 @@ class Loop:
 
     @property
     def is_small(self) -> bool:
-        """Whether the task needs no planner: nobody gave a plan, its profile is small, and it is to use no tools."""
+        """Whether the task needs no planner: no plan was given, its profile is small, and it is to use no tools."""
         profile = self._run.state.profile
         if self._options.mode != "auto" or self._options.plan or profile is None or not is_small(profile):
             return False

@@ -18,7 +18,7 @@ PhaseOutcome = Literal["done", "skipped", "unavailable", "abandoned"]
 
 @dataclass
 class OpenPhase:
-    """A phase under way; whoever runs it may say how it ended."""
+    """A phase under way, and how it ended."""
 
     outcome: PhaseOutcome = "done"
 
@@ -27,8 +27,7 @@ class OpenPhase:
 class OpenPass:
     """A pass under way: what has happened in it so far.
 
-    A `brief` one, of core mode, where each step is a pass, is kept without the steps it did not carry out: the history
-    would grow with the square of the plan.
+    A `brief` one, of core mode, is recorded with the steps that it carried out alone: each step is a pass there.
     """
 
     number: int
@@ -65,8 +64,8 @@ class OpenPass:
         """The clarity state of each step that this pass executed, in the order they ended."""
         return {step_id: r.clarity_state for step_id, r in self.results.items() if r.clarity_state}
 
-    def closed(self, plan: Plan | None, ttl: TTL) -> ExecutionPass:
-        """This pass as the history keeps it, with the plan and budget it ended with."""
+    def close(self, plan: Plan | None, ttl: TTL) -> ExecutionPass:
+        """The record of this pass, with the plan and budget it ended with."""
         order = [step.step_id for step in plan.steps] if plan else []
         steps = plan.steps if plan else ()
         if self.brief:

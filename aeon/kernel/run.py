@@ -157,7 +157,7 @@ class OpenRun:
         finally:
             if not this.complete:
                 self.cut_off()
-            self.update(passes=(*self.state.passes, this.closed(self.state.plan, self.ttl)))
+            self.update(passes=(*self.state.passes, this.close(self.state.plan, self.ttl)))
             self.stream.emit(
                 events.PassFinished(pass_number=number, ttl_remaining=self.ttl.remaining, complete=this.complete)
             )
@@ -166,7 +166,7 @@ class OpenRun:
         """Record pass 0 of a run that ended before it began: each call belongs to a pass."""
         if not self.state.passes:
             this = OpenPass(0, None, self.ttl, self.state.profile, self.state.depth, watch=self.boundary.watch)
-            self.update(passes=(this.closed(None, self.ttl),))
+            self.update(passes=(this.close(None, self.ttl),))
 
     @contextmanager
     def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:

@@ -1,4 +1,4 @@
-"""The planner and the validator as refinement calls them, whoever wrote them.
+"""The planner and the validator as refinement calls them.
 
 Aeon's own methods take keyword arguments beyond the published interface. A method that a person wrote, or overrode, is
 called with the published arguments alone. Adapted once, when the components are put together.

@@ -1,8 +1,8 @@
-"""What is said of a refinement's actions: safe to apply, stuck, in conflict. Pure."""
+"""The verdict on a refinement, and what a person should know of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from aeon.domain.graph import ready_steps
 from aeon.domain.plan import Plan, PlanStep
@@ -23,11 +23,11 @@ def supervise(
 def is_stuck(before: Plan, after: Plan) -> bool:
     """Whether nothing changed and nothing can run; a question without an answer changes nothing."""
     raised = after.questions[len(before.questions) :]
-    changed = unmarked(after) != unmarked(before) or any(question.answer is not None for question in raised)
+    changed = _unmarked(after) != _unmarked(before) or any(question.answer is not None for question in raised)
     return not changed and not ready_steps(after)
 
 
-def unmarked(plan: Plan) -> tuple[PlanStep, ...]:
+def _unmarked(plan: Plan) -> tuple[PlanStep, ...]:
     """The steps of a plan as they would be if none were left to a person: that alone is no progress."""
     return tuple(
         step.model_copy(update={"manual_intervention": False}) if step.manual_intervention else step
@@ -37,47 +37,28 @@ def unmarked(plan: Plan) -> tuple[PlanStep, ...]:
 
 def remarks_on(record: RefinementRecord, issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
     """What a person should know of a refinement that these issues were given to."""
-    return (
-        *refusal_remarks(record.refused),
-        *unanswered_remarks(record.unanswered, issues),
-        *conflict_remarks(record.accepted, issues),
-    )
-
-
-def refusal_remarks(refused: Sequence[RefusedAction]) -> tuple[Remark, ...]:
-    """A remark for each refused action, with its reason."""
-    return tuple(
+    refused = (
         Remark("refused_action", f"{r.action.action_type} {r.action.fragment}: {r.reason}", r.action.fragment)
-        for r in refused
+        for r in record.refused
     )
+    return (*refused, *_unanswered(record.unanswered, issues), *_overridden(record.accepted, issues))
 
 
-def unanswered_remarks(unanswered: Sequence[str], issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
-    """A remark for each grave issue that the planner neither answered with a change nor declined with a reason."""
-    return tuple(
-        Remark(
-            "unanswered_issue",
-            f"{issue.severity} issue {issue.issue_id} got neither a change nor a reason: {issue.description}",
-            issue.step_id,
-        )
-        for issue in issues
-        if issue.issue_id in unanswered
-    )
+def _unanswered(unanswered: Sequence[str], issues: Sequence[ValidationIssue]) -> Iterator[Remark]:
+    for issue in issues:
+        if issue.issue_id in unanswered:
+            message = f"{issue.severity} issue {issue.issue_id} got neither a change nor a reason: {issue.description}"
+            yield Remark("unanswered_issue", message, issue.step_id)
 
 
-def conflict_remarks(accepted: Sequence[RefinementAction], issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
-    """A remark for each repair of the validator that an applied change overrides: the planner's wins (FR-079)."""
-    repairs = {issue.issue_id: issue.proposed_repair for issue in issues}
-    remarks = []
+def _overridden(accepted: Sequence[RefinementAction], issues: Sequence[ValidationIssue]) -> Iterator[Remark]:
+    """The validator's repairs that an applied change overrides: the planner's wins (FR-079)."""
+    repairs = {issue.issue_id: issue.proposed_repair for issue in issues if issue.proposed_repair}
     for action in accepted:
         for issue_id in action.overrides_issues:
-            repair = repairs.get(issue_id)
-            if repair is None:
-                continue
-            proposed = f"{repair.action} {repair.target}"
-            message = (
-                f"{action.action_type} {action.fragment} was applied in place of what validation proposed for"
-                f" {issue_id}: {proposed}"
-            )
-            remarks.append(Remark("conflict", message, action.fragment))
-    return tuple(remarks)
+            if repair := repairs.get(issue_id):
+                message = (
+                    f"{action.action_type} {action.fragment} was applied instead of what validation proposed for"
+                    f" {issue_id}: {repair.action} {repair.target}"
+                )
+                yield Remark("conflict", message, action.fragment)

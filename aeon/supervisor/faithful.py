@@ -1,6 +1,6 @@
 """What a repair of planned steps may not bring in: a tool that its original did not name (FR-032, FR-066).
 
-Compared as structure, word for word; what the rest of an answer means is judged by nobody here. Pure functions.
+Compared as structure, word for word; the meaning of the rest of an answer is not judged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LIST = {"plan": "steps", "subplan": "substeps", "refinement": "actions"}
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A step of an answer, None where an entry has none that could be told apart, and its JSON pointer."""
+    """A step of an answer, None where an entry has none, and its JSON pointer."""
 
     pointer: str
     step: Mapping[str, Any] | None

@@ -56,8 +56,7 @@ class _Case(Generic[T]):
 class Supervisor:
     """Repairs malformed answers with the same model and a reduced prompt.
 
-    `max_attempts` is the number of repair calls for one answer, 2 by default (FR-050); `parameters` says how the role
-    `repairer` generates.
+    `max_attempts` is the number of repair calls for one answer (FR-050), `parameters` how each role generates.
     """
 
     def __init__(
@@ -94,17 +93,12 @@ class Supervisor:
     ) -> Repaired[T]:
         """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`, where given).
 
-        Without `errors` they are found here; where there are none, nothing is asked of the model. Without `parse` the
-        value is the JSON itself. `call` is the call being repaired, `tools` what may be named in it; `site`
-        is the current one unless given. `role` is who gave the answer: the repair is asked of the same model, unless
-        the role `repairer` has one of its own. Emits RepairFinished.
+        Without `errors` they are found here; where there are none, the model is not asked. `call` is the call being
+        repaired, `tools` what may be named in it, `site` by default the current one. The model of `role` repairs its
+        own answer, unless the role `repairer` has a model. Emits RepairFinished.
 
-        Raises:
-            ValidationError: not valid after `max_attempts`; `errors` are those of the last attempt.
-            LLMError: a repair request failed, or its answer was cut off, refused or empty.
-            SchemaFileError: `schema` is not a JSON Schema.
-
-        Each carries what the repairs had cost (FR-029, FR-033, FR-050, FR-051).
+        Raises ValidationError with the last errors after `max_attempts`, LLMError when a repair request fails,
+        SchemaFileError when `schema` is not one; each carries what the repairs had cost.
         """
         case = _Case(
             original=malformed,
@@ -123,7 +117,7 @@ class Supervisor:
                 return Repaired(check_answer(malformed, case.validator, case.parse), 0, Usage())
             except InvalidAnswer as invalid:
                 errors = invalid.errors
-        return self._repaired(case, tuple(errors))
+        return self._repair(case, tuple(errors))
 
     def repair_tool_call(
         self,
@@ -135,8 +129,7 @@ class Supervisor:
     ) -> dict[str, Any]:
         """The arguments that the tool's input schema accepts, made from those it does not (FR-030).
 
-        `tools` are all the registered ones, described; the model is shown them beside the one that is called (FR-068).
-        Raises as `repair_json`.
+        `tools` describe all the registered ones. Raises as `repair_json`.
         """
         wire = self._schemas.wire("tool_arguments", answer_schema=tool.input_schema)
         repaired = self.repair_json(
@@ -153,7 +146,7 @@ class Supervisor:
         return repaired.value
 
     def repair_step(self, step: PlanStep, goal: str, registry: ToolRegistry) -> PlanStep:
-        """The step with a registered tool in place of a missing one (FR-059, FR-060, FR-065, FR-066).
+        """The step with a registered tool instead of a missing one (FR-059, FR-060, FR-065, FR-066).
 
         Only the tool and its arguments change. Raises ValidationError when no registered tool fits, else as
         `repair_json`.
@@ -189,14 +182,12 @@ class Supervisor:
         site: CallSite | None = None,
         absent: Collection[str] = (),
     ) -> T:
-        """The plan, subplan or refinement that a malformed one was meant to be (FR-031).
+        """The plan, subplan or refinement that a malformed one was meant to be; a repair adds no tool (FR-031, FR-032).
 
-        `parse` holds it to its structure; an answer with a tool that the original did not name is not valid (FR-032).
         `absent` is what the call had nothing of. Raises as `repair_json`.
         """
 
-        def held(answer: Any) -> T:
-            # First, so that an answer which may not be used is not even read.
+        def parse_faithful(answer: Any) -> T:
             if found := foreign_tools(call, malformed, answer):
                 raise InvalidAnswer(found)
             return parse(answer)
@@ -207,7 +198,7 @@ class Supervisor:
             wire.schema,
             errors=errors,
             call=call,
-            parse=held,
+            parse=parse_faithful,
             validator=self._schemas.local(call, absent=absent),
             strict=wire.strict,
             tools=tools,
@@ -216,13 +207,11 @@ class Supervisor:
         )
         return repaired.value
 
-    def _repaired(self, case: _Case[T], original_errors: tuple[FieldError, ...]) -> Repaired[T]:
+    def _repair(self, case: _Case[T], original_errors: tuple[FieldError, ...]) -> Repaired[T]:
         """Up to `max_attempts` exchanges, each given the errors of the one before; recorded however it ends."""
-        attempt, usage, errors, last = 0, Usage(), original_errors, None
-        repaired = False
+        usage, errors, last, attempt, repaired = Usage(), original_errors, None, 0, False
         try:
-            while attempt < self._max_attempts:
-                attempt += 1
+            for attempt in range(1, self._max_attempts + 1):
                 answered = self._attempt(case, attempt, last, errors)
                 usage += answered.response.usage
                 if not answered.errors:
@@ -231,8 +220,7 @@ class Supervisor:
                 errors, last = answered.errors, answered.response.text
             raise unrecoverable(case.call, errors, attempt)
         except AeonError as error:
-            usage += error.usage
-            error.usage = usage
+            error.usage = usage = usage + error.usage
             raise
         finally:
             if attempt:

@@ -29,9 +29,8 @@ T = TypeVar("T")
 class StructuredCaller:
     """Makes structured calls to one model, for one run.
 
-    `shared` are variables that every template sees beside those of its call, which win. `parameters` says how a role
-    generates in a reasoning mode; `max_repairs` is the number of repair calls for one answer. May be used from many
-    threads.
+    `shared` are variables of every template, below those of its call. `parameters` says how a role generates in a
+    reasoning mode, `max_repairs` how often one answer is repaired. May be used from many threads.
     """
 
     def __init__(
@@ -84,18 +83,13 @@ class StructuredCaller:
         """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included).
 
         `parse` gets JSON that is valid by `schemas/<name>.json`; its ValueError, pydantic errors and InvalidAnswer go
-        to repair. `site` is the current one (`at_site`) unless given. `tools` are the names that the answer may use,
-        `criteria` those of the custom criteria it may judge, `answer_schema` a person's schema for a step's output, or
-        a tool's own for its arguments, `absent` what the call has nothing of (tools, criteria, issues ...): its part of
-        the schema is not sent, and may be missing in the answer.
-        Emits CallAnswered or CallFailed per request, RepairFinished if there was a repair, always CycleFinished last.
+        to repair. `site` is by default the current one. `tools` are the names that the answer may use, `criteria` those
+        of the custom criteria that it judges, `answer_schema` a person's schema for a step's output, or a tool's for
+        its arguments. `absent` is what the call has nothing of: its part of the schema is not sent, and may be missing
+        in the answer. Emits CallAnswered or CallFailed per request, RepairFinished after a repair, CycleFinished last.
 
-        Raises:
-            ValidationError: no valid answer after `max_repairs`.
-            LLMError: the provider failed, or its answer was cut off, refused, filtered or empty; never repaired.
-            PromptError, SchemaFileError: the call's template or schema cannot be used.
-
-        `usage` of each is everything that was spent on this call.
+        Raises ValidationError after `max_repairs`, LLMError when the provider fails or gives no answer, PromptError and
+        SchemaFileError; the `usage` of each is everything that was spent on this call.
         """
         site = current_site() if site is None else site
         failure: str | None = None

@@ -202,7 +202,7 @@ def test_an_overridden_repair_is_surfaced_and_the_planners_change_wins():
     outcome = run(model)
     assert outcome.state.plan.step("a").description == "do a better"
     assert advisories(outcome, "conflict") == [
-        "MODIFY a was applied in place of what validation proposed for i1: split a"
+        "MODIFY a was applied instead of what validation proposed for i1: split a"
     ]
 
 
