@@ -16,7 +16,7 @@ from referencing.jsonschema import DRAFT202012, specification_with
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.tool_result import SchemaViolation, Undecided
 from aeon.files.nesting import TOO_DEEP, is_too_deep
-from aeon.schema.json_schema import inner_schemas, pointer, rebuild
+from aeon.schema.json_schema import inner_schemas, pointer, rebuild, walk
 from aeon.schema.patterns import CHECK_SECONDS, LOOKING_AROUND, CheckTookTooLong, is_usable, shorten_pattern
 
 if TYPE_CHECKING:
@@ -27,27 +27,35 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DYNAMIC = frozenset({"$dynamicRef", "$recursiveRef"})
 # A schema of a call is put into another one, where only `#/...` can be followed.
 _NOT_MOVABLE = _DYNAMIC | {"$anchor", "$dynamicAnchor", "$id"}
+# Keywords by which a small schema may ask for much work.
+_NOT_LINEAR = frozenset({"$ref", "uniqueItems", "unevaluatedProperties", "unevaluatedItems"})
 
 
 class SchemaValidator:
     """Checks values by one schema; made once, used from any thread.
 
-    Every check of jsonschema's takes at most `CHECK_SECONDS`, else it raises CheckTookTooLong. A schema that is `fast`,
-    one of Aeon's own or of the person who runs it, is tried with jsonschema-rs first, which is a thousand times faster.
+    Every check of jsonschema's takes at most `CHECK_SECONDS`, else it raises CheckTookTooLong. A `fast` schema is tried
+    with jsonschema-rs first, which is a thousand times faster and has no deadline.
     """
 
     def __init__(self, schema: Mapping[str, Any], *, fast: bool = True) -> None:
         self.schema = schema
         self._fast = _compile_fast(schema) if fast else None
 
+    def accepts_at_once(self, value: Any) -> bool:
+        """Whether jsonschema-rs accepts a value; False decides nothing."""
+        return bool(self._judge_fast(value))
+
     def is_valid(self, value: Any) -> bool:
         """Whether the schema accepts a value."""
+        verdict = self._judge_fast(value)
+        return next(self.iter_errors(value), None) is None if verdict is None else verdict
+
+    def _judge_fast(self, value: Any) -> bool | None:
         try:
-            if self._fast is not None and self._fast.is_valid(value):
-                return True
+            return None if self._fast is None else self._fast.is_valid(value)
         except ValueError:  # a value that JSON does not have
-            pass
-        return next(self.iter_errors(value), None) is None
+            return None
 
     def iter_errors(self, value: Any) -> Iterator[ValidationError]:
         """What the schema refuses, in jsonschema's words."""
@@ -68,6 +76,8 @@ def find_violations(
 
     One that cannot be checked, or not in so many seconds, has the one violation that says so, an Undecided.
     """
+    if validator.accepts_at_once(value):
+        return ()
     from aeon.schema.bounded import within
 
     try:
@@ -126,7 +136,12 @@ def _compile_text(text: str, name: str) -> SchemaValidator:
 
 def _compile(schema: Any, name: str) -> SchemaValidator:
     _Check(name, _DYNAMIC).run(schema)
-    return SchemaValidator(dict(schema), fast=False)
+    return SchemaValidator(dict(schema), fast=_is_linear(schema))
+
+
+def _is_linear(schema: Mapping[str, Any]) -> bool:
+    """Whether checking a value takes time in proportion to it, so that no deadline is needed."""
+    return schema.get("$schema", _DIALECT) == _DIALECT and all(_NOT_LINEAR.isdisjoint(part) for _, part in walk(schema))
 
 
 def is_draft_2020(schema: Mapping[str, Any]) -> bool:

@@ -21,12 +21,7 @@ Schema = Mapping[str, Any]
 _ATTEMPTS = 40
 _SPARE_DEPTH, _MAX_DEPTH = 5, 24
 # The type that a keyword speaks of, for a schema without a type.
-_IMPLIED = {"properties": "object", "required": "object", "minProperties": "object", "items": "array"} | {
-    "prefixItems": "array",
-    "minimum": "number",
-    "maximum": "number",
-    "multipleOf": "number",
-}
+_IMPLIED = {"properties": "object", "required": "object", "items": "array", "minimum": "number", "maximum": "number"}
 
 
 class _Nothing:

