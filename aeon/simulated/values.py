@@ -64,37 +64,52 @@ def complete_value(schema: Schema, given: Any, rng: Random) -> Any:
     """`given`, never changed, with every required property that it lacks: null or an empty list where that is allowed,
     else the first of an enumeration, else made up."""
     try:
-        return _Maker(schema, rng, keeps=True).value(schema, given)
+        return _Maker(schema, rng).complete(schema, given)
     except _Impossible:
         return given
 
 
 class _Maker:
-    """Makes one value. `keeps` leaves every given value as it is and adds as little as possible."""
+    """Makes one value. Deeper than `_SPARE_DEPTH` it makes as little as possible."""
 
-    def __init__(self, root: Schema, rng: Random, *, keeps: bool = False) -> None:
+    def __init__(self, root: Schema, rng: Random) -> None:
         self._root = root
         self._rng = rng
-        self._keeps = keeps
 
     def value(self, schema: Any, wish: Any = NOTHING, name: str = "", depth: int = 0) -> Any:
         """A value for the property `name`. Raises _Impossible."""
         if depth > _MAX_DEPTH:
             raise _Impossible
-        flat = self._flattened(schema)
-        if options := flat.get("anyOf") or flat.get("oneOf"):
-            rest = {key: value for key, value in flat.items() if key not in ("anyOf", "oneOf")}
-            return self.value(_merge(rest, self._option(options, wish, depth)), wish, name, depth + 1)
+        flat = self._narrowed(schema, wish, depth)
         if "const" in flat or "enum" in flat:
-            return self._listed(flat, wish)
+            return self._listed(flat, wish, depth)
         kind = self._type(flat, wish, depth)
         if kind == "object":
             return self._object(flat, wish if isinstance(wish, Mapping) else {}, depth)
         if kind == "array":
             return self._array(flat, wish if isinstance(wish, list) else NOTHING, name, depth)
-        if self._keeps and wish is not NOTHING:
-            return wish
         return self._scalar(kind, flat, wish, name)
+
+    def complete(self, schema: Any, given: Any) -> Any:
+        """What is given with the required properties that are missing. Raises _Impossible."""
+        if isinstance(given, list):
+            items = self._narrowed(schema, given, 0).get("items", {})
+            return [self.complete(items, item) for item in given]
+        if not isinstance(given, Mapping):
+            return given
+        flat = self._narrowed(schema, given, 0)
+        known, required = flat.get("properties", {}), flat.get("required", ())
+        missing = [name for name in required if name not in given]
+        whole = {**given, **{name: self.value(known.get(name), NOTHING, name, _SPARE_DEPTH + 1) for name in missing}}
+        names = dict.fromkeys((*known, *whole))
+        return {name: self.complete(known.get(name), whole[name]) for name in names if name in whole}
+
+    def _narrowed(self, schema: Any, wish: Any, depth: int) -> dict[str, Any]:
+        """The schema with references followed, `allOf` merged, and one of its alternatives chosen."""
+        flat = self._flattened(schema)
+        while options := flat.pop("anyOf", None) or flat.pop("oneOf", None):
+            flat = self._flattened(_merge(flat, self._option(options, wish, depth)))
+        return flat
 
     def _flattened(self, schema: Any) -> dict[str, Any]:
         """The schema with `$ref` and `allOf` at its top put in place."""
@@ -123,10 +138,10 @@ class _Maker:
                 return next((option for option in fitting if is_valid({**shared, **option}, wish)), fitting[0])
         nulls = [option for option, kinds in possible if kinds == ["null"]]
         others = [option for option, kinds in possible if kinds != ["null"]]
-        wanted = nulls if nulls and (self._keeps or depth > _SPARE_DEPTH) else others or nulls
+        wanted = nulls if nulls and depth > _SPARE_DEPTH else others or nulls
         if not wanted:
             raise _Impossible
-        return wanted[0] if self._keeps else self._rng.choice(wanted)
+        return self._rng.choice(wanted)
 
     def _types(self, schema: Any) -> list[str]:
         flat = self._flattened(schema)
@@ -135,20 +150,18 @@ class _Maker:
 
     def _type(self, flat: Schema, wish: Any, depth: int) -> str:
         kinds = self._types(flat)
-        if wish is not NOTHING and (self._keeps or _is_of(wish, kinds)):
+        if wish is not NOTHING and _is_of(wish, kinds):
             return next((kind for kind in kinds if is_type(wish, kind)), type_of(wish))
-        if "null" in kinds and (self._keeps or depth > _SPARE_DEPTH):
+        if "null" in kinds and depth > _SPARE_DEPTH:
             return "null"
         others = [kind for kind in kinds if kind != "null"] or kinds or ["string"]
-        return others[0] if self._keeps else self._rng.choice(others)
+        return self._rng.choice(others)
 
-    def _listed(self, flat: Schema, wish: Any) -> Any:
+    def _listed(self, flat: Schema, wish: Any, depth: int) -> Any:
         allowed = [flat["const"]] if "const" in flat else list(flat["enum"])
-        if self._keeps and wish is not NOTHING:
-            return wish
         if not allowed:
             raise _Impossible
-        if self._keeps:
+        if depth > _SPARE_DEPTH:
             return None if None in allowed else allowed[0]
         return wish if wish in allowed else self._rng.choice([v for v in allowed if v is not None] or allowed)
 
@@ -174,31 +187,25 @@ class _Maker:
 
     def _object(self, flat: Schema, wish: Mapping[str, Any], depth: int) -> dict[str, Any]:
         known, other, required = flat.get("properties", {}), flat.get("additionalProperties"), flat.get("required", ())
-        wanted = {*required, *wish}
-        if not self._keeps and depth <= _SPARE_DEPTH:
-            wanted |= known.keys()
-        if other is False and not self._keeps:
+        wanted = {*required, *wish} | (known.keys() if depth <= _SPARE_DEPTH else set())
+        if other is False:
             wanted &= known.keys()
         names = [name for name in dict.fromkeys((*known, *required, *wish)) if name in wanted]
-        return {
-            name: self.value(known.get(name, other or {}), wish.get(name, NOTHING), name, depth + 1) for name in names
-        }
+        return {n: self.value(known.get(n, other or {}), wish.get(n, NOTHING), n, depth + 1) for n in names}
 
     def _array(self, flat: Schema, wish: Any, name: str, depth: int) -> list[Any]:
         first, rest = flat.get("prefixItems", []), flat.get("items", {})
         shortest, longest = flat.get("minItems", 0), flat.get("maxItems", len(first) if rest is False else 10**6)
-        if self._keeps and wish is not NOTHING:
-            count = len(wish)
-        elif wish is not NOTHING:
+        if wish is not NOTHING:
             count = max(shortest, min(len(wish), longest))
-        elif self._keeps or depth > _SPARE_DEPTH:
+        elif depth > _SPARE_DEPTH:
             count = shortest
         else:
             count = min(longest, max(shortest, len(first), self._rng.randint(1, 3)))
         forms = [first[index] if index < len(first) else rest for index in range(count)]
         wishes = [*(wish if wish is not NOTHING else []), *[NOTHING] * count]
         items = [self.value(form, wished, name, depth + 1) for form, wished in zip(forms, wishes, strict=False)]
-        if flat.get("uniqueItems") and not self._keeps:
+        if flat.get("uniqueItems"):
             return [item for index, item in enumerate(items) if item not in items[:index]]
         return items
 
