@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from aeon.domain.errors import LimitReached, StopRequested
@@ -18,26 +18,30 @@ class TTLExpired(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TTL:
-    """The budget in LLM cycles; one unit is one structured call with its retries and repairs."""
+    """The budget in LLM cycles; one unit is one structured call with its retries and repairs.
+
+    `assessment_cycles` is what one assessment costs.
+    """
 
     allocated: int
     used: int = 0
+    assessment_cycles: int = 1
 
     @property
     def remaining(self) -> int:
         """Cycles left; never negative."""
         return max(0, self.allocated - self.used)
 
-    def charged(self) -> TTL:
-        """This budget after one more cycle. Raises TTLExpired when nothing is left."""
-        if self.remaining == 0:
+    def charged(self, cycles: int = 1) -> TTL:
+        """This budget after so many more cycles. Raises TTLExpired when fewer are left."""
+        if self.remaining < cycles:
             raise TTLExpired
-        return TTL(allocated=self.allocated, used=self.used + 1)
+        return replace(self, used=self.used + cycles)
 
     @property
     def batch_size(self) -> int:
         """How many LLM steps a batch may start, so that its evaluation can still be paid."""
-        return max(1, self.remaining - EVALUATION_CYCLES)
+        return max(1, self.remaining - EVALUATION_CYCLES - (self.assessment_cycles - 1))
 
 
 class Stopwatch:

@@ -75,6 +75,21 @@ class Depth:
         )
 
 
+@runtime_checkable
+class CostsCycles(Protocol):
+    """A convergence engine whose assessment takes more than one structured call, such as judges that vote."""
+
+    @property
+    def cycles(self) -> int:
+        """The LLM cycles of one assessment, at least one."""
+        ...
+
+
+def assessment_cycles(engine: ConvergenceEngine) -> int:
+    """The LLM cycles that one assessment costs."""
+    return engine.cycles if isinstance(engine, CostsCycles) else 1
+
+
 def assess_method(engine: ConvergenceEngine) -> Assess:
     """A convergence engine's `assess`."""
     return adapt_method(engine.assess, ConvergenceEngine.assess)

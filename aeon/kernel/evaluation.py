@@ -54,6 +54,7 @@ class Evaluation:
                 phase,
                 "convergence",
                 lambda: assess(given, plan, steps, outputs, self._criteria, left_to_person=conflicts),
+                run.ttl.assessment_cycles,
             )
         if phase.outcome != "abandoned":
             this.complete = assessment is not None or run.affordable()
@@ -75,15 +76,15 @@ class Evaluation:
             run.stream.emit(events.Validated(pass_number=number, cycle=run.ttl.used, report=report))
         return report
 
-    def _ask(self, phase: OpenPhase, call: CallName, ask: Callable[[], T]) -> T | None:
+    def _ask(self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1) -> T | None:
         """An evaluating call's value; None when it is not affordable, or unavailable, its error when that happens twice
         running."""
         run = self._run
-        if not run.affordable():
+        if not run.affordable(cycles):
             phase.outcome = "abandoned"
             return None
         try:
-            return run.call(call, ask)
+            return run.call(call, ask, cycles=cycles)
         except (LLMError, ValidationError) as error:
             phase.outcome = "unavailable"
             run.advise("evaluation_unavailable", f"{call}: {error.message}")

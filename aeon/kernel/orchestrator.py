@@ -11,7 +11,7 @@ from aeon.domain.history import Outcome, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
 from aeon.execution.worker import StepWorker
-from aeon.kernel.components import Components, Depth, assess_method
+from aeon.kernel.components import Components, Depth, assess_method, assessment_cycles
 from aeon.kernel.control import RunControl
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.executor import StepExecutor
@@ -82,7 +82,8 @@ class Orchestrator:
 
     def _make_loop(self) -> Loop:
         options, validator, planner = self._options, self.semantic_validator, self.recursive_planner
-        run = OpenRun(self._stream, self._control, options)
+        cycles = assessment_cycles(self.convergence_engine)
+        run = OpenRun(self._stream, self._control, options, assessment_cycles=cycles)
         memory = GuardedMemory(self._memory, lambda problem: run.advise("memory_failure", problem))
         components = Components(
             generate_plan=planner.generate_plan,

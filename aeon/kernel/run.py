@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from aeon.domain import events
@@ -27,11 +28,14 @@ T = TypeVar("T")
 class OpenRun:
     """What the parts of one run share. Changed by the kernel's thread alone; `state` may be read from any."""
 
-    def __init__(self, stream: EventStream, control: RunControl, options: RunOptions) -> None:
+    def __init__(
+        self, stream: EventStream, control: RunControl, options: RunOptions, *, assessment_cycles: int = 1
+    ) -> None:
         self.stream, self.log = stream, CallLog()
         self.workers, self.grace_seconds = Workers(options.execution.max_parallel), options.execution.grace_seconds
         self.boundary = Boundary(control, options.limits.max_seconds)
-        self.state, self.ttl = RunState(answer_mark=options.answer_mark), TTL(allocated=0)
+        self.state = RunState(answer_mark=options.answer_mark)
+        self.ttl = TTL(allocated=0, assessment_cycles=assessment_cycles)
         self.attempts = RefinementAttempts()
         self.step_errors: list[LLMError | None] = []
         self._advised: set[tuple[object, ...]] = set()
@@ -55,12 +59,12 @@ class OpenRun:
 
     def allocate(self, allocated: int, **changes: Any) -> None:
         """Set the budget, and change fields of the state with it."""
-        self.ttl = TTL(allocated=allocated, used=self.ttl.used)
+        self.ttl = replace(self.ttl, allocated=allocated)
         self.update(ttl_allocated=allocated, **changes)
 
-    def affordable(self) -> bool:
-        """Whether the TTL allows one more call."""
-        return self.ttl.remaining > 0
+    def affordable(self, cycles: int = 1) -> bool:
+        """Whether the TTL allows one more call, which costs so many cycles."""
+        return self.ttl.remaining >= cycles
 
     def advise(self, kind: AdvisoryKind, message: str, step_id: str | None = None) -> None:
         """Advise the person, once a pass; of a missing tool once a run."""
@@ -123,12 +127,12 @@ class OpenRun:
         raise AssertionError("a call is only abandoned when the run is stopping")
 
     def charge(self, cycles: int, step_id: str | None = None) -> CallSite:
-        """The numbered place of the next dispatch, which costs 0 or 1 `cycles`: the only place where a run is charged.
+        """The numbered place of the next dispatch, which costs so many `cycles`: the only place where a run is charged.
 
-        Raises TTLExpired when a cycle is not affordable.
+        Raises TTLExpired when they are not affordable.
         """
         if cycles:
-            self.ttl = self.ttl.charged()
+            self.ttl = self.ttl.charged(cycles)
             self.update(ttl_used=self.ttl.used)
         return CallSite(
             pass_number=self.state.pass_number,

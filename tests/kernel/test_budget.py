@@ -34,6 +34,17 @@ def test_a_charge_takes_one_and_an_empty_budget_takes_none():
         ttl.charged()
 
 
+def test_a_call_of_several_cycles_is_charged_as_one_or_not_at_all():
+    ttl = TTL(allocated=4).charged(3)
+    assert (ttl.remaining, ttl.used) == (1, 3)
+    with pytest.raises(TTLExpired):
+        ttl.charged(3)
+
+
+def test_a_batch_leaves_the_cycles_of_an_assessment_by_several_judges():
+    assert TTL(allocated=10, assessment_cycles=3).batch_size == 6
+
+
 @pytest.mark.parametrize(("remaining", "size"), [(1, 1), (2, 1), (3, 1), (4, 2), (10, 8)])
 def test_a_batch_leaves_two_cycles_to_evaluate_it(remaining, size):
     assert TTL(allocated=remaining).batch_size == size
