@@ -17,7 +17,7 @@ from aeon.app.surroundings import Planned, Surroundings
 from aeon.config import origin as origins
 from aeon.config.origin import Composition
 from aeon.domain.errors import ArtefactError, LimitReached, StopRequested
-from aeon.domain.events import RunStarted, Subscriber
+from aeon.domain.events import RunStarted
 from aeon.domain.result import RunResult
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.event_stream import EventStream
@@ -27,11 +27,9 @@ from aeon.llm.stack import findings
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, RunMemory
 from aeon.memory.settings import open_memory
-from aeon.observability.cycle_log import CycleLog
-from aeon.observability.event_log import EventLog
-from aeon.observability.journal import Expendable
 from aeon.observability.ledger import Ledger
-from aeon.observability.observers import detached
+from aeon.observability.observers import QueuedObserver
+from aeon.observability.sinks import open_sinks
 from aeon.store.opening import check_own_store, create_store, open_session, open_source
 from aeon.store.session import Session, stored_memory
 
@@ -129,8 +127,9 @@ class Run:
         """The kernel and the use of the store, once the start of the run is announced; closed at the end."""
         with ExitStack() as opened:
             self._begin_in(around)
-            observers = [opened.enter_context(detached(observer)) for observer in around.observers]
-            stream = EventStream((self._ledger, *self._journals(around, opened), *observers))
+            observers = [opened.enter_context(QueuedObserver(observer)) for observer in around.observers]
+            sinks = opened.enter_context(open_sinks(self._settings.observability, around.directory, around.warn))
+            stream = EventStream((self._ledger, *sinks, *observers))
             session = self._open_session(around, opened)
             kernel = wiring.orchestrator(
                 self._shared,
@@ -165,18 +164,6 @@ class Run:
                 self.begin(directory)
         if self._unrecorded:
             around.warn(self._unrecorded)
-
-    def _journals(self, around: Surroundings, opened: ExitStack) -> list[Subscriber]:
-        if around.directory is None:
-            return []
-        wanted = self._settings.observability
-        made: list[Subscriber] = []
-        for kind, name, on in ((EventLog, "events.jsonl", wanted.events), (CycleLog, "cycles.jsonl", wanted.cycles)):
-            if on:
-                log = Expendable(kind(around.directory / name), around.warn)
-                opened.callback(log.close)
-                made.append(log)
-        return made
 
     def _open_session(self, around: Surroundings, opened: ExitStack) -> Session:
         """The run's use of the store; what the runs that it stands on were answered comes first."""

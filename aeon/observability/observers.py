@@ -1,24 +1,69 @@
-"""Observers that may be slow or fail: kept at the end of a queue, where neither can touch a run."""
+"""Subscribers that may be slow or fail, wrapped so that neither ends a run."""
 
 from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
+from typing import Protocol
 
+from aeon.domain.errors import ArtefactError
 from aeon.domain.events import Recorded, Subscriber
 
 
-class Detached:
-    """A subscriber that is called in a thread of its own, through a bounded queue.
+class Journal(Protocol):
+    """A subscriber that writes a file. Both methods raise ArtefactError when the file cannot be written."""
 
-    Neither blocks nor raises. `dropped` counts the events that found the queue full or came after `close`, `failed` the
-    calls that raised.
+    def __call__(self, recorded: Recorded) -> None:
+        """Write one event."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+class BestEffortJournal:
+    """A journal that never fails a run: after the first error it writes no more, and `warn` is called once.
+
+    What the file holds by then stays.
     """
 
-    def __init__(self, subscriber: Subscriber, maxsize: int) -> None:
+    def __init__(self, journal: Journal, warn: Callable[[str], None]) -> None:
+        self._journal = journal
+        self._warn = warn
+        self._lock = threading.Lock()
+        self._failed = False
+
+    def __call__(self, recorded: Recorded) -> None:
+        """Write one event, unless an earlier one could not be written."""
+        if not self._failed:
+            self._attempt(lambda: self._journal(recorded))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._attempt(self._journal.close)
+
+    def _attempt(self, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except ArtefactError as error:
+            with self._lock:
+                first, self._failed = not self._failed, True
+            if first:
+                self._warn(f"{error.message}; this journal ends here, the run does not")
+
+
+class QueuedObserver:
+    """A subscriber that is called in a thread of its own, through a queue of at most `maxsize` events.
+
+    Neither blocks nor raises. `dropped` counts the events that found the queue full or came after `close`, `failed` the
+    calls that raised, of which `error` is the first exception. Close it when the run is over.
+    """
+
+    def __init__(self, subscriber: Subscriber, maxsize: int = 10_000) -> None:
         self.dropped = 0
         self.failed = 0
+        self.error: Exception | None = None
         self._subscriber = subscriber
         self._maxsize = maxsize
         self._waiting: deque[Recorded] = deque()
@@ -46,7 +91,7 @@ class Detached:
             self.dropped += len(self._waiting)
             self._waiting.clear()
 
-    def __enter__(self) -> Detached:
+    def __enter__(self) -> QueuedObserver:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -61,10 +106,6 @@ class Detached:
         while (recorded := self._next()) is not None:
             try:
                 self._subscriber(recorded)
-            except Exception:
+            except Exception as error:
+                self.error = self.error or error
                 self.failed += 1
-
-
-def detached(subscriber: Subscriber, maxsize: int = 10_000) -> Detached:
-    """`subscriber` behind a queue of at most `maxsize` events; close it when the run is over."""
-    return Detached(subscriber, maxsize)

@@ -1,16 +1,37 @@
-"""What configures the journals of a run."""
+"""What configures the sinks of a run's events."""
 
 from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field, JsonValue, model_validator
 
 from aeon.domain.values import Value
 
 
+class SinkSettings(Value):
+    """A sink of one's own: `sink` is `package.module:object`, called with `options` as keyword arguments.
+
+    Written `NAME: package.module:object` where there are no options.
+    """
+
+    sink: str
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_reference(cls, given: Any) -> Any:
+        return {"sink": given} if isinstance(given, str) else given
+
+
 class ObservabilitySettings(Value):
-    """`observability`: which journals are written beside the result.
+    """`observability`: where a run's events go, beside its result.
 
     `events` is `events.jsonl`, what happened as it happened; `cycles` is `cycles.jsonl`, every LLM cycle with the
-    plan, the raw answer and its repairs.
+    plan, the raw answer and its repairs. `sinks` are one's own, by name; no result depends on them, so they are in no
+    artefact and no hash.
     """
 
     events: bool = True
     cycles: bool = True
+    sinks: dict[str, SinkSettings] = Field(default_factory=dict, exclude=True)

@@ -2,7 +2,7 @@ import pytest
 
 from aeon.domain import events as e
 from aeon.domain.errors import ArtefactError
-from aeon.observability.journal import Expendable
+from aeon.observability.observers import BestEffortJournal
 from tests.observability.support import realistic_run
 
 
@@ -29,7 +29,7 @@ class FullFrom:
 def test_a_journal_that_cannot_be_written_is_given_up_and_that_is_told_once() -> None:
     told: list[str] = []
     journal = FullFrom(3, closing=True)
-    kept = Expendable(journal, told.append)
+    kept = BestEffortJournal(journal, told.append)
     for recorded in realistic_run():
         kept(recorded)
     kept.close()
@@ -40,7 +40,7 @@ def test_a_journal_that_cannot_be_written_is_given_up_and_that_is_told_once() ->
 
 def test_a_journal_that_fails_only_when_it_is_closed_is_told_too() -> None:
     told: list[str] = []
-    Expendable(FullFrom(99, closing=True), told.append).close()
+    BestEffortJournal(FullFrom(99, closing=True), told.append).close()
     assert len(told) == 1
 
 
@@ -50,4 +50,4 @@ def test_a_defect_of_a_journal_is_not_hidden() -> None:
             raise ValueError("defect")
 
     with pytest.raises(ValueError, match="defect"):
-        Expendable(Broken(99), lambda _: None)(realistic_run()[0])
+        BestEffortJournal(Broken(99), lambda _: None)(realistic_run()[0])

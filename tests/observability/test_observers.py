@@ -1,14 +1,14 @@
 import threading
 
 from aeon.domain import events as e
-from aeon.observability.observers import detached
+from aeon.observability.observers import QueuedObserver
 from tests.observability.support import realistic_run
 
 
 def test_a_detached_observer_sees_everything_in_order() -> None:
     told = realistic_run()
     seen: list[e.Recorded] = []
-    with detached(seen.append) as observer:
+    with QueuedObserver(seen.append) as observer:
         for recorded in told:
             observer(recorded)
     assert tuple(seen) == told
@@ -20,7 +20,7 @@ def test_a_failing_observer_is_counted_and_fails_nothing() -> None:
         raise RuntimeError("observer")
 
     told = realistic_run()
-    with detached(fail) as observer:
+    with QueuedObserver(fail) as observer:
         for recorded in told:
             observer(recorded)
     assert observer.failed == len(told)
@@ -36,7 +36,7 @@ def test_what_a_slow_observer_has_no_room_for_is_dropped_and_counted() -> None:
         go_on.wait(5)
 
     told = realistic_run()
-    observer = detached(slow, maxsize=3)
+    observer = QueuedObserver(slow, maxsize=3)
     observer(told[0])
     assert started.wait(5)
     for recorded in told[1:]:
@@ -50,7 +50,7 @@ def test_what_a_slow_observer_has_no_room_for_is_dropped_and_counted() -> None:
 def test_closing_waits_only_briefly_for_an_observer_that_hangs() -> None:
     go_on = threading.Event()
     told = realistic_run()
-    observer = detached(lambda recorded: go_on.wait(5) and None)
+    observer = QueuedObserver(lambda recorded: go_on.wait(5) and None)
     for recorded in told[:3]:
         observer(recorded)
     observer.close(timeout=0.05)

@@ -11,7 +11,7 @@ from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner, stopping
 from aeon.cli.terminal.glyphs import is_utf, to_ascii
 from aeon.domain.events import PhaseFinished, PhaseStarted, Recorded, RunStarted
-from aeon.observability.observers import detached
+from aeon.observability.observers import QueuedObserver
 
 
 class Forgiving:
@@ -104,7 +104,7 @@ class Lines(Display):
         super().__init__(stream, view)
         self._writing = threading.Lock()
         self._held: list[str] = []
-        self._queue = detached(self._show)
+        self._queue = QueuedObserver(self._show)
 
     def __call__(self, recorded: Recorded) -> None:
         """Show one event, soon."""
