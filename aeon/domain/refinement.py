@@ -21,7 +21,8 @@ class ActionRule:
     """What one type of refinement action needs, and which steps it may target.
 
     `targets` are the standings of these steps, `refusal` says why it may target no other. `retires`: a pending target
-    leaves the plan. `decomposes`: it is applied with a subplan of its target, after all others.
+    leaves the plan. `adds`: its new step has a new id. `decomposes`: it is applied with a subplan of its target, after
+    all others.
     """
 
     needs_target: bool = True
@@ -29,12 +30,13 @@ class ActionRule:
     targets: frozenset[Standing] = frozenset({"pending", "BLOCKED"})
     refusal: str = "what was executed is never changed; REPLACE it under a new id"
     retires: bool = False
+    adds: bool = False
     decomposes: bool = False
 
 
 ACTIONS: Mapping[ActionType, ActionRule] = MappingProxyType(
     {
-        "ADD": ActionRule(needs_target=False, needs_new_step=True),
+        "ADD": ActionRule(needs_target=False, needs_new_step=True, adds=True),
         "MODIFY": ActionRule(needs_new_step=True),
         "REMOVE": ActionRule(
             targets=frozenset({"pending"}),
@@ -45,6 +47,7 @@ ACTIONS: Mapping[ActionType, ActionRule] = MappingProxyType(
             needs_new_step=True,
             targets=frozenset({"pending", "BLOCKED", "complete", "failed", "invalid"}),
             retires=True,
+            adds=True,
         ),
         "SUBPLAN_CREATE": ActionRule(decomposes=True),
         "STEP_MARK_INVALID": ActionRule(

@@ -196,10 +196,10 @@ def _too_long(
 
 
 def _growth(action: RefinementAction, draft: Draft, subplans: Mapping[str, Subplan]) -> int:
-    kind = kind_of(action)
-    if ACTIONS[kind].decomposes:
+    rule = ACTIONS[kind_of(action)]
+    if rule.decomposes:
         return len(subplans[action.fragment].substeps)
-    return int(kind == "ADD" or (kind == "REPLACE" and action.fragment in draft.steps))
+    return int(rule.adds and (not rule.retires or action.fragment in draft.steps))
 
 
 def _not_one_final(draft: Draft, accepted: Sequence[int]) -> dict[int, str]:

@@ -66,14 +66,14 @@ def _about_status(action: RefinementAction, target: PlanStep, draft: Draft) -> s
 
 
 def _about_content(action: RefinementAction, target: PlanStep, draft: Draft) -> str | None:
-    new, kind = action.new_step, kind_of(action)
-    if new is None or kind not in ("MODIFY", "REPLACE"):
+    new, rule = action.new_step, ACTIONS[kind_of(action)]
+    if new is None or not rule.needs_new_step:
         return None
-    depends = {draft.current(dependency) for dependency in new.dependencies}
-    if target.step_id in depends:
-        on_what = "itself" if kind == "MODIFY" else f"'{target.step_id}', the step it replaces"
-        return f"step '{new.step_id if kind == 'REPLACE' else target.step_id}' depends on {on_what}"
-    if kind == "REPLACE":
+    if target.step_id in {draft.current(dependency) for dependency in new.dependencies}:
+        if rule.adds:
+            return f"step '{new.step_id}' depends on '{target.step_id}', the step that it is to change"
+        return f"step '{target.step_id}' depends on itself"
+    if rule.adds:
         return _about_new(new, draft)
     return None if new.description.strip() else f"step '{target.step_id}' has no description"
 
