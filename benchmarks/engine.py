@@ -16,7 +16,7 @@ import time
 from typing import Any
 
 from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.convergence.engine import ConvergenceEngine, artefact_pairs
+from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.request import LLMRequest, LLMResponse
 from aeon.execution.worker import StepWorker
 from aeon.kernel.executor import StepExecutor
@@ -24,12 +24,13 @@ from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import ExecutionSettings, RunOptions
 from aeon.llm.schemas import packaged_schemas
 from aeon.plan.recursive import RecursivePlanner
+from aeon.schema.json_schema import enum_of
 from aeon.supervisor.structured import StructuredCaller
 from aeon.validation.semantic import SemanticValidator
 
 SCORES = ("completeness_score", "coherence_score", "consistency_score")
 SCHEMA = packaged_schemas().wire("convergence").schema
-PAIRS = [{"artifacts": pair, "status": "consistent", "explanation": ""} for pair in artefact_pairs(SCHEMA)]
+PAIRS = [{"artifacts": pair, "status": "consistent", "explanation": ""} for pair in enum_of(SCHEMA, "artifacts")]
 
 
 class Answering:

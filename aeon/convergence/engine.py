@@ -21,6 +21,7 @@ from aeon.domain.request import LLMAdapter
 from aeon.llm.exchange import InvalidAnswer
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.views import answer_view, outputs_view, plan_view
+from aeon.schema.json_schema import enum_of
 from aeon.schema.violations import FieldError
 from aeon.supervisor.structured import StructuredCaller
 
@@ -69,7 +70,7 @@ class ConvergenceEngine:
         current = plan.model_copy(update={"steps": tuple(steps)})
         memory = self._memory.variables()
         unasked = () if memory["memory"] else UNREMEMBERED
-        pairs = artefact_pairs(self._structured.schema("convergence"))
+        pairs = enum_of(self._structured.schema("convergence"), "artifacts")
         return self._structured.call(
             "convergence",
             {
@@ -92,12 +93,6 @@ def split_criteria(custom: Mapping[str, Any]) -> tuple[dict[str, float], dict[st
         if name in SCORE_CODES and isinstance(value, int | float) and not isinstance(value, bool)
     }
     return thresholds, {name: str(value) for name, value in custom.items() if name not in thresholds}
-
-
-def artefact_pairs(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """The pairs of artefacts that a schema of the call asks for."""
-    pair = schema["properties"]["consistency_status"]["items"]["properties"]["artifacts"]
-    return tuple(pair["enum"])
 
 
 def parse_assessment(

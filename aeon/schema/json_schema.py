@@ -91,3 +91,14 @@ def resolve(schema: Mapping[str, Any], reference: str) -> Any:
     except (Unresolvable, TypeError):
         return None
     return found if isinstance(found, Mapping | bool) else None
+
+
+def enum_of(schema: Mapping[str, Any], name: str) -> tuple[Any, ...]:
+    """The values that a schema lists for the first property of that name, wherever it is; empty when it lists none."""
+    for _, part in walk(schema):
+        found = part.get("properties", {}).get(name)
+        if isinstance(found, Mapping) and "$ref" in found:
+            found = resolve(schema, found["$ref"])
+        if isinstance(found, Mapping) and "enum" in found:
+            return tuple(found["enum"])
+    return ()

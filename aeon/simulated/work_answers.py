@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from aeon.schema.json_schema import enum_of
 from aeon.simulated.plan_answers import ADDED, CLARIFIED, SPECIFIC
 from aeon.simulated.situation import Situation, name_issues
 from aeon.simulated.texts import MARK, excerpt
@@ -181,16 +182,12 @@ def _scores(situation: Situation, is_done: bool) -> tuple[float, float, float]:
 
 def _compare_pairs(situation: Situation, is_done: bool) -> list[dict[str, Any]]:
     """The pairs of artefacts that the schema asks for, each with its status."""
+    memory = "consistent" if situation.variables.get("memory") else "not_applicable"
     with_answer = "consistent" if is_done else "inconsistent"
-    statuses = {
-        "plan_steps": "consistent",
-        "steps_answer": with_answer,
-        "plan_answer": with_answer,
-        "memory_answer": "consistent" if situation.variables.get("memory") else "not_applicable",
-    }
-    asked = json.dumps(situation.request.schema, default=str)
+    pairs = enum_of(situation.request.schema, "artifacts")
+    statuses = {pair: with_answer if pair.endswith("_answer") else "consistent" for pair in pairs}
+    if "memory_answer" in statuses:
+        statuses["memory_answer"] = memory
     return [
-        {"artifacts": pair, "status": status, "explanation": f"{MARK} {status}"}
-        for pair, status in statuses.items()
-        if f'"{pair}"' in asked
+        {"artifacts": pair, "status": status, "explanation": f"{MARK} {status}"} for pair, status in statuses.items()
     ]

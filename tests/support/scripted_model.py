@@ -7,11 +7,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from aeon.convergence.engine import artefact_pairs
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.llm.schemas import packaged_schemas
+from aeon.schema.json_schema import enum_of
 
-PAIRS = artefact_pairs(packaged_schemas().wire("convergence").schema)
+PAIRS = enum_of(packaged_schemas().wire("convergence").schema, "artifacts")
 Answer = Mapping[str, Any] | str | Exception | Callable[[LLMRequest], Any]
 
 
