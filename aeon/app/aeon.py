@@ -128,13 +128,13 @@ class Aeon:
 
         When a run is resumed, task, inputs and context are those that it was given, where none are given here.
         `inputs` is material to work on, by name; `context` what is known already, as JSON values. With a
-        `directory`, the artefacts are written there, the journals as things happen. `observers` are told of every
+        `directory`, the artefacts are written there, the journals as things happen. `observers` are called with every
         event, each in a thread of its own: a slow or failing one neither slows nor fails the run.
         `control` stops the run, `ask` puts follow-up questions to a person, `on_start` is given the kernel, whose
         `state` may be read while the run goes on. A journal that cannot be written any more is given up and the run
-        goes on; `warn` is told so, once. Raises TaskTextError for a task that is empty or not valid Unicode,
-        ArtefactError when the directory cannot be written; if that is so at the end, the error holds the `result`. A
-        failing model is not raised but told in the result's `error`.
+        goes on; `warn` is called once. Raises TaskTextError for a task that is empty or not valid Unicode,
+        ArtefactError when the directory cannot be written; if that is so at the end, the error holds the `result`. The
+        error of a failing model is not raised but reported in the result's `error`.
         """
         around = Surroundings(
             directory=directory,

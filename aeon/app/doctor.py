@@ -74,7 +74,7 @@ class RoleCheck:
 def check_roles(shared: Process) -> Iterator[RoleCheck]:
     """One check for each role, then one for each fallback, made as it is asked for.
 
-    Nothing is retried, repaired or handed to a fallback, no limit of a run applies, and no answer is kept. When the
+    Nothing is retried, repaired or handed to a fallback, no limit of a run applies, and no answer is stored. When the
     provider cannot be used at all, its remaining roles are not tried.
     """
     first, *others = stack.endpoints_of(shared.adapter, shared.settings.provider)

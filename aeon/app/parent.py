@@ -73,7 +73,8 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
 def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
     if recorded == "off":
         raise ConfigError(
-            f"{named}: this run kept no answers (store.mode=off)", hint="Start it again; store.mode=record keeps them."
+            f"{named}: this run stored no answers (store.mode=off)",
+            hint="Start it again; store.mode=record stores them.",
         )
     if recorded == "replay":
         raise ConfigError(
@@ -81,7 +82,7 @@ def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
             hint="Replay the recording again (store.mode=replay store.path=...), or resume the run that was recorded.",
         )
     if now == "off":
-        raise ConfigError(f"{named} store.mode=off: a resumed run keeps its answers", hint="Leave store.mode away.")
+        raise ConfigError(f"{named} store.mode=off: a resumed run stores its answers", hint="Leave store.mode away.")
     if now == "replay":
         raise ConfigError(
             f"{named} store.mode=replay: a resumed run calls what is not answered yet, a replay never calls",

@@ -65,12 +65,7 @@ def build_process(
     check_store(settings.store)
     settings = settle_provider(settings, environ, own_adapter)
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
-    schemas = SchemaLibrary(
-        settings.schemas.dir,
-        settings.ttl.levels,
-        {name: dimension.answer_schema for name, dimension in settings.ttl.dimensions.items()},
-    )
-    schemas.check()
+    schemas = _schemas(settings)
     warnings: list[str] = []
     registry = tools.build(settings.tools, environ, report=warnings.append)
     try:
@@ -95,6 +90,13 @@ def build_process(
         schemas_digest=schemas.digest(),
         synthetic=is_synthetic(settings, adapter),
     )
+
+
+def _schemas(settings: Settings) -> SchemaLibrary:
+    dimensions = {name: dimension.answer_schema for name, dimension in settings.ttl.dimensions.items()}
+    schemas = SchemaLibrary(settings.schemas.dir, settings.ttl.levels, dimensions)
+    schemas.check()
+    return schemas
 
 
 def _workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:

@@ -134,16 +134,9 @@ def _paths(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Pa
 
 
 def make_result(
-    run: Identity,
-    outcome: Outcome,
-    ledger: Ledger,
-    session: Session,
-    *,
-    started: datetime,
-    seconds: float,
-    of_multirun: Path | None,
+    run: Identity, outcome: Outcome, ledger: Ledger, session: Session, timings: Timings, of_multirun: Path | None
 ) -> RunResult:
-    """The result of a run that has ended after so many `seconds`; `of_multirun` is the folder of its multirun."""
+    """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
     settings, state, shared = run.shared.settings, outcome.state, run.shared
     assessment, assessed = state.assessment, latest_assessed(state.passes)
     scored = assessed.evaluation_results.convergence if assessed else None
@@ -169,7 +162,7 @@ def make_result(
         advisories=state.advisories,
         follow_up_questions=state.plan.questions if state.plan else (),
         refused_actions=state.refused,
-        timings=_timings(ledger, started, seconds),
+        timings=timings,
         versions=versions(),
         provider=_provider_report(shared, ledger),
         hashes=_hashes(run),
@@ -183,7 +176,8 @@ def _ttl(state: RunState) -> TTLReport:
     return TTLReport(allocated=state.ttl_allocated, used=state.ttl_used, remaining=remaining)
 
 
-def _timings(ledger: Ledger, started: datetime, seconds: float) -> Timings:
+def make_timings(ledger: Ledger, started: datetime, seconds: float) -> Timings:
+    """When a run began and ended, and how long its calls and phases took, in seconds of wall time."""
     return Timings(
         start_time=started.isoformat(),
         end_time=(started + timedelta(seconds=seconds)).isoformat(),

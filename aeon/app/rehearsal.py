@@ -50,7 +50,7 @@ class Rendered:
 
 
 class NotSent(LLMError):
-    """Raised in place of an answer: a rehearsal asks no model."""
+    """Raised instead of an answer: a rehearsal asks no model."""
 
 
 class _Checking(PromptLibrary):
@@ -71,7 +71,7 @@ class _Checking(PromptLibrary):
 
 
 class _Recorder:
-    """An adapter that keeps the request and answers nothing."""
+    """An adapter that records the request and answers nothing."""
 
     def __init__(self) -> None:
         self.requests: list[LLMRequest] = []
@@ -91,7 +91,9 @@ def check(shared: Process) -> None:
     requests = _rehearse(checking, _SENTINEL_TASK, {"example": "An example input."}, _SENTINEL_GOAL)
     problems = dict.fromkeys(_not_shown(shared.prompts, requests))
     if problems:
-        raise PromptError("\n".join(problems), hint="A model that is not told what to do is paid for nothing.")
+        raise PromptError(
+            "\n".join(problems), hint="Without it the model does not know what to do, and the call is wasted."
+        )
 
 
 def _not_shown(prompts: PromptLibrary, requests: Iterable[LLMRequest]) -> Iterator[str]:

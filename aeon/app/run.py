@@ -12,7 +12,7 @@ from uuid import uuid4
 from aeon.app import artefacts, wiring
 from aeon.app.parent import Parent
 from aeon.app.process import Process
-from aeon.app.record import Identity, Work, make_origin, make_result
+from aeon.app.record import Identity, Work, make_origin, make_result, make_timings
 from aeon.app.surroundings import Planned, Surroundings
 from aeon.config import origin as origins
 from aeon.config.origin import Composition
@@ -83,15 +83,8 @@ class Run:
         started, began = datetime.now(UTC), perf_counter()
         with self._under_way(around) as (kernel, session):
             outcome = kernel.run(self._work.task, self._work.context, self._identity.run_id)
-        result = make_result(
-            self._identity,
-            outcome,
-            self._ledger,
-            session,
-            started=started,
-            seconds=perf_counter() - began,
-            of_multirun=around.of_multirun,
-        )
+        timings = make_timings(self._ledger, started, perf_counter() - began)
+        result = make_result(self._identity, outcome, self._ledger, session, timings, around.of_multirun)
         if around.directory is not None:
             artefacts.write(result, around.directory)
         return result

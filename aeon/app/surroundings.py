@@ -24,7 +24,7 @@ class Surroundings:
 
     Without a `directory` nothing is written; `of_multirun` is the folder of its multirun, whose jobs share a store.
     `observers` see every event, `control` stops the run, `ask` and `approve` are the person, `on_start` is
-    given the kernel, `warn` is told of files that can no longer be written.
+    given the kernel, `warn` is called with files that can no longer be written.
     """
 
     directory: Path | None = None

@@ -69,25 +69,10 @@ def components(
     """
     settings, max_steps = shared.settings, shared.settings.execution.max_steps
     registry = tools.build_run_registry(shared.registry, memory, settings=settings.tools)
-    structured = StructuredCaller(
-        llm,
-        prompts=shared.prompts,
-        schemas=shared.schemas,
-        parameters=_parameters(settings),
-        shared={"inputs": dict(inputs)},
-        emit=stream.emit,
-    )
+    structured = _structured_caller(shared, llm, inputs, stream)
     shown = ShownMemory(memory.notes, settings.memory.max_characters)
     thresholds = {name: getattr(settings.convergence, name) for name in ("completeness", "coherence", "consistency")}
-    planner = RecursivePlanner(
-        llm,
-        registry,
-        settings.refinement.max_nesting_depth,
-        structured=structured,
-        max_steps=max_steps,
-        answer_schema=settings.answer.json_schema,
-        memory=shown,
-    )
+    planner = _planner(settings, llm, registry, structured, shown)
     invoker = (
         ToolInvoker(registry, settings.tools, approve=approve)
         if session is None
@@ -98,15 +83,48 @@ def components(
         convergence=ConvergenceEngine(llm, thresholds, structured=structured, memory=shown),
         validator=SemanticValidator(llm, registry, structured=structured, max_steps=max_steps, memory=shown),
         planner=planner,
-        adaptive=AdaptiveDepth(
-            llm,
-            settings.ttl.limit,
-            settings.limits.model_dump(),
-            table=settings.ttl,
-            structured=structured,
-            tools=registry.describe(),
-        ),
+        adaptive=_adaptive_depth(settings, llm, registry, structured),
         executor=StepExecutor(worker, stream.emit),
+    )
+
+
+def _structured_caller(
+    shared: Process, llm: LLMAdapter, inputs: Mapping[str, str], stream: EventStream
+) -> StructuredCaller:
+    return StructuredCaller(
+        llm,
+        prompts=shared.prompts,
+        schemas=shared.schemas,
+        parameters=_parameters(shared.settings),
+        shared={"inputs": dict(inputs)},
+        emit=stream.emit,
+    )
+
+
+def _planner(
+    settings: Settings, llm: LLMAdapter, registry: ToolRegistry, structured: StructuredCaller, memory: ShownMemory
+) -> RecursivePlanner:
+    return RecursivePlanner(
+        llm,
+        registry,
+        settings.refinement.max_nesting_depth,
+        structured=structured,
+        max_steps=settings.execution.max_steps,
+        answer_schema=settings.answer.json_schema,
+        memory=memory,
+    )
+
+
+def _adaptive_depth(
+    settings: Settings, llm: LLMAdapter, registry: ToolRegistry, structured: StructuredCaller
+) -> AdaptiveDepth:
+    return AdaptiveDepth(
+        llm,
+        settings.ttl.limit,
+        settings.limits.model_dump(),
+        table=settings.ttl,
+        structured=structured,
+        tools=registry.describe(),
     )
 
 
@@ -163,15 +181,7 @@ def orchestrator(
     stop = _stop_signal(stream, control)
     if ask is not None and session is not None:
         ask = stored_ask(ask, session, stop)
-    llm = stack.run_stack(
-        shared.adapter,
-        limits=settings.limits,
-        emit=stream.emit,
-        stop=stop,
-        session=session,
-        store=settings.store,
-        provider=settings.provider,
-    )
+    llm = _run_stack(shared, stream, stop, session)
     parts = components(shared, llm, inputs, stream, memory, approve, session=session, stop=stop)
     return Orchestrator(
         llm,
@@ -181,17 +191,34 @@ def orchestrator(
         parts.adaptive,
         executor=parts.executor,
         memory=memory,
-        refiner=Refiner(
-            parts.planner,
-            parts.validator,
-            settings.refinement,
-            max_steps=settings.execution.max_steps,
-            one_final_step=settings.answer.json_schema is not None,
-            ask=ask,
-        ),
+        refiner=_refiner(settings, parts, ask),
         stream=stream,
         control=control,
         options=_options(shared, plan),
+    )
+
+
+def _run_stack(shared: Process, stream: EventStream, stop: Callable[[], bool], session: Session | None) -> LLMAdapter:
+    settings = shared.settings
+    return stack.run_stack(
+        shared.adapter,
+        limits=settings.limits,
+        emit=stream.emit,
+        stop=stop,
+        session=session,
+        store=settings.store,
+        provider=settings.provider,
+    )
+
+
+def _refiner(settings: Settings, parts: Components, ask: Ask | None) -> Refiner:
+    return Refiner(
+        parts.planner,
+        parts.validator,
+        settings.refinement,
+        max_steps=settings.execution.max_steps,
+        one_final_step=settings.answer.json_schema is not None,
+        ask=ask,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a project file may not say, whoever wrote it, and what of it is shown before anything starts.
+"""What a project file may not say, and what of it is shown before anything starts.
 
 A project file, and the folder of configuration that it names, may come with a repository of strangers. They may choose
 how a run goes; they may not name a secret or where one is sent, read files outside the project, or change how the

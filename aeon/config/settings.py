@@ -214,8 +214,8 @@ def named_file(settings: Settings, key: str) -> Path | None:
 
 def configuration_hash(settings: Settings) -> str:
     """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and what is but shown."""
-    kept = {name: value for name, value in settings.model_dump().items() if name not in _NOT_ENGINE}
-    text = json.dumps(_without_paths(kept), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    engine = {name: value for name, value in settings.model_dump().items() if name not in _NOT_ENGINE}
+    text = json.dumps(_without_paths(engine), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

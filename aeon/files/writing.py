@@ -1,4 +1,4 @@
-"""What every file a run writes has in common: how JSON becomes bytes, and what is said when it cannot be written."""
+"""How JSON becomes bytes, and the error for a file that cannot be written."""
 
 from __future__ import annotations
 

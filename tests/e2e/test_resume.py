@@ -477,7 +477,7 @@ def test_what_is_no_run_to_resume_is_refused_before_any_directory_is_made(
 @pytest.mark.parametrize(
     ("today", "said"),
     [
-        (["store=off"], ["a resumed run keeps its answers"]),
+        (["store=off"], ["a resumed run stores its answers"]),
         (["store.mode=replay"], ["a replay never calls", "store.path="]),
     ],
 )
@@ -494,7 +494,7 @@ def test_a_run_that_kept_nothing_cannot_be_resumed(aeon: RunAeon, tmp_path: Path
     assert aeon("task=x", "progress=none", "limits.max_llm_calls=2", "store=off").status == 3
     ended = aeon(f"resume={newest(tmp_path)}", "store=record")
     assert ended.status == 2
-    assert "this run kept no answers (store.mode=off)" in ended.err
+    assert "this run stored no answers (store.mode=off)" in ended.err
 
 
 def test_several_runs_cannot_be_resumed_at_once(aeon: RunAeon, tmp_path: Path) -> None:
