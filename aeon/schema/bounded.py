@@ -29,7 +29,7 @@ _clock = _Clock()
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Give the checks in this block, in this thread, so many seconds in place of CHECK_SECONDS each."""
+    """Give the checks in this block, in this thread, so many seconds instead of CHECK_SECONDS each."""
     before, _clock.end = _clock.end, monotonic() + seconds
     try:
         yield

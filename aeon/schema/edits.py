@@ -52,18 +52,17 @@ def drop_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, An
             changed["enum"] = [value for value in part["enum"] if not (isinstance(value, str) and value in absent)]
         if isinstance(part.get("properties"), dict):
             needless = _only_with(part, absent)
-            kept = {name: form for name, form in part["properties"].items() if name not in needless}
-            changed["properties"] = {
-                name: {key: value for key, value in form.items() if key != "$comment"}
-                if isinstance(form, dict)
-                else form
-                for name, form in kept.items()
-            }
+            forms = {name: form for name, form in part["properties"].items() if name not in needless}
+            changed["properties"] = {name: _drop_comment(form) for name, form in forms.items()}
             changed["required"] = [name for name in part.get("required", ()) if name not in needless]
         return changed
 
     result: dict[str, Any] = rebuild(schema, change)
     return result
+
+
+def _drop_comment(form: Any) -> Any:
+    return {key: value for key, value in form.items() if key != "$comment"} if isinstance(form, dict) else form
 
 
 def relax_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, Any]:

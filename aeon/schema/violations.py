@@ -67,7 +67,7 @@ def _kind(error: ValidationError) -> ErrorKind:
 def _leaves(error: ValidationError) -> Iterator[ValidationError]:
     """The errors inside the one alternative that is of the value's type; else the error itself.
 
-    An object in place of an object or null is told what is wrong with the object.
+    For a wrong object where an object or null is allowed, these are the errors of the object.
     """
     alternatives = [list(branch) for _, branch in groupby(error.context or (), key=lambda inner: inner.schema_path[0])]
     meant = [branch for branch in alternatives if not any(e.validator == "type" and not e.path for e in branch)]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import pydantic
 from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
@@ -38,24 +39,16 @@ from aeon.files.located_yaml import LocatedYaml
 _MOST_SHOWN = 10
 
 CallOrAny = Literal[CallName, "*"]
-FailureKind = Literal[
-    "connection",
-    "timeout",
-    "server",
-    "rate_limit",
-    "auth",
-    "request",
-    "not_an_api",
-    "truncated",
-    "refused",
-    "filtered",
-    "empty",
-]
-_STATUS_OF: dict[FailureKind, int] = {"server": 500, "rate_limit": 429, "auth": 401, "request": 400}
-_WITHOUT_STATUS: dict[FailureKind, type[LLMError]] = {
+ProviderFailure = Literal["connection", "timeout", "server", "rate_limit", "auth", "request", "not_an_api"]
+AnswerFailure = Literal["truncated", "refused", "filtered", "empty"]
+FailureKind = Literal[ProviderFailure, AnswerFailure]
+_STATUSES: Mapping[FailureKind, int] = {"server": 500, "rate_limit": 429, "auth": 401, "request": 400}
+_PROVIDER_ERRORS: Mapping[str, type[ProviderError]] = {
     "connection": ConnectionFailed,
     "timeout": ConnectionFailed,
     "not_an_api": NotAnAPI,
+}
+_ANSWER_ERRORS: Mapping[str, type[AnswerError]] = {
     "truncated": Truncated,
     "refused": Refused,
     "filtered": Filtered,
@@ -63,19 +56,19 @@ _WITHOUT_STATUS: dict[FailureKind, type[LLMError]] = {
 }
 
 
-def _spelled_out(value: Any) -> Any:
+def _spell_out(value: Any) -> Any:
     """`fail: timeout` and `fail: 503` are short for `{kind: timeout}` and `{status: 503}`."""
     if isinstance(value, str):
         return {"kind": value}
     return {"status": value} if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _listed(value: Any) -> Any:
+def _to_list(value: Any) -> Any:
     """One value is short for a list of one."""
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _not_empty(value: tuple[Any, ...]) -> tuple[Any, ...]:
+def _refuse_empty(value: tuple[Any, ...]) -> tuple[Any, ...]:
     if not value:
         raise ValueError("must not be an empty list")
     return value
@@ -83,8 +76,8 @@ def _not_empty(value: tuple[Any, ...]) -> tuple[Any, ...]:
 
 Text = Annotated[str, Field(min_length=1)]
 Number = Annotated[int, Field(ge=0)]
-Texts = Annotated[tuple[Text, ...], BeforeValidator(_listed, Text | list[Text]), AfterValidator(_not_empty)]
-Numbers = Annotated[tuple[Number, ...], BeforeValidator(_listed, Number | list[Number]), AfterValidator(_not_empty)]
+Texts = Annotated[tuple[Text, ...], BeforeValidator(_to_list, Text | list[Text]), AfterValidator(_refuse_empty)]
+Numbers = Annotated[tuple[Number, ...], BeforeValidator(_to_list, Number | list[Number]), AfterValidator(_refuse_empty)]
 
 
 class Failure(Value):
@@ -108,18 +101,19 @@ class Failure(Value):
 
     @property
     def _status(self) -> int | None:
-        return self.status if self.kind is None else _STATUS_OF.get(self.kind)
+        return self.status if self.kind is None else _STATUSES.get(self.kind)
 
     def error(self, usage: Usage | None = None, model: str = "") -> LLMError:
         """The error that an adapter raises for it; `usage` and `model` are those of an answer without content."""
-        said = self.message or f"simulated by the scenario: {self.kind or f'status {self.status}'}"
-        status = self._status
-        if status is None:
-            kind = _WITHOUT_STATUS[cast(FailureKind, self.kind)]
-            return kind(said, usage=usage, model=model) if issubclass(kind, AnswerError) else kind(said)
+        kind, status = self.kind or "", self._status
+        message = self.message or f"simulated by the scenario: {kind or f'status {status}'}"
+        if kind in _ANSWER_ERRORS:
+            return _ANSWER_ERRORS[kind](message, usage=usage, model=model)
+        if kind in _PROVIDER_ERRORS:
+            return _PROVIDER_ERRORS[kind](message)
         if status == 429:
-            return RateLimited(said, retry_after=self.retry_after)
-        return _error_of(status)(said, status=status)
+            return RateLimited(message, retry_after=self.retry_after)
+        return _error_of(status or 0)(message, status=status)
 
 
 def _error_of(status: int) -> type[ProviderError]:
@@ -129,7 +123,7 @@ def _error_of(status: int) -> type[ProviderError]:
 
 
 Status = Annotated[int, Field(ge=400, le=599)]
-ShortFailure = Annotated[Failure, BeforeValidator(_spelled_out, Failure | FailureKind | Status)]
+ShortFailure = Annotated[Failure, BeforeValidator(_spell_out, Failure | FailureKind | Status)]
 
 
 class When(Value):
@@ -189,7 +183,7 @@ class Rule(Value):
         return "answer" in self.model_fields_set
 
 
-Rules = Annotated[tuple[Rule, ...], BeforeValidator(_listed, Rule | list[Rule]), AfterValidator(_not_empty)]
+Rules = Annotated[tuple[Rule, ...], BeforeValidator(_to_list, Rule | list[Rule]), AfterValidator(_refuse_empty)]
 
 
 class Scenario(Value):
@@ -243,24 +237,24 @@ class Script:
             for name in names:
                 rules = self._scenario.calls.get(name, ())
                 for index, rule in enumerate(rules):
-                    if self._may(name, rules, index, request):
-                        self._used[name, index, _counted_for(rule, request)] += 1
+                    if self._may_answer(name, rules, index, request):
+                        self._used[name, index, _count_key(rule, request)] += 1
                         return rule
         return None
 
-    def _may(self, name: str, rules: tuple[Rule, ...], index: int, request: LLMRequest) -> bool:
+    def _may_answer(self, name: str, rules: tuple[Rule, ...], index: int, request: LLMRequest) -> bool:
         rule = rules[index]
         if rule.when is not None and not rule.when.fits(request):
             return False
-        limit = rule.times if rule.times is not None else _usual_limit(rules, index)
-        return limit is None or self._used[name, index, _counted_for(rule, request)] < limit
+        limit = rule.times if rule.times is not None else _default_limit(rules, index)
+        return limit is None or self._used[name, index, _count_key(rule, request)] < limit
 
 
-def _counted_for(rule: Rule, request: LLMRequest) -> str | None:
+def _count_key(rule: Rule, request: LLMRequest) -> str | None:
     return request.site.step_id if rule.when is not None else None
 
 
-def _usual_limit(rules: tuple[Rule, ...], index: int) -> int | None:
+def _default_limit(rules: tuple[Rule, ...], index: int) -> int | None:
     """Without `times`: none for a rule with `when` and for the last of its list, else one use."""
     return None if rules[index].when is not None or index == len(rules) - 1 else 1
 

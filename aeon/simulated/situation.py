@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -130,8 +130,3 @@ class Situation:
     def count_steps(self, prefix: str) -> int:
         """How many steps have an id that begins so."""
         return sum(step.step_id.startswith(prefix) for step in self.steps)
-
-
-def name_issues(issues: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The issues with ids: i1, i2, ..."""
-    return [{"issue_id": f"i{number}", **issue} for number, issue in enumerate(issues, start=1)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from aeon.schema.json_schema import enum_of
 from aeon.simulated.plan_answers import ADDED, CLARIFIED, SPECIFIC
-from aeon.simulated.situation import Situation, name_issues
+from aeon.simulated.situation import Situation
 from aeon.simulated.texts import MARK, excerpt
 
 _OUTPUT = re.compile(rf"^{re.escape(MARK)} Output of step (.*)", re.MULTILINE)
@@ -110,7 +110,7 @@ def semantic_validation(situation: Situation) -> dict[str, Any]:
         found = _review_plan(situation)
     else:
         found = _review_work(situation)
-    return {"issues": name_issues(found)}
+    return {"issues": [{"issue_id": f"i{number}", **issue} for number, issue in enumerate(found, start=1)]}
 
 
 def _review_plan(situation: Situation) -> list[dict[str, Any]]:
