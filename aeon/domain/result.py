@@ -16,7 +16,7 @@ from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.refinement import RefusedAction, RepairRecord
 from aeon.domain.values import Address, Value
 
-DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "openai", "pydantic")
+DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "pydantic")
 _SHOWN = 70
 SIMULATED_LINE = "[SIMULATED: no model was called]"
 

@@ -1,12 +1,11 @@
 """What an adapter may know of the attempt it makes: when a request may go out, and what earlier attempts have taken.
 
-One `complete` may take several requests, and between a request's turn and its sending may lie the import of an SDK: so
-the adapter asks right before each one goes out. Coroutines that are started in the block see the attempt too.
+One `complete` may take several requests, so the adapter asks right before each one goes out.
 """
 
 from __future__ import annotations
 
-import asyncio
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -46,8 +45,8 @@ def seconds_before() -> float:
     return _attempt.get().seconds_before
 
 
-async def wait_to_go_out() -> None:
-    """Wait until a request may go out, and count it; to be awaited right before it is sent."""
+def wait_to_go_out() -> None:
+    """Wait until a request may go out, and count it; to be called right before it is sent."""
     go_out = _attempt.get().go_out
     while (seconds := go_out()) > 0:
-        await asyncio.sleep(min(seconds, POLL_SECONDS))
+        time.sleep(min(seconds, POLL_SECONDS))

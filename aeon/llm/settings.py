@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, PlainSerializer, model_validator
 
 from aeon.domain.request import Parameters
 from aeon.domain.values import Address, Taken, Unneeded, Value, is_loopback
@@ -104,10 +105,8 @@ class LocalProvider(_Provider):
     """`provider=local`: a GGUF model in this process, through llama-cpp-python (the extra `local`).
 
     `model_path` is the model's file; `filename` of the hub repository `repo_id`, at `revision`, is downloaded once.
-    `model` is the name that answers are reported under; the file's, unless given. `n_ctx` is the context in tokens, for
-    prompt and answer together; 0 is what the model was trained with. `n_gpu_layers` -1 is all of them; `n_threads` None
-    leaves it to the library. `schema_in_prompt` tells the model the schema too, that its answer is held to.
-    `timeout_seconds` is for one call, once it is its turn.
+    `n_ctx` is in tokens, for prompt and answer together; 0 is what the model was trained with. `n_gpu_layers` -1 is all
+    of them. `timeout_seconds` is for one call, once it is its turn.
     """
 
     shapes_answers = ("seed", "repo_id", "filename", "revision", "schema_in_prompt")
@@ -152,8 +151,7 @@ class CustomProvider(_Provider):
     """`provider=custom`: a person's own adapter, a class with `complete(request)`.
 
     `adapter` is `package.module:Class`, and `options` its keyword arguments. `model` is the name that requests carry
-    and answers are kept under; the reference, unless given. `max_concurrency` requests are under way at once,
-    `requests_per_minute` and `tokens_per_minute` hold in any 60 seconds, None is no limit.
+    and answers are kept under; the reference, unless given.
     """
 
     shapes_answers = ("options",)
@@ -177,18 +175,26 @@ class CustomProvider(_Provider):
         return {**given, "model": given.get("model") or given.get("adapter") or NO_NAME}
 
 
+class ModelRule(Value):
+    """`provider.models`: what the models take whose name, behind its last slash, begins with a match of `match`.
+
+    `temperature` without_effort: taken where the effort is none or unset. `efforts` are the values of the reasoning
+    effort; empty: none is taken, None: not known.
+    """
+
+    match: Annotated[re.Pattern[str], PlainSerializer(lambda match: match.pattern)]
+    temperature: Literal["taken", "left_out", "without_effort"] = "taken"
+    efforts: tuple[Effort, ...] | None = None
+
+
 class EndpointSettings(_Provider):
     """An OpenAI-compatible endpoint: any server that speaks chat completions.
 
-    `name` is what the endpoint goes by in reports, and in the table of what models take. `base_url_env` names the
-    variable that holds the address where `base_url` is None. `structured_output` is how an answer's schema is told:
-    `auto` finds out what the server can do. The key and any header that is a secret are named by environment variable,
-    never held here. `timeout_seconds` is for a call with
-    its retries, or for each attempt, as `timeout_per` says. `stream` is whether answers are streamed; `auto`: once one
-    was cut off. `max_tokens_parameter` None: what the table says.
-    `extra_headers_env` maps a header to the variable that holds its value; `extra_body` goes into every request.
-    `max_concurrency` requests are under way at once, fewer while the server answers 429; `requests_per_minute` and
-    `tokens_per_minute` hold in any 60 seconds, None is no limit.
+    `base_url_env` names the variable that holds the address where `base_url` is None; the key and any secret header are
+    named by environment variable too. `structured_output` is how an answer's schema is sent: `auto` finds out what the
+    server can do; `stream` auto streams once an answer was cut off. `max_tokens_parameter` None: max_completion_tokens,
+    and the other name where the server does not know that. `max_concurrency` requests are under way at once, fewer
+    while the server answers 429; `requests_per_minute` and `tokens_per_minute` hold in any 60 seconds.
     """
 
     shapes_answers = ("extra_body",)
@@ -205,6 +211,7 @@ class EndpointSettings(_Provider):
     temperature: Taken[float | None] = Field(default=None, ge=0, le=2)
     max_tokens: Taken[int | None] = Field(default=None, ge=1)
     effort: Taken[Effort | None] = None
+    models: Unneeded[tuple[ModelRule, ...]] = ()
     max_tokens_parameter: Taken[Literal["max_completion_tokens", "max_tokens"] | None] = None
     extra_headers_env: Unneeded[dict[str, str]] = Field(default_factory=dict)
     extra_body: Taken[dict[str, Any]] = Field(default_factory=dict)

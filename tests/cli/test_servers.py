@@ -1,6 +1,6 @@
 """What a person sees of a server that can do less than it should."""
 
-from aeon.llm.dialects import capabilities
+from aeon.llm.dialects.server import forget_servers
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import overrides, script
 from tests.support import able_server as servers
@@ -30,7 +30,7 @@ def test_making_a_plan_and_the_doctor_say_what_was_found_out(aeon: RunAeon) -> N
     with AbleServer(script(), forms={"text"}) as server:
         keys = (*overrides(server.url), "provider.require_key=false", "progress=none")
         planned = aeon("plan", "task=do it", *keys)
-        capabilities.forget()
+        forget_servers()
         examined = aeon("doctor", *keys)
     told = "the schema in the prompt from now on; provider.structured_output=prompt spares the try"
     assert planned.status == 0, planned.err

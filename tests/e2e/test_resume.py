@@ -20,7 +20,7 @@ from aeon import Aeon, RunResult
 from aeon.config.provider import resolve_provider
 from aeon.config.settings import compose, composition
 from aeon.kernel.control import RunControl
-from aeon.llm.dialects.capabilities import forget
+from aeon.llm.dialects.server import forget_servers
 from tests.cli.conftest import Ended, RunAeon
 from tests.cli.conftest import aeon as aeon
 from tests.support.compared import artefacts, differences
@@ -689,12 +689,12 @@ def careless(received: Received) -> Answer:
 def test_what_was_found_out_about_the_server_is_known_to_the_run_that_goes_on(runs: Runs, server: OpenAIServer) -> None:
     server.script = dict.fromkeys(server.script, careless)
     alone = ("execution.max_parallel=1",)
-    forget()
+    forget_servers()
     _, whole = runs("task=x", "limits.max_llm_calls=null", *alone)
-    forget()
+    forget_servers()
     directory = limited(runs, "task=x", *alone)
     for _ in range(2):
-        forget()
+        forget_servers()
         ended, directory = runs(f"resume={directory}", "limits.max_llm_calls=null")
         assert "does not hold to it" in ended.err
         assert len(result(directory)["provider"]["findings"]) == 1
@@ -705,9 +705,9 @@ def test_what_was_found_out_about_one_server_is_not_believed_of_another(
     runs: Runs, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.script = dict.fromkeys(server.script, careless)
-    forget()
+    forget_servers()
     directory = limited(runs)
-    forget()
+    forget_servers()
     with OpenAIServer(simulated()) as other:
         monkeypatch.setenv("OPENAI_BASE_URL", other.url)
         _, second = runs(f"resume={directory}", "limits.max_llm_calls=null")

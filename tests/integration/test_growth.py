@@ -15,7 +15,7 @@ import pytest
 
 from aeon.domain.errors import AeonError
 from aeon.files.located_yaml import LocatedYaml
-from aeon.llm.dialects.refusal import error_in
+from aeon.llm.dialects.refusal import find_error
 from aeon.llm.dialects.streaming import assemble
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.extract import ExtractError, extract_json
@@ -218,7 +218,7 @@ BODIES: dict[str, Make] = {
 @pytest.mark.parametrize("make", BODIES.values(), ids=BODIES)
 def test_an_error_of_a_server_is_read_in_linear_time(make: Make) -> None:
     def read(body: bytes) -> object:
-        refusal = error_in(body)
+        refusal = find_error(body)
         assert refusal is not None
         return refusal.of_the_format, refusal.meaning, refusal.of_the_request, refusal.not_taken(("temperature",))
 

@@ -15,8 +15,8 @@ StartServer = Callable[..., OpenAIServer]
 def nothing_is_known_of_any_server() -> Iterator[None]:
     """What one test finds out about a server on some port must not hold for the next one on that port."""
     yield
-    if (capabilities := sys.modules.get("aeon.llm.dialects.capabilities")) is not None:
-        capabilities.forget()
+    if (server := sys.modules.get("aeon.llm.dialects.server")) is not None:
+        server.forget_servers()
 
 
 @pytest.fixture

@@ -1,35 +1,38 @@
-"""How one request is put on the wire: an answer's schema as a parameter or in the prompt, parameters by their names.
+"""How one request is put on the wire: where its schema stands, and what its parameters are called. Pure.
 
-The messages of a request are the logical request, the same for every server: what a dialect adds is added here.
+The messages of a request are the same for every server; what a dialect adds to them is added here.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from aeon.domain.request import LLMRequest, Message, Usage
 from aeon.llm.dialects import streaming
-from aeon.llm.dialects.model_table import Fitted, TokenParameter, fitted, other, token_parameter
-from aeon.llm.prompts import packaged_prompts, to_json
+from aeon.llm.dialects.models import Fitted, fit_parameters
+from aeon.llm.prompts import packaged_prompts
 from aeon.llm.settings import EndpointSettings
 
 Form = Literal["json_schema", "json_object", "prompt"]
-
-# Servers count marks of the end, and such, that no limit is for.
+FORMS: tuple[Form, ...] = ("json_schema", "json_object", "prompt")
+TokenParameter = Literal["max_completion_tokens", "max_tokens"]
+SCHEMA_BESIDE = "response_format.schema"
+# Servers count end marks and the like, which no limit is about.
 UNCOUNTED_TOKENS = 8
 CLEARLY_BELOW = 0.9
-SCHEMA_BESIDE = "response_format.schema"
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a server is spoken to. `form` says how it is told an answer's schema, `schema_in_prompt` whether the prompt
-    holds it too, `without` the parameters that it does not take, `renamed` that it has the other name for the limit of
-    tokens, `schema_beside` that json_object is to have the schema beside it, as some servers take it, `stream` that
-    the answer is to be streamed.
+    """How a server is spoken to.
+
+    `form`: how the answer's schema is sent, and `schema_in_prompt` whether the prompt has it too. `without`: parameters
+    that the server does not take. `renamed`: the limit of tokens goes by its other name. `schema_beside`: json_object
+    has the schema beside it. `stream`: the answer is streamed.
     """
 
     form: Form = "json_schema"
@@ -39,40 +42,25 @@ class Dialect:
     schema_beside: bool = False
     stream: bool = False
 
+    def in_form(self, form: Form) -> Dialect:
+        """With the schema sent in another way; the prompt has it wherever the parameter does not hold to it."""
+        return replace(self, form=form, schema_in_prompt=form != "json_schema")
+
     @property
-    def beside(self) -> bool:
+    def sends_schema_beside(self) -> bool:
         """Whether the schema really stands beside json_object."""
         return self.schema_beside and self.form == "json_object" and SCHEMA_BESIDE not in self.without
 
-
-@dataclass(frozen=True, slots=True)
-class Wire:
-    """A request's parts that do not depend on the dialect, worked out once: model, parameters, schema as text."""
-
-    request: LLMRequest
-    model: str
-    fit: Fitted
-    tokens: TokenParameter
-    schema_text: str
-
-    @property
-    def digest(self) -> str:
-        """What tells its schema from others."""
-        return hashlib.sha256(f"{self.request.strict} {self.schema_text}".encode("utf-8", "replace")).hexdigest()
-
-    def parameters(self, dialect: Dialect) -> dict[str, Any]:
-        """The generation parameters by the names they are sent under."""
-        given = self.fit.parameters
-        tokens = other(self.tokens) if dialect.renamed else self.tokens
-        named = {"temperature": given.temperature, tokens: given.max_tokens, "reasoning_effort": given.effort}
-        named |= streaming.REQUEST if dialect.stream and "stream" not in dialect.without else {}
-        return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
-
-    def limit(self, dialect: Dialect) -> Limit | None:
-        """The limit of an answer's tokens as it is sent; None where there is none."""
-        name = other(self.tokens) if dialect.renamed else self.tokens
-        most = self.parameters(dialect).get(name)
-        return None if most is None else Limit(name, most)
+    def merged(self, other: Dialect) -> Dialect:
+        """What two processes believe together: the simpler form, and every other difference of either."""
+        return Dialect(
+            max(self.form, other.form, key=FORMS.index),
+            self.schema_in_prompt or other.schema_in_prompt,
+            self.without | other.without,
+            self.renamed or other.renamed,
+            self.schema_beside or other.schema_beside,
+            self.stream or other.stream,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,45 +79,91 @@ class Limit:
         return 0 < usage.output_tokens < CLEARLY_BELOW * self.tokens
 
 
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A request for an endpoint: what does not depend on the dialect, worked out once.
+
+    `digest` tells its schema from others. `fitted` are its parameters as far as the model is known to take them.
+    """
+
+    request: LLMRequest
+    settings: EndpointSettings
+    model: str
+    fitted: Fitted
+    digest: str
+
+    def token_parameter(self, dialect: Dialect) -> TokenParameter:
+        """The name of the limit of tokens."""
+        name: TokenParameter = self.settings.max_tokens_parameter or "max_completion_tokens"
+        return other_name(name) if dialect.renamed else name
+
+    def parameters(self, dialect: Dialect) -> dict[str, Any]:
+        """The generation parameters by the names they are sent under; those that are not set are left out."""
+        given = self.fitted.parameters
+        named: dict[str, Any] = {
+            "temperature": given.temperature,
+            self.token_parameter(dialect): given.max_tokens,
+            "reasoning_effort": given.effort,
+        }
+        if self._streams(dialect):
+            named |= streaming.REQUEST
+        return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
+
+    def limit(self, dialect: Dialect) -> Limit | None:
+        """The limit of an answer's tokens as it is sent; None where there is none."""
+        name = self.token_parameter(dialect)
+        most = self.parameters(dialect).get(name)
+        return None if most is None else Limit(name, most)
+
+    def body(self, dialect: Dialect) -> bytes:
+        """The request's body. Raises UnicodeEncodeError for a text that is no Unicode."""
+        request = self.request
+        messages = _with_schema(request) if dialect.schema_in_prompt else request.messages
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": [{"role": message.role, "content": message.content} for message in messages],
+        }
+        if dialect.form == "json_schema":
+            schema = {"name": request.call, "schema": request.schema, "strict": request.strict}
+            body["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif dialect.form == "json_object":
+            beside = {"schema": request.schema} if dialect.sends_schema_beside else {}
+            body["response_format"] = {"type": "json_object", **beside}
+        body |= {**self.parameters(dialect), **self.settings.extra_body}
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def _streams(self, dialect: Dialect) -> bool:
+        wanted = self.settings.stream
+        return (dialect.stream if wanted == "auto" else wanted == "always") and "stream" not in dialect.without
+
+
 def wire_of(request: LLMRequest, settings: EndpointSettings) -> Wire:
-    """A request for an endpoint: its parameters over the provider's, as far as the table knows that the model takes
-    them."""
+    """A request for an endpoint: its own parameters over the provider's."""
     parameters = request.parameters.over(settings.parameters)
     model = parameters.model or settings.model
-    tokens = settings.max_tokens_parameter or token_parameter(settings.name)
-    return Wire(request, model, fitted(settings.name, model, parameters), tokens, to_json(request.schema))
+    schema = f"{request.strict} {json.dumps(request.schema)}".encode("utf-8", "replace")
+    digest = hashlib.blake2b(schema, digest_size=16).hexdigest()
+    return Wire(request, settings, model, fit_parameters(settings.models, model, parameters), digest)
 
 
-def wire_body(wire: Wire, dialect: Dialect, extra_body: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `chat.completions.create`; parameters that are not set are left out."""
-    request = wire.request
-    messages = _with_schema(wire) if dialect.schema_in_prompt else request.messages
-    parameters = wire.parameters(dialect)
-    body: dict[str, Any] = {
-        "model": wire.model,
-        "messages": [{"role": message.role, "content": message.content} for message in messages],
-        **{name: value for name, value in parameters.items() if name not in streaming.REQUEST},
-    }
-    if dialect.form == "json_schema":
-        named = {"name": request.call, "schema": request.schema, "strict": request.strict}
-        body["response_format"] = {"type": "json_schema", "json_schema": named}
-    elif dialect.form == "json_object":
-        body["response_format"] = {"type": "json_object"} | ({"schema": request.schema} if dialect.beside else {})
-    # The SDK would read a stream itself, and not as a whole.
-    extra = {**extra_body, **{name: value for name, value in parameters.items() if name in streaming.REQUEST}}
-    return body | ({"extra_body": extra} if extra else {})
+def other_name(parameter: TokenParameter) -> TokenParameter:
+    """The other name of the limit of tokens."""
+    return "max_tokens" if parameter == "max_completion_tokens" else "max_completion_tokens"
 
 
-def _with_schema(wire: Wire) -> Sequence[Message]:
+def schema_in_words(request: LLMRequest) -> str:
+    """What shows the model its answer's schema in the prompt."""
+    return request.schema_prompt or packaged_prompts().schema_prompt(request.call, request.schema, request.messages)
+
+
+def _with_schema(request: LLMRequest) -> Sequence[Message]:
     """The messages with the schema at the end of the system message, which is the same for many requests: there it
     stays in providers' prefix caches."""
-    messages = wire.request.messages
-    text = in_words(wire.request)
+    return with_system_text(request.messages, schema_in_words(request))
+
+
+def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
+    """The messages with a text at the end of the system message."""
     if not messages or messages[0].role != "system":
         return (Message("system", text), *messages)
     return (replace(messages[0], content=f"{messages[0].content}\n\n{text}"), *messages[1:])
-
-
-def in_words(request: LLMRequest) -> str:
-    """What tells the model its answer's schema in its prompt."""
-    return request.schema_prompt or packaged_prompts().schema_prompt(request.call, request.schema, request.messages)

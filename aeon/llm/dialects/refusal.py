@@ -53,25 +53,25 @@ class Refusal:
     location: str = ""
 
     @property
-    def of_the_format(self) -> bool:
+    def is_about_format(self) -> bool:
         """Whether the server says that the answer's format is what it does not take."""
         named = self.param.startswith("response_format") or "response_format" in self.fields
         return named or bool(_FORMAT.search(self.message))
 
     @property
-    def doubtful(self) -> bool:
+    def is_doubtful(self) -> bool:
         """Whether it may just as well be an outage."""
-        return self.status_code == DOUBTFUL and not self.of_the_format
+        return self.status_code == DOUBTFUL and not self.is_about_format
 
     @property
-    def of_the_request(self) -> bool:
+    def is_about_request(self) -> bool:
         """Whether another way of saying the same may help: never for a wrong key, a limit, or a plain outage."""
         if self.meaning is not None or self.is_page or self.status_code in _NEVER:
             return False
         by_status = self.status_code in OF_PARAMETERS or self.status_code == DOUBTFUL
-        return by_status or (self.status_code >= 400 and self.of_the_format)
+        return by_status or (self.status_code >= 400 and self.is_about_format)
 
-    def not_taken(self, parameters: Collection[str]) -> str | None:
+    def find_refused(self, parameters: Collection[str]) -> str | None:
         """The one of these parameters that the server says it does not take; None if it names none of them.
 
         Words about thinking or reasoning name the effort: that is what asks for it.
@@ -88,7 +88,7 @@ class Refusal:
         reasoning modes set one for every model, whereas another value is a person's own to correct.
         """
         names_them = self.status_code == 404 and _PARAMETERS.search(self.message) is not None
-        if self.of_the_format or not (self.status_code in _VAGUE or names_them):
+        if self.is_about_format or not (self.status_code in _VAGUE or names_them):
             return ()
         named = set(self._named(parameters))
         if self.param or self.fields or named:
@@ -110,7 +110,7 @@ def _meaning(status_code: int, codes: list[str], message: str, server: str, key_
     return None if meaning == "model" and _FORMAT.search(message) else meaning
 
 
-def refusal_of(status_code: int, body: Any, server: str = "", key_sent: bool = True) -> Refusal:
+def read_refusal(status_code: int, body: Any, server: str = "", key_sent: bool = True) -> Refusal:
     """What an error's body says; it may be anything: the error itself, an object with one, a list of it, a text, or
     nothing. `server` is what the endpoint goes by, `key_sent` whether it was sent a key."""
     if isinstance(body, list) and len(body) == 1:
@@ -146,7 +146,7 @@ def _fields(details: Any) -> Iterator[str]:
         yield from (str(place) for place in places or () if isinstance(place, str))
 
 
-def error_in(raw: bytes, server: str = "", key_sent: bool = True) -> Refusal | None:
+def find_error(raw: bytes, server: str = "", key_sent: bool = True) -> Refusal | None:
     """The error in the body of a response whose status says that all is well; None where there is none."""
     try:
         body = json.loads(raw)
@@ -159,4 +159,4 @@ def error_in(raw: bytes, server: str = "", key_sent: bool = True) -> Refusal | N
     failed = body if body.get("error") else first
     if not isinstance(failed, Mapping) or not failed.get("error"):
         return None
-    return refusal_of(200, failed, server, key_sent)
+    return read_refusal(200, failed, server, key_sent)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from aeon.domain.errors import Truncated
 from aeon.domain.request import Usage
-from aeon.llm.dialects.dialect import Limit
-from aeon.llm.dialects.model_table import other
+from aeon.llm.dialects.dialect import Limit, other_name
 
 CONTEXT_FULL = frozenset({"model_length", "model_context_window_exceeded", "context_length_exceeded"})
 """The finish reasons of servers that tell a context that is full from a limit that is reached (Mistral, Anthropic)."""
@@ -35,7 +34,7 @@ def truncated(call: str, reason: str, usage: Usage, limit: Limit | None, model: 
     elif limit.is_above(usage):
         hint = (
             f"That is below {limit.name}={limit.tokens}, which was sent: the server has a limit of its own, its "
-            f"context is full, or it knows the limit as provider.max_tokens_parameter={other(limit.name)}."
+            f"context is full, or it knows the limit as provider.max_tokens_parameter={other_name(limit.name)}."
         )
     else:
         hint = _RAISE

@@ -11,12 +11,11 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from weakref import WeakSet
 
 from aeon.domain.errors import ProviderError, RequestRefused, Truncated
 from aeon.domain.request import LLMRequest, LLMResponse, Message, Usage
-from aeon.llm.dialects.dialect import in_words
+from aeon.llm.dialects.dialect import schema_in_words, with_system_text
 from aeon.llm.local import files as local_files
 from aeon.llm.local.model import Loading, LocalModel
 from aeon.llm.settings import LocalProvider
@@ -137,13 +136,9 @@ class LocalAdapter:
     def _messages(self, request: LLMRequest) -> tuple[Message, ...]:
         """The request's messages; with the schema, since a grammar only shows what is not allowed, never what is
         meant. A repair has it in its prompt already."""
-        first, *others = request.messages
         if not self._settings.schema_in_prompt or request.call == "repair":
             return request.messages
-        told = in_words(request)
-        if first.role == "system":
-            return (replace(first, content=f"{first.content}\n\n{told}"), *others)
-        return (Message("system", told), first, *others)
+        return with_system_text(request.messages, schema_in_words(request))
 
     def _truncated(self, request: LLMRequest, usage: Usage, *, full: bool) -> Truncated:
         return Truncated(

@@ -1,50 +1,55 @@
 """OpenAI, and every server that speaks its chat completions.
 
-`complete` is synchronous and may be called from many threads: it hands the request to the process's event loop, where
-one AsyncOpenAI client on the aiohttp transport serves them all, and waits. The SDK is imported with the first call: it
-costs nearly half a second. What a server can do is found out with the calls (`negotiation`), and remembered for the
-life of the process (`capabilities`).
+`complete` may be called from many threads; each sends its own request. What a server can do is found out with the calls
+(`aeon.llm.dialects.negotiation`) and believed for the life of the process (`aeon.llm.dialects.server`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import atexit
 import hashlib
+import os
 import time
 from collections.abc import Mapping
-from concurrent.futures import CancelledError
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.llm.attempts import seconds_before, wait_to_go_out
 from aeon.llm.dialects import streaming
-from aeon.llm.dialects.capabilities import Capabilities, capabilities, of_address
-from aeon.llm.dialects.dialect import Dialect, Form, Wire, wire_body, wire_of
-from aeon.llm.dialects.known import Known
-from aeon.llm.dialects.negotiation import Agreed, Outcome, negotiate, with_other_limit
-from aeon.llm.dialects.refusal import error_in
-from aeon.llm.openai import event_loop
-from aeon.llm.openai.answer import holds, holds_but_for_ranges, read_answer
-from aeon.llm.openai.connection import Connection, Timing, is_cut_off
-from aeon.llm.openai.credentials import DEFAULT_BASE_URL, check_sendable, has_authorization, secrets
-from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.errors import refused_by, translate
+from aeon.llm.dialects.dialect import Dialect, Form, Wire, wire_of
+from aeon.llm.dialects.negotiation import Agreed, Outcome, negotiate, retry_with_other_limit
+from aeon.llm.dialects.refusal import find_error
+from aeon.llm.dialects.server import Beliefs, Server, server_at, servers_at
+from aeon.llm.openai.answer import follows_schema, follows_schema_but_for_ranges, read_answer
+from aeon.llm.openai.connection import Response
+from aeon.llm.openai.endpoint import endpoint_of, request_headers
+from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
+from aeon.llm.openai.transport import Transport, TransportClosed
 from aeon.llm.protocols import Finding
 from aeon.llm.settings import EndpointSettings
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
-CLOSING_SECONDS = 5.0
+IDLE_SECONDS = 20.0
+IDLE_STATUSES = (408, 502, 504, 522, 524)
+"""What proxies answer when the server behind them takes too long."""
 PATIENCE_WITH_THE_SILENT = 0.1
-NO_KEY = "none"
+
+
+@dataclass(slots=True)
+class _Timing:
+    """How many seconds an attempt may take, and since when it is under way."""
+
+    allowed: float
+    began: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        """What it has taken."""
+        return 0.0 if self.began is None else time.monotonic() - self.began
 
 
 class OpenAIAdapter:
-    """Answers requests through an OpenAI-compatible API (research decision 8; retries are `aeon.llm.stack.retry`'s).
+    """Answers requests through an OpenAI-compatible API; `aeon.llm.stack.retry` tries failed ones again.
 
     `settings` say which model, where and how; `api_key` is None for a server that wants none; `headers` go with every
     request. Raises `ConfigError` for a base URL, key or header that cannot be sent.
@@ -53,20 +58,11 @@ class OpenAIAdapter:
     def __init__(
         self, settings: EndpointSettings, api_key: str | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
+        key, more = api_key or None, dict(headers or {})
         self._settings = settings
-        self._api_key = api_key or None
-        self._headers = dict(headers or {})
-        check_sendable(settings, self._api_key, self._headers)
-        self._endpoint = Endpoint(
-            settings.base_url or DEFAULT_BASE_URL,
-            settings.api_key_env,
-            settings.timeout_seconds,
-            secrets(self._api_key, self._headers, settings.base_url or ""),
-            settings.structured_output,
-            settings.name,
-            key_sent=self._api_key is not None or has_authorization(self._headers),
-        )
-        self._connection: Connection | None = None
+        self._endpoint = endpoint_of(settings, key, more)
+        all_headers = request_headers(settings, key, more, os.environ)
+        self._transport = Transport(self._endpoint.base_url, all_headers, settings.max_concurrency)
         self._has_answered = self._was_silent = False
 
     def __repr__(self) -> str:
@@ -78,121 +74,136 @@ class OpenAIAdapter:
         return self._settings.model
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request; an attempt takes at most what is left of `timeout_seconds` when it has one of the slots.
+        """Answer one request; an attempt takes at most what is left of `timeout_seconds` once it is sent.
 
-        Most often one attempt; more while it is found out what the server can do. Raises the `LLMError` that
-        `openai_errors` maps the failure to, or an `AnswerError` with the usage paid.
+        Most often one attempt; more while it is found out what the server can do. Raises a `ProviderError` where there
+        is no answer, or an `AnswerError` with the usage paid where it is of no use.
         """
         wire = wire_of(request, self._settings)
-        known = self._known(wire.model)
-        if self._settings.stream == "always":
-            known.stream()
-        try:
-            agreed = event_loop.run(self._negotiate(wire, known))
-        except CancelledError as error:
-            raise ProviderError(f"the provider was closed while a {request.call} call was under way") from error
-        return self._answer(agreed, wire, known)
+        server, closings = self._server(wire.model), self._transport.closings
+
+        def attempt(dialect: Dialect) -> Outcome:
+            return self._attempt(wire, dialect, server, closings)
+
+        agreed = negotiate(wire, server, attempt)
+        if self._settings.max_tokens_parameter is None:
+            agreed = retry_with_other_limit(agreed, wire, server, attempt)
+        return self._answer(agreed, wire, server)
 
     def findings(self) -> tuple[Finding, ...]:
         """What has been found out up to now that a person should know, sorted."""
-        name, address = self._settings.name, self._endpoint.base_url
-        return tuple(finding for known in of_address(name, address) for finding in known.findings())
+        return tuple(finding for server in self._servers() for finding in server.findings())
 
     def new_findings(self) -> tuple[Finding, ...]:
-        """Those findings that were not given out here before, to any adapter of the process."""
-        name, address = self._settings.name, self._endpoint.base_url
-        return tuple(finding for known in of_address(name, address) for finding in known.unreported())
+        """Those findings that no adapter of the process has returned here before."""
+        return tuple(finding for server in self._servers() for finding in server.new_findings())
 
     def form_in_use(self, model: str) -> Form:
-        """How the next call of a model is told its schema: as configured, or as `auto` has found out by now."""
+        """How the next call of a model sends its schema: as configured, or as `auto` has found out by now."""
         wanted = self._settings.structured_output
-        return self._known(model).dialect("", True).form if wanted == "auto" else wanted
+        return self._server(model).beliefs.dialect.form if wanted == "auto" else wanted
 
     def beliefs(self) -> dict[str, Any]:
         """What is believed of the server by now, for `learn` of a later process; without the address itself."""
-        name, address = self._settings.name, self._endpoint.base_url
-        known = {found.model: found.known() for found in of_address(name, address)}
-        by_model = {model: found.model_dump(mode="json", exclude_defaults=True) for model, found in known.items()}
-        believed = {model: values for model, values in by_model.items() if values}
+        by_model = {server.model: server.beliefs for server in self._servers()}
+        believed = {
+            model: beliefs.model_dump(mode="json") for model, beliefs in by_model.items() if beliefs != Beliefs()
+        }
         return {self._endpoint_digest: believed} if believed else {}
 
     def learn(self, beliefs: Mapping[str, Any]) -> None:
         """Believe what another process found out about this server. Raises ValueError for what cannot be read."""
         for model, values in dict(beliefs.get(self._endpoint_digest) or {}).items():
-            known = Known.model_validate(values)
-            may_stream = self._settings.stream != "never"
-            self._known(model).learn(known.model_copy(update={"stream": known.stream and may_stream}))
+            self._server(model).learn(Beliefs.model_validate(values))
+
+    def close(self) -> None:
+        """Close the connections; calls under way fail. A later call opens new ones."""
+        self._transport.close()
 
     @property
     def _endpoint_digest(self) -> str:
         """What tells this endpoint from others."""
         return hashlib.sha256(f"{self._settings.name} {self._endpoint.base_url}".encode()).hexdigest()[:16]
 
-    def close(self) -> None:
-        """Close the connections; calls under way fail. A later call opens new ones."""
-        if self._connection is not None:
-            event_loop.run(self._close(), timeout=CLOSING_SECONDS)
+    def _server(self, model: str) -> Server:
+        return server_at(self._settings.name, self._endpoint.base_url, model)
 
-    def _known(self, model: str) -> Capabilities:
-        return capabilities(self._settings.name, self._endpoint.base_url, model)
+    def _servers(self) -> tuple[Server, ...]:
+        return servers_at(self._settings.name, self._endpoint.base_url)
 
-    async def _negotiate(self, wire: Wire, known: Capabilities) -> Agreed:
-        async def attempt(dialect: Dialect) -> Outcome:
-            return await self._attempt(wire, dialect)
-
-        with self._connect().under_way():
-            agreed = await negotiate(wire, known, self._settings.structured_output, attempt)
-            if self._settings.max_tokens_parameter is None:
-                agreed = await with_other_limit(agreed, wire, known, attempt)
-            return agreed
-
-    def _answer(self, agreed: Agreed, wire: Wire, known: Capabilities) -> LLMResponse:
-        """The response, after a look at whether the server holds to the schema and to the limit of tokens; or the
+    def _answer(self, agreed: Agreed, wire: Wire, server: Server) -> LLMResponse:
+        """The response, after a look at whether the server keeps to the schema and to the limit of tokens; or the
         failure, raised."""
-        outcome, dialect = agreed.outcome, agreed.dialect
+        outcome = agreed.outcome
         if self._settings.max_tokens_parameter is None and agreed.is_limit_ignored(wire):
-            known.limit_ignored()
+            message = "ignores max_completion_tokens: the limit is sent as max_tokens from now on"
+            server.believe("max_tokens", message, renamed=True)
         if outcome.response is None:
-            cause, failure = outcome.cause, outcome.failure or ProviderError("there is no answer")
-            # A server may echo the key; then the SDK's own error must not travel along in the traceback.
-            raise failure from (None if cause is None or self._endpoint.leaks(cause) else cause)
-        if not holds(outcome.response.text, wire.request):
-            self._not_held(dialect, wire.request, outcome.response.text, known)
+            # What is behind an error of HTTP may quote the server, and with it the key.
+            cause = outcome.cause if isinstance(outcome.cause, OSError) else None
+            raise (outcome.failure or ProviderError("there is no answer")) from cause
+        if not follows_schema(outcome.response.text, wire.request):
+            self._believe_unenforced(agreed.dialect, wire.request, outcome.response.text, server)
         return outcome.response
 
-    def _not_held(self, dialect: Dialect, request: LLMRequest, text: str, known: Capabilities) -> None:
-        """Remember that an answer was not of the schema, where there is another way of telling the server."""
+    def _believe_unenforced(self, dialect: Dialect, request: LLMRequest, text: str, server: Server) -> None:
+        """An answer did not follow the schema: send that in another way too, where there is one."""
         if dialect.form == "json_object":
-            known.object_not_enforced()
-            return
-        by_parameter_alone = dialect.form == "json_schema" and not dialect.schema_in_prompt
+            server.believe(schema_beside=True)
+        by_parameter_alone = dialect.form == "json_schema" and not dialect.schema_in_prompt and request.strict
         if by_parameter_alone and self._settings.structured_output == "auto":
-            known.not_enforced(request.strict, ranges_alone=holds_but_for_ranges(text, request))
+            ranges_alone = follows_schema_but_for_ranges(text, request)
+            held = "holds to its form, not to its ranges" if ranges_alone else "does not hold to it"
+            message = f"takes json_schema and {held}: the schema goes into the prompt too"
+            server.believe("json_schema", message, schema_in_prompt=True)
 
-    async def _attempt(self, wire: Wire, dialect: Dialect) -> Outcome:
+    def _attempt(self, wire: Wire, dialect: Dialect, server: Server, closings: int) -> Outcome:
         """One attempt in one dialect, its failures translated."""
-        timing = Timing(self._allowed_seconds())
+        timing = _Timing(self._allowed_seconds())
+        endpoint = replace(self._endpoint, waited_seconds=timing.allowed)
         try:
-            raw = await self._send(wire_body(wire, dialect, self._settings.extra_body), timing)
+            response = self._send(wire.body(dialect), timing, closings)
+        except TransportClosed:
+            message = f"the provider was closed while a {wire.request.call} call was under way"
+            return Outcome(failure=ProviderError(message))
         except Exception as error:
-            failure = translate(error, replace(self._endpoint, waited_seconds=timing.allowed))
+            failure = error_of_exception(error, endpoint)
             if failure is None:
                 raise
-            self._note_failure(failure, wire, timing)
-            return Outcome(failure=failure, refusal=refused_by(error, self._endpoint), cause=error)
+            self._note_failure(failure, wire, timing, server)
+            return Outcome(failure=failure, cause=error)
         self._has_answered = True
-        if streaming.is_stream(raw) and (dialect.stream or self._settings.extra_body.get("stream")):
-            raw = streaming.assemble(raw)
+        if not 200 <= response.status < 300:
+            refusal = refusal_in(response, endpoint)
+            failure = error_of_refusal(refusal, endpoint)
+            self._note_failure(failure, wire, timing, server)
+            return Outcome(failure=failure, refusal=refusal)
+        return self._read(response.body, wire, dialect)
+
+    def _send(self, body: bytes, timing: _Timing, closings: int) -> Response:
+        """One attempt, timed from when it has one of the slots."""
+        wait_to_go_out()
+        with self._transport.slot(closings):
+            timing.began = time.monotonic()
+            return self._transport.post(body, timing.began + timing.allowed, closings)
+
+    def _read(self, body: bytes, wire: Wire, dialect: Dialect) -> Outcome:
+        if streaming.is_stream(body) and (dialect.stream or self._asks_for_stream):
+            body = streaming.assemble(body)
         try:
-            return Outcome(response=read_answer(raw, wire.request, wire.model, self._endpoint, wire.limit(dialect)))
+            return Outcome(response=read_answer(body, wire.request, wire.model, self._endpoint, wire.limit(dialect)))
         except AnswerError as failed:
             return Outcome(failure=failed)
         except LLMError as failed:
-            return Outcome(failure=failed, refusal=error_in(raw, self._endpoint.name, self._endpoint.key_sent))
+            return Outcome(failure=failed, refusal=find_error(body, self._endpoint.name, self._endpoint.key_sent))
+
+    @property
+    def _asks_for_stream(self) -> bool:
+        return self._settings.stream == "always" or bool(self._settings.extra_body.get("stream"))
 
     def _allowed_seconds(self) -> float:
         """What an attempt may take. A server that never answered, and was silent as long as is allowed, is not given as
-        much again, so that one that is dead does not cost every call its whole patience."""
+        much again, so that a dead one does not cost every call its whole patience."""
         seconds = self._settings.timeout_seconds
         if self._settings.timeout_per == "attempt":
             return seconds
@@ -200,64 +211,24 @@ class OpenAIAdapter:
             seconds *= PATIENCE_WITH_THE_SILENT
         return max(0.0, seconds - seconds_before())
 
-    def _note_failure(self, failure: LLMError, wire: Wire, timing: Timing) -> None:
-        """Say of a failure what it cost and took, and learn from it."""
+    def _note_failure(self, failure: LLMError, wire: Wire, timing: _Timing, server: Server) -> None:
+        """Record what a failure has cost and taken, and learn from it."""
         if not isinstance(failure, ProviderError):
             return
         failure.seconds = timing.seconds
-        self._has_answered = self._has_answered or failure.status is not None
-        cut_off = is_cut_off(failure)
-        if cut_off and self._settings.stream == "auto":
-            self._known(wire.model).cut_off(failure.seconds)
+        is_cut_off = _is_cut_off(failure)
+        if is_cut_off and self._settings.stream == "auto":
+            message = f"was cut off after {failure.seconds:.0f} s: answers are streamed from now on"
+            server.believe("stream", message, stream=True)
         if isinstance(failure, ConnectionFailed):
-            cut_off = failure.sent
+            is_cut_off = failure.sent
             self._was_silent |= failure.timed_out
             failure.retryable &= not failure.timed_out or self._settings.timeout_per == "attempt"
-        if cut_off:
+        if is_cut_off:
             failure.usage, failure.usage_reported = Usage.of_unanswered(wire.request), False
 
-    async def _send(self, body: dict[str, Any], timing: Timing) -> bytes:
-        """One attempt, timed from when it has one of the slots."""
-        connection = self._connect()
-        await wait_to_go_out()
-        async with connection.slots, asyncio.timeout(timing.allowed):
-            timing.began = time.monotonic()
-            completions = connection.client.chat.completions.with_raw_response
-            response = await completions.create(**body, extra_headers=self._authorization())
-            return bytes(response.content)
 
-    def _authorization(self) -> dict[str, Any] | None:
-        """The SDK insists on a key, and would take OPENAI_API_KEY's for a server that was to get none: leave it out."""
-        from openai import Omit
-
-        return None if self._endpoint.key_sent else {"Authorization": Omit()}
-
-    def _connect(self) -> Connection:
-        """The connection, opened by the first call. Only called on the loop, so it needs no lock."""
-        loop = asyncio.get_running_loop()
-        if self._connection is None or self._connection.loop is not loop:
-            self._connection = Connection(self._new_client(), loop, asyncio.Semaphore(self._settings.max_concurrency))
-            atexit.register(self.close)
-        return self._connection
-
-    def _new_client(self) -> AsyncOpenAI:
-        """A client without retries of its own: they would multiply with `Retry`'s. The slots replace its pool limit."""
-        from openai import Timeout
-
-        from aeon.llm.openai.http import new_client, new_sdk
-
-        timeout = Timeout(self._settings.timeout_seconds, pool=None)
-        return new_sdk(
-            self._endpoint.base_url,
-            self._api_key or NO_KEY,
-            self._headers,
-            timeout,
-            new_client(timeout),
-            is_openai=self._settings.name == "openai" and self._endpoint.base_url.rstrip("/") == DEFAULT_BASE_URL,
-        )
-
-    async def _close(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            atexit.unregister(self.close)
-            await connection.close()
+def _is_cut_off(failure: ProviderError) -> bool:
+    """Whether a request that was waited for was ended by somebody else, as proxies do with idle connections."""
+    broke_off = isinstance(failure, ConnectionFailed) and failure.sent and not failure.timed_out
+    return failure.seconds >= IDLE_SECONDS and (broke_off or failure.status in IDLE_STATUSES)

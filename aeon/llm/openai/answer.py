@@ -3,49 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, WrapValidator
-from pydantic import ValidationError as ShapeError
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ValidationError as PydanticError
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, EmptyAnswer, Filtered, LLMError, Refused, ServerFailed
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.llm.dialects.dialect import Limit
-from aeon.llm.dialects.refusal import error_in
+from aeon.llm.dialects.refusal import find_error
 from aeon.llm.dialects.truncation import REASONS, truncated
-from aeon.llm.extract import ExtractError, extract_json, is_bare, text_of
+from aeon.llm.extract import ExtractError, extract_json, is_bare, read_json, text_of
 from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.errors import not_an_api, of_refusal
+from aeon.llm.openai.errors import error_of_refusal, not_an_api
 from aeon.schema.validators import is_valid, validator_of
 from aeon.schema.violations import find_errors, kind_of
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _InputDetails(_Part):
-    cached_tokens: int | None = None
-
-
-class _OutputDetails(_Part):
-    reasoning_tokens: int | None = None
-
-
-class _Usage(_Part):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    prompt_tokens_details: _InputDetails | None = None
-    completion_tokens_details: _OutputDetails | None = None
-
-
-def _or_none(value: Any, read: Callable[[Any], Any]) -> Any:
-    """An answer is not thrown away because the server counts its tokens in a way of its own."""
-    try:
-        return read(value)
-    except ShapeError:
-        return None
 
 
 class _Message(_Part):
@@ -63,11 +39,9 @@ class _Choice(_Part):
     error: Any = None
 
 
-class Completion(_Part):
-    """A chat completion, as far as it matters here."""
-
+class _Completion(_Part):
     choices: list[_Choice] = Field(min_length=1)
-    usage: Annotated[_Usage | None, WrapValidator(_or_none)] = None
+    usage: Any = None
     model: str | None = None
     id: str | None = None
     error: Any = None
@@ -86,11 +60,12 @@ def read_answer(
     completion = _read(body)
     if completion is None or completion.error or completion.choices[0].error:
         raise _no_completion(body, endpoint)
-    usage = usage_of(completion)
+    usage, counted = _usage_of(completion.usage)
     choice, model = completion.choices[0], endpoint.clean_name(completion.model or model)
     text = _text(choice.message, request)
-    whole = choice.finish_reason in REASONS and holds(text, request)
-    reported = _is_reported(completion.usage, text)
+    whole = choice.finish_reason in REASONS and follows_schema(text, request)
+    # Every request has a prompt, and a text is made of tokens.
+    reported = counted and usage.input_tokens > 0 and usage.output_tokens >= (1 if text.strip() else 0)
     if not whole:
         try:
             _check(choice, text, usage, model, request, endpoint, limit)
@@ -108,21 +83,31 @@ def read_answer(
     )
 
 
-def holds(text: str, request: LLMRequest) -> bool:
+def follows_schema(text: str, request: LLMRequest) -> bool:
     """Whether a text is JSON of the request's schema and nothing else, as constrained decoding gives it."""
     try:
-        return is_bare(text) and is_valid(request.schema, extract_json(text))
+        return is_valid(request.schema, _bare_json(text))
     except ExtractError:
         return False
 
 
-def holds_but_for_ranges(text: str, request: LLMRequest) -> bool:
-    """Whether a text that does not hold to the request's schema has its form: only values are out of their ranges."""
+def follows_schema_but_for_ranges(text: str, request: LLMRequest) -> bool:
+    """Whether a text that does not follow the request's schema has its form: only values are out of their ranges."""
     try:
-        found = find_errors(validator_of(request.schema), extract_json(text)) if is_bare(text) else []
+        found = find_errors(validator_of(request.schema), _bare_json(text))
     except ExtractError:
         return False
     return kind_of(found) == "range"
+
+
+def _bare_json(text: str) -> Any:
+    """The JSON that a text is, reasoning before it aside. Raises ExtractError where it is anything else."""
+    try:
+        return read_json(text)
+    except ExtractError:
+        if not is_bare(text):
+            raise
+        return extract_json(text)
 
 
 def _text(message: _Message, request: LLMRequest) -> str:
@@ -130,17 +115,17 @@ def _text(message: _Message, request: LLMRequest) -> str:
 
     Servers that take the reasoning out of an answer take the answer for reasoning when there was no reasoning.
     """
-    text = text_of(message.model_dump(), request.call)
+    text = text_of(vars(message), request.call)
     if text.strip():
         return text
     thoughts = (message.reasoning_content, message.reasoning)
-    return next((t for t in thoughts if isinstance(t, str) and holds(t, request)), text)
+    return next((t for t in thoughts if isinstance(t, str) and follows_schema(t, request)), text)
 
 
 def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
-    refusal = error_in(body, endpoint.name, endpoint.key_sent)
+    refusal = find_error(body, endpoint.name, endpoint.key_sent)
     if refusal is not None:
-        return of_refusal(refusal, endpoint)
+        return error_of_refusal(refusal, endpoint)
     text = body.decode("utf-8", "replace")
     if _has_no_choice(text):
         return ServerFailed(
@@ -182,37 +167,29 @@ def _is_half(text: str) -> bool:
     return False
 
 
-def _read(body: bytes) -> Completion | None:
+def _read(body: bytes) -> _Completion | None:
     try:
-        return Completion.model_validate_json(body)
-    except ShapeError:
+        return _Completion.model_validate_json(body)
+    except PydanticError:
         return None
 
 
-def usage_of(completion: Completion) -> Usage:
-    """Tokens of one request; what the server does not report counts as 0, and a part is at most the whole."""
-    usage = completion.usage or _Usage()
-    read, written = _counted(usage.prompt_tokens), _counted(usage.completion_tokens)
-    cached = (usage.prompt_tokens_details or _InputDetails()).cached_tokens
-    reasoning = (usage.completion_tokens_details or _OutputDetails()).reasoning_tokens
-    return Usage(
-        input_tokens=read,
-        output_tokens=written,
-        cached_tokens=min(read, _counted(cached)),
-        reasoning_tokens=min(written, _counted(reasoning)),
-        requests=1,
-    )
+def _usage_of(reported: Any) -> tuple[Usage, bool]:
+    """Tokens of one request, and whether the server reports them; what it does not report counts as 0, and a part is at
+    most the whole."""
+    read, written = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
+    cached = _count(reported, "prompt_tokens_details", "cached_tokens") or 0
+    reasoning = _count(reported, "completion_tokens_details", "reasoning_tokens") or 0
+    whole_read, whole_written = read or 0, written or 0
+    usage = Usage(whole_read, whole_written, min(whole_read, cached), min(whole_written, reasoning), requests=1)
+    return usage, read is not None and written is not None
 
 
-def _counted(tokens: int | None) -> int:
-    return max(0, tokens or 0)
-
-
-def _is_reported(usage: _Usage | None, text: str) -> bool:
-    """Whether a server said what an answer used: every request has a prompt, and a text is made of tokens."""
-    if usage is None or usage.prompt_tokens is None or usage.completion_tokens is None:
-        return False
-    return usage.prompt_tokens > 0 and usage.completion_tokens >= (1 if text.strip() else 0)
+def _count(value: Any, *names: str) -> int | None:
+    """A number of tokens in an object, never negative; None where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _check(

@@ -1,20 +1,28 @@
-"""What may be said of a server, and what may not: no message holds a key, a secret header, or an address's query."""
+"""One server as it is configured: what is sent to it, what may be said of it, and what is never shown."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
+from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
-from aeon.llm.settings import StructuredOutput
+from aeon.llm.settings import EndpointSettings, StructuredOutput
 
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
 SHOWN = 300
 SHORTEST_SECRET = 8
+_BETWEEN = re.compile(r"[?&=#]")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """What a message may say of the server: its address, the variable that holds the key, seconds for one attempt, how
-    it is configured to be told a schema, what it goes by, whether a key is sent, seconds that were waited.
+    it is configured to be sent a schema, its name, whether a key is sent, seconds that were waited.
 
     `secrets` are never shown: `clean` takes them out of whatever a server says.
     """
@@ -46,15 +54,86 @@ class Endpoint:
             name = name.replace(secret, "[secret]") if len(secret) >= SHORTEST_SECRET else name
         return name
 
-    def leaks(self, error: BaseException) -> bool:
-        """Whether a traceback of this error would show a secret."""
-        text = " ".join(f"{cause!r} {cause}" for cause in causes(error))
-        return any(secret in text for secret in self.secrets)
+
+def endpoint_of(settings: EndpointSettings, key: str | None, headers: Mapping[str, str]) -> Endpoint:
+    """The endpoint of a provider's settings. Raises ConfigError, never quoting a value, for an address, key or header
+    that an HTTP request cannot carry."""
+    address = settings.base_url or DEFAULT_BASE_URL
+    _check_address(address)
+    _check_credentials(settings.api_key_env, key, headers)
+    return Endpoint(
+        address,
+        settings.api_key_env,
+        settings.timeout_seconds,
+        _find_secrets(key, headers, address),
+        settings.structured_output,
+        settings.name,
+        key_sent=key is not None or any(name.lower() in _KEY_HEADERS for name in headers),
+    )
 
 
-def causes(error: BaseException) -> list[BaseException]:
-    """The error and what is behind it, the first cause last."""
-    chain = [error]
-    while (cause := chain[-1].__cause__ or chain[-1].__context__) is not None:
-        chain.append(cause)
-    return chain
+def request_headers(
+    settings: EndpointSettings, key: str | None, headers: Mapping[str, str], environ: Mapping[str, str]
+) -> dict[str, str]:
+    """The headers of every request: the key, what the person has configured, and nothing else of the environment.
+
+    OpenAI itself (`provider=openai`) gets the organisation and the project of OPENAI_ORG_ID and OPENAI_PROJECT_ID too;
+    to any other server they would be somebody else's.
+    """
+    own = {"User-Agent": "aeon", "Accept": "application/json", "Accept-Encoding": "gzip"}
+    own |= {"Content-Type": "application/json"}
+    if key is not None:
+        own["Authorization"] = f"Bearer {key}"
+    if settings.name == "openai" and (settings.base_url or DEFAULT_BASE_URL).rstrip("/") == DEFAULT_BASE_URL:
+        variables = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+        own |= {name: environ[variable] for name, variable in variables.items() if environ.get(variable)}
+    configured = {name.lower() for name in headers}
+    return {**{name: value for name, value in own.items() if name.lower() not in configured}, **headers}
+
+
+def _find_secrets(key: str | None, headers: Mapping[str, str], address: str) -> tuple[str, ...]:
+    """What is never shown, longest first: the key, the headers' values, a token that follows a scheme in one, and what
+    stands behind an address."""
+    query = address.removeprefix(shown_address(address))
+    words = [word for value in (*headers.values(), _BETWEEN.sub(" ", query)) for word in value.split()]
+    tokens = [word for word in words if len(word) >= SHORTEST_SECRET]
+    return tuple(sorted({*filter(None, [key]), *filter(None, headers.values()), *tokens}, key=len, reverse=True))
+
+
+def _check_address(address: str) -> None:
+    if "@" in address:
+        raise ConfigError(
+            "provider.base_url holds a user or a password",
+            hint="Take it out; provider.extra_headers_env.Authorization=NAME names a variable that holds the header.",
+        )
+    if not _is_address(address):
+        raise ConfigError(
+            f"provider.base_url is no http address: {shown_address(address)}",
+            hint="Write it whole, for example http://localhost:8000/v1.",
+        )
+
+
+def _check_credentials(key_env: str, key: str | None, headers: Mapping[str, str]) -> None:
+    if key is not None and not _is_sendable(key):
+        raise ConfigError(
+            f"the key in {key_env} holds characters that cannot be sent",
+            hint=f"Set {key_env} again: a key is plain ASCII, without line breaks.",
+        )
+    for name, value in headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _is_sendable(value):
+            raise ConfigError(
+                f"the header {name!r} of provider.extra_headers_env cannot be sent",
+                hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
+            )
+
+
+def _is_address(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
+
+
+def _is_sendable(value: str) -> bool:
+    return value.isascii() and value.isprintable()

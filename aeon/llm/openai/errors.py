@@ -1,16 +1,13 @@
-"""The OpenAI SDK's failures as Aeon's errors, in tables.
-
-`STATUS_ERRORS` (the server answered with an error status: what it means, `error_table` and the status say) and
-`OTHER_ERRORS` have every exception class of the SDK by name, so that this module need not import it; a test fails when
-the SDK adds one. `BELOW_THE_SDK` has failures of the transport that the SDK lets through or calls a connection error.
-"""
+"""What a server answers, or does not, as Aeon's errors."""
 
 from __future__ import annotations
 
-import re
+import json
+import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from http.client import BadStatusLine, HTTPException, IncompleteRead
+from typing import Any
 from urllib.parse import urlsplit
 
 from aeon.domain.errors import (
@@ -24,52 +21,14 @@ from aeon.domain.errors import (
     RateLimited,
     RequestRefused,
     ServerFailed,
-    Truncated,
 )
+from aeon.domain.values import shown_address
 from aeon.llm.dialects.error_table import Meaning
-from aeon.llm.dialects.refusal import Refusal, refusal_of
-from aeon.llm.openai.connection_errors import connection_failed, proxy_hint, root_text
+from aeon.llm.dialects.refusal import Refusal, read_refusal
+from aeon.llm.openai.connection import OverlongResponse, Response, UnreadableResponse
 from aeon.llm.openai.endpoint import Endpoint
+from aeon.llm.openai.transport import NotConnected, proxy_of
 from aeon.llm.openai.waiting import retry_after
-
-STATUS_ERRORS = frozenset(
-    {
-        "APIStatusError",
-        "BadRequestError",
-        "AuthenticationError",
-        "OAuthError",
-        "PermissionDeniedError",
-        "NotFoundError",
-        "ConflictError",
-        "UnprocessableEntityError",
-        "RateLimitError",
-        "InternalServerError",
-    }
-)
-
-OTHER_ERRORS: Mapping[str, type[LLMError]] = {
-    "OpenAIError": ProviderError,
-    "APIError": ProviderError,
-    "APIConnectionError": ConnectionFailed,
-    "APITimeoutError": ConnectionFailed,
-    "APIResponseValidationError": NotAnAPI,
-    "LengthFinishReasonError": Truncated,
-    "ContentFilterFinishReasonError": Filtered,
-    "SubjectTokenProviderError": AuthenticationFailed,
-    "InvalidWebhookSignatureError": ProviderError,
-    "WebSocketConnectionClosedError": ConnectionFailed,
-    "WebSocketQueueFullError": ProviderError,
-}
-
-BELOW_THE_SDK: Mapping[str, type[LLMError]] = {
-    "TimeoutError": ConnectionFailed,
-    "ClientError": NotAnAPI,
-    "TooManyRedirects": NotAnAPI,
-    "DecodingError": NotAnAPI,
-    "UnsupportedProtocol": NotAnAPI,
-    "UnicodeEncodeError": RequestRefused,
-    "UnreadableResponse": NotAnAPI,
-}
 
 _BY_STATUS: Mapping[int, type[ProviderError]] = {
     401: AuthenticationFailed,
@@ -86,37 +45,43 @@ _BY_MEANING: Mapping[Meaning, type[ProviderError]] = {
     "context": RequestRefused,
 }
 
-# Where the next response should begin, there is the rest of a JSON document.
-_GOES_ON = re.compile(r"Bad status line.*:\s+b['\"]\s*\{", re.DOTALL)
-K = TypeVar("K")
 
-
-def translate(error: BaseException, endpoint: Endpoint) -> LLMError | None:
-    """The error of Aeon for a failure of the SDK or of its transport; None for one that no table has."""
-    refusal = refused_by(error, endpoint)
-    if refusal is not None:
-        return of_refusal(refusal, endpoint)
-    kind = _find(error.__cause__, BELOW_THE_SDK) or _find(error, OTHER_ERRORS) or _find(error, BELOW_THE_SDK)
-    return _MESSAGES.get(kind, _other)(kind, error, endpoint) if kind is not None else None
-
-
-def refused_by(error: BaseException, endpoint: Endpoint) -> Refusal | None:
-    """What the server said in an error of the SDK; None where it gave no status."""
-    if STATUS_ERRORS.isdisjoint(cls.__name__ for cls in type(error).__mro__):
-        return None
-    status: Any = error
-    headers, code = status.response.headers, status.status_code
-    is_page = "html" in headers.get("content-type", "").lower()
-    said = "an HTML page" if is_page else status.body or "no reason given"
+def refusal_in(response: Response, endpoint: Endpoint) -> Refusal:
+    """What a response with an error's status says."""
+    is_page = "html" in response.headers.get("content-type", "").lower()
+    body = "an HTML page" if is_page else _read_json(response.body) or "no reason given"
     return replace(
-        refusal_of(code, said, endpoint.name, endpoint.key_sent),
+        read_refusal(response.status, body, endpoint.name, endpoint.key_sent),
         is_page=is_page,
-        retry_after=retry_after(headers, limited=code == 429),
-        location=headers.get("location", ""),
+        retry_after=retry_after(dict(response.headers.items()), limited=response.status == 429),
+        location=response.headers.get("location", ""),
     )
 
 
-def of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
+def error_of_exception(error: Exception, endpoint: Endpoint) -> LLMError | None:
+    """The error for a request that was not answered; None for an exception that is a bug."""
+    match error:
+        case UnicodeEncodeError():
+            return RequestRefused(
+                f"the prompt cannot be sent: {endpoint.clean(str(error))}",
+                hint="Some text in the prompt (task, inputs, a tool's or a step's result) is not valid Unicode.",
+            )
+        case NotConnected():
+            return _not_connected(error, endpoint)
+        case OverlongResponse():
+            return ConnectionFailed(
+                f"{endpoint.address} answered more than it announced",
+                hint=f"The server at {endpoint.address}, or a proxy before it, gives a Content-Length that is too "
+                "short, or a body to a status that has none: see its log.",
+            )
+        case OSError() | IncompleteRead():
+            return _broken_off(error, endpoint)
+        case UnreadableResponse() | BadStatusLine() | HTTPException():
+            return not_an_api(str(error) or type(error).__name__, endpoint)
+    return None
+
+
+def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
     """The error for what a server said, with an error's status or in the body of a response that has none."""
     said, code = endpoint.clean(refusal.message), refusal.status_code
     if refusal.meaning == "filter":
@@ -137,11 +102,6 @@ def _filtered(said: str, endpoint: Endpoint) -> Filtered:
         f"the content filter of {endpoint.address} withheld the prompt: {said}",
         hint="Word the task or its inputs differently, or use a provider with another filter.",
     )
-
-
-def _find(error: BaseException | None, table: Mapping[str, type[K]]) -> type[K] | None:
-    """The table's entry for the error's class, or for the nearest of its bases."""
-    return next((table[cls.__name__] for cls in type(error).__mro__ if cls.__name__ in table), None)
 
 
 def _kind_of(refusal: Refusal, endpoint: Endpoint) -> type[ProviderError]:
@@ -165,7 +125,7 @@ def _is_form_set(endpoint: Endpoint) -> bool:
 def _refuses_form(refusal: Refusal, endpoint: Endpoint) -> bool:
     """Whether a server refuses an answer's format: with any status but an outage's, and with some of those where the
     form is configured, so that no other is tried."""
-    if not (refusal.of_the_request and refusal.of_the_format):
+    if not (refusal.is_about_request and refusal.is_about_format):
         return False
     return refusal.status_code < 500 or (_is_form_set(endpoint) and refusal.status_code in (500, 501))
 
@@ -193,7 +153,7 @@ def _refused_hint(refusal: Refusal, endpoint: Endpoint) -> str:
         ends = "." if has_path else ": an OpenAI-compatible API's address usually ends in /v1."
         return f"Check provider.model, and provider.base_url ({endpoint.address}){ends}"
     if refusal.status_code == 407:
-        return f"{proxy_hint(endpoint)} It wants a user and a password: http://USER:PASSWORD@HOST:PORT."
+        return f"{_proxy_hint(endpoint)} It wants a user and a password: http://USER:PASSWORD@HOST:PORT."
     if _is_form_set(endpoint) and _refuses_form(refusal, endpoint):
         form = endpoint.structured_output
         return f"The server does not take provider.structured_output={form}; auto finds out what it takes."
@@ -230,36 +190,80 @@ _HINTS: Mapping[type[ProviderError], Callable[[Refusal, Endpoint], str]] = {
 }
 
 
-def _not_an_api(_kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> LLMError:
-    text = root_text(error)
-    if _GOES_ON.search(text):
-        return ConnectionFailed(
-            f"{endpoint.address} answered more than it announced",
-            hint=f"The server at {endpoint.address}, or a proxy before it, gives a Content-Length that is too short, "
-            "or a body to a status that has none: see its log.",
-        )
-    return not_an_api(text, endpoint)
-
-
 def not_an_api(said: str, endpoint: Endpoint) -> NotAnAPI:
     """The error for an answer that is no chat completion."""
     message = f"{endpoint.address} answered something that is no chat completion: {endpoint.clean(said)}"
     return NotAnAPI(message, hint=_not_an_api_hint(None, endpoint))
 
 
-def _unsendable(_kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> LLMError:
-    return RequestRefused(
-        f"the prompt cannot be sent: {endpoint.clean(str(error))}",
-        hint="Some text in the prompt (task, inputs, a tool's or a step's result) is not valid Unicode.",
+def _broken_off(error: Exception, endpoint: Endpoint) -> ConnectionFailed:
+    """The connection ended, or the time was up, after the request was sent."""
+    address = endpoint.address
+    timed_out = isinstance(error, TimeoutError) and error.errno is None
+    if timed_out:
+        waited = endpoint.timeout_seconds if endpoint.waited_seconds is None else endpoint.waited_seconds
+        message = f"{address} gave no answer within {waited:.3g} s"
+        hint = (
+            f"Check provider.base_url ({address}); a slow model, or one that is still loading, may need more than "
+            f"provider.timeout_seconds={endpoint.timeout_seconds:g}."
+        )
+    else:
+        said = "it ended half-way" if isinstance(error, IncompleteRead) else endpoint.clean(str(error))
+        message = f"the connection to {address} broke off: {said}"
+        hint = f"Check provider.base_url ({address}) and the network{_through_proxy(endpoint)}; see the server's log."
+        if endpoint.structured_output in ("auto", "json_schema"):
+            hint += (
+                " A server that always dies on this request may not bear its schema: provider.structured_output=prompt."
+            )
+    failure = ConnectionFailed(message, hint=hint)
+    failure.timed_out, failure.sent = timed_out, True
+    return failure
+
+
+def _not_connected(error: NotConnected, endpoint: Endpoint) -> ConnectionFailed:
+    """Nothing was sent. A failure of TLS is not tried again."""
+    address, cause, text = endpoint.address, error.__cause__, endpoint.clean(str(error))
+    if isinstance(cause, ssl.SSLError):
+        failure = ConnectionFailed(
+            f"no secure connection to {address}: {text}",
+            hint="Where the certificate is your own or your company's, name the file of its authority in the "
+            "environment variable SSL_CERT_FILE; a server that speaks plain HTTP has an address with http://.",
+        )
+        failure.retryable = False
+        return failure
+    if error.by_proxy:
+        return ConnectionFailed(f"no connection to {address}: its proxy: {text}", hint=_proxy_hint(endpoint))
+    if isinstance(cause, ConnectionRefusedError):
+        return ConnectionFailed(
+            f"no connection to {address}: refused, nothing listens there",
+            hint=f"Is the server running, and is its port that of provider.base_url ({address})?",
+        )
+    return ConnectionFailed(
+        f"no connection to {address}: {text}", hint=f"Check provider.base_url ({address}) and the network."
     )
 
 
-def _other(kind: type[LLMError], error: BaseException, endpoint: Endpoint) -> LLMError:
-    return kind(endpoint.clean(str(error)) or type(error).__name__)
+def _proxy_hint(endpoint: Endpoint) -> str:
+    return (
+        f"Requests go through the proxy {_proxy(endpoint) or 'of the environment'} (HTTP_PROXY, HTTPS_PROXY, "
+        f"ALL_PROXY): check it, or set NO_PROXY={urlsplit(endpoint.base_url).hostname} to go around it."
+    )
 
 
-_MESSAGES: Mapping[type[LLMError], Callable[[type[LLMError], BaseException, Endpoint], LLMError]] = {
-    ConnectionFailed: connection_failed,
-    NotAnAPI: _not_an_api,
-    RequestRefused: _unsendable,
-}
+def _through_proxy(endpoint: Endpoint) -> str:
+    proxy = _proxy(endpoint)
+    return f", and the proxy {proxy}" if proxy else ""
+
+
+def _proxy(endpoint: Endpoint) -> str:
+    """The proxy that the environment names for an address, without its user; empty where there is none."""
+    proxy = proxy_of(urlsplit(endpoint.base_url))
+    return shown_address(proxy.geturl()) if proxy else ""
+
+
+def _read_json(body: bytes) -> Any:
+    """The body as JSON, else as text."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return body.decode("utf-8", "replace")

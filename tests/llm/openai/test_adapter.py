@@ -188,10 +188,11 @@ def test_a_connection_is_kept_for_the_next_call(openai_server: OpenAIServer, con
     assert openai_server.connections == 1
 
 
-def test_importing_and_building_the_adapter_does_not_import_the_sdk() -> None:
+def test_importing_and_building_the_adapter_imports_no_event_loop_and_no_tls() -> None:
     code = (
         "import sys; from aeon.llm.openai.adapter import OpenAIAdapter; from aeon.llm.settings import OpenAIProvider;"
-        "OpenAIAdapter(OpenAIProvider(), 'k'); print([m for m in ('openai', 'aiohttp') if m in sys.modules])"
+        "OpenAIAdapter(OpenAIProvider(), 'k');"
+        "print([m for m in ('openai', 'aiohttp', 'asyncio', 'truststore') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

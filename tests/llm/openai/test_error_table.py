@@ -11,7 +11,7 @@ from aeon.domain.errors import (
     RequestRefused,
     ServerFailed,
 )
-from aeon.llm.dialects.refusal import refusal_of
+from aeon.llm.dialects.refusal import read_refusal
 from tests.llm.openai.conftest import Connect
 from tests.support.openai_server import Failure, OpenAIServer, error
 from tests.support.requests import request
@@ -128,4 +128,4 @@ def test_credit_and_filters_are_told_by_words_and_in_any_status(
     ],
 )
 def test_what_is_in_no_row_means_what_its_status_says(status: int, message: str) -> None:
-    assert refusal_of(status, {"error": {"message": message}}).meaning is None
+    assert read_refusal(status, {"error": {"message": message}}).meaning is None

@@ -1,43 +1,19 @@
-"""The tables of failures, against the SDK that is installed."""
+"""What servers ask to wait, and what is no failure of theirs."""
 
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-import openai
-import openai._exceptions as sdk
 import pytest
 
-from aeon.domain.errors import LLMError
 from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.errors import OTHER_ERRORS, STATUS_ERRORS, translate
+from aeon.llm.openai.errors import error_of_exception
 from aeon.llm.openai.waiting import retry_after
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-def exceptions_of_the_sdk() -> set[type[Exception]]:
-    """Every exception class that the SDK publishes or defines beside those."""
-    named = [*vars(openai).values(), *vars(sdk).values()]
-    found = {cls for cls in named if isinstance(cls, type) and issubclass(cls, Exception)}
-    return {cls for cls in found if not cls.__name__.startswith("_")}
-
-
-def test_every_exception_of_the_sdk_is_in_the_tables() -> None:
-    names = {cls.__name__ for cls in exceptions_of_the_sdk()}
-    assert names == STATUS_ERRORS | OTHER_ERRORS.keys()
-
-
-def test_the_exceptions_with_a_status_are_in_the_table_for_those() -> None:
-    with_status = {cls.__name__ for cls in exceptions_of_the_sdk() if issubclass(cls, openai.APIStatusError)}
-    assert with_status == STATUS_ERRORS
-
-
-def test_every_entry_is_an_error_of_a_model_call() -> None:
-    assert all(issubclass(kind, LLMError) for kind in OTHER_ERRORS.values())
-
-
 def test_a_programming_error_is_not_made_into_a_provider_error() -> None:
-    assert translate(KeyError("x"), Endpoint("http://localhost/v1", "OPENAI_API_KEY", 1.0)) is None
+    assert error_of_exception(KeyError("x"), Endpoint("http://localhost/v1", "OPENAI_API_KEY", 1.0)) is None
 
 
 @pytest.mark.parametrize("shift", [90, 0, -90])

@@ -1,15 +1,16 @@
 """Parameters that a model does not take: known from the table, or found out from what the server says."""
 
-import re
 from collections.abc import Mapping
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import pytest
 
+from aeon.config.settings import compose
 from aeon.domain.errors import RequestRefused, Truncated
 from aeon.domain.request import Parameters, Usage
-from aeon.llm.dialects.model_table import EFFORTS, MODELS, TOKEN_PARAMETERS, fitted
+from aeon.llm.dialects.models import fit_parameters
+from aeon.llm.settings import EndpointSettings, ModelRule
 from tests.llm.openai.test_negotiation import Start, start
 from tests.support.openai_server import Completion, Failure
 from tests.support.requests import request
@@ -22,6 +23,13 @@ ASKED = {"temperature": 0.5, "max_tokens": 100, "effort": "low"}
 def sent(body: Mapping[str, Any]) -> dict[str, Any]:
     names = ("temperature", "max_tokens", "max_completion_tokens", "reasoning_effort")
     return {name: body[name] for name in names if name in body}
+
+
+@cache
+def rules_of(preset: str) -> tuple[ModelRule, ...]:
+    provider = compose([f"provider={preset}"]).provider
+    assert isinstance(provider, EndpointSettings)
+    return provider.models
 
 
 @pytest.mark.parametrize(
@@ -61,38 +69,22 @@ def sent(body: Mapping[str, Any]) -> dict[str, Any]:
 def test_the_table_fits_parameters_to_a_model(
     provider: str, model: str, given: tuple[float | None, str | None], fits: tuple[float | None, str | None]
 ) -> None:
-    fit = fitted(provider, model, Parameters(temperature=given[0], effort=given[1]))
+    fit = fit_parameters(rules_of(provider), model, Parameters(temperature=given[0], effort=given[1]))
     assert (fit.parameters.temperature, fit.parameters.effort) == fits
 
 
 def test_a_person_is_told_of_what_the_table_changes_but_not_of_an_effort_for_a_model_that_has_none() -> None:
-    fit = fitted("openai", "o3", Parameters(temperature=0.5, effort="none"))
+    fit = fit_parameters(rules_of("openai"), "o3", Parameters(temperature=0.5, effort="none"))
     assert [name for name, _ in fit.changed] == ["reasoning_effort", "temperature"]
-    assert fitted("openai", "gpt-4.1", Parameters(temperature=0.5, effort="low")).changed == ()
-
-
-def test_every_row_has_a_source_and_efforts_that_exist() -> None:
-    assert all(row.source.startswith("https://") and set(row.efforts or ()) <= set(EFFORTS) for row in MODELS)
-    assert all(source.startswith("https://") for _, source in TOKEN_PARAMETERS.values())
-
-
-def test_the_page_on_providers_has_every_row() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "providers.md").read_text(encoding="utf-8").replace("\\|", "|")
-    for row in MODELS:
-        efforts = "as it is" if row.efforts is None else ", ".join(row.efforts) or "left out"
-        line = rf"\| `{re.escape(row.model)}` \| .* \| {efforts} \| \[source\]\({re.escape(row.source)}\)"
-        assert re.search(line, page), row
-    for name, (parameter, source) in TOKEN_PARAMETERS.items():
-        assert f"| `{name}` | `{parameter}` | [source]({source}) |" in page
+    assert fit_parameters(rules_of("openai"), "gpt-4.1", Parameters(temperature=0.5, effort="low")).changed == ()
 
 
 @pytest.mark.parametrize(
     ("settings", "name"),
     [
         ({}, "max_completion_tokens"),
-        ({"name": "mistral"}, "max_tokens"),
         ({"name": "unheard-of"}, "max_completion_tokens"),
-        ({"name": "mistral", "max_tokens_parameter": "max_completion_tokens"}, "max_completion_tokens"),
+        ({"max_tokens_parameter": "max_completion_tokens"}, "max_completion_tokens"),
         ({"max_tokens_parameter": "max_tokens"}, "max_tokens"),
     ],
 )

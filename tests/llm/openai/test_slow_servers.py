@@ -9,7 +9,7 @@ import pytest
 from aeon.domain.errors import ConnectionFailed, LLMError, ServerFailed
 from aeon.domain.request import Usage
 from aeon.llm.dialects.streaming import assemble
-from aeon.llm.openai import connection as openai_connection
+from aeon.llm.openai import adapter as openai_adapter
 from aeon.llm.settings import RetrySettings
 from aeon.llm.stack.retry import Retry
 from tests.llm.openai.conftest import Connect
@@ -75,7 +75,7 @@ def test_a_server_that_has_answered_before_keeps_its_time(openai_server: OpenAIS
 @pytest.fixture
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection counts as idle at once."""
-    monkeypatch.setattr(openai_connection, "IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(openai_adapter, "IDLE_SECONDS", 0.0)
 
 
 def streaming_only(received: Received) -> Answer:

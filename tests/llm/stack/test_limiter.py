@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from aeon.domain.errors import CircuitOpen, RateLimited, ServerFailed, StopRequested
 from aeon.domain.request import LLMRequest, LLMResponse, Message, Usage
 from aeon.llm.attempts import wait_to_go_out
-from aeon.llm.openai import event_loop
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState, Gate
 from aeon.llm.stack.limiter import EXPECTED_OUTPUT, MARGIN_SECONDS, MINUTE_SECONDS, Limiter, PerMinute, Window
@@ -295,13 +294,10 @@ class Negotiating:
         self.sent: list[float] = []
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        async def send() -> None:
-            for _ in range(self.tries):
-                self.clock.now += self.seconds
-                await wait_to_go_out()
-                self.sent.append(self.clock.now)
-
-        event_loop.run(send())
+        for _ in range(self.tries):
+            self.clock.now += self.seconds
+            wait_to_go_out()
+            self.sent.append(self.clock.now)
         return LLMResponse("{}", Usage(10, 10, requests=self.tries))
 
 
