@@ -1,8 +1,8 @@
-"""A cassette: the answers of a run in one portable file that a person can read, and its use as a source of answers.
+"""A cassette: the answers of a run in one portable file that a person can read, and a source of answers.
 
-The file is YAML (`aeon.cassette/1`): who answered and when, what the run was started with, and every request with its
-answer. A text that is asked several times stands once, under `shared`, and is referred to. An answer that is JSON text
-is shown as what it stands for, where its exact bytes can be made of that again.
+The file is YAML (`aeon.cassette/1`): who answered and when, how the run was started, every request with its answer.
+A text of several requests stands once, under `shared`, and is referred to. An answer that is JSON text is written as
+the value, where its exact bytes can be made from that.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from aeon.domain.errors import StoreFailed
 from aeon.domain.values import Value
 from aeon.store.cassette_yaml import Writer, beyond_yaml, load
 from aeon.store.models import Asked, CallPath, Entry
-from aeon.store.shapes import first_problem, wrong
+from aeon.store.shapes import find_problem, first_problem
 
 FORMAT: Literal["aeon.cassette/1"] = "aeon.cassette/1"
 _HEAD = (
@@ -44,7 +44,7 @@ class Provenance(Value):
 
     `answered_by` is for a person; `models` are as the answers name them. `usage` says whether the token counts were
     reported by the server or estimated. `first` and `last` are the times of answers (ISO 8601, UTC), `aeon` the version
-    that wrote the file. `secrets_replaced` counts, by environment variable, values that stood in texts.
+    that wrote the file. `secrets_replaced` counts the replaced values by environment variable.
     """
 
     answered_by: str
@@ -59,7 +59,7 @@ class Provenance(Value):
 
 
 class Cassette(Value):
-    """What a file holds. `origin` is what the run was started with, as its `run.json`; empty when it is not known."""
+    """The contents of a file. `origin` is the run's `run.json`, which says how it was started; empty when unknown."""
 
     format: Literal["aeon.cassette/1"] = FORMAT
     provenance: Provenance
@@ -68,7 +68,7 @@ class Cassette(Value):
 
 
 class CassetteSource:
-    """The answers of a cassette, in memory; `cassette` is all that the file holds."""
+    """The answers of a cassette, in memory; `cassette` is the whole contents of the file."""
 
     def __init__(self, cassette: Cassette) -> None:
         self.cassette = cassette
@@ -102,14 +102,14 @@ def read(path: Path) -> Cassette:
         why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"
         raise StoreFailed(f"{path} cannot be read: {why}") from None
     try:
-        return decoded(text)
+        return decode(text)
     except StoreFailed as error:
         raise StoreFailed(f"{path} is not a cassette: {error.message}", hint=error.hint) from None
 
 
 def write(cassette: Cassette, path: Path, *, force: bool = False) -> None:
     """Write a file, whole or not at all. Raises StoreFailed when it is there already (unless `force`), or cannot be."""
-    text = encoded(cassette)
+    text = encode(cassette)
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists() and not force:
@@ -122,12 +122,12 @@ def write(cassette: Cassette, path: Path, *, force: bool = False) -> None:
         raise StoreFailed(f"{path} cannot be written: {error.strerror or error}") from None
 
 
-def encoded(cassette: Cassette) -> str:
-    """The text of a file. It is read back and compared, so that what is written is what was given."""
-    shared = _shared(cassette.answers)
+def encode(cassette: Cassette) -> str:
+    """The text of a file, which is read back and compared. Raises StoreFailed when it would not come back as it was."""
+    shared = _find_shared(cassette.answers)
     writer = Writer({text: name for text, (name, _) in shared.items()})
-    told = cassette.provenance.model_dump(mode="json", exclude_defaults=True)
-    head = {"format": FORMAT, "provenance": told, **({"origin": cassette.origin} if cassette.origin else {})}
+    provenance = cassette.provenance.model_dump(mode="json", exclude_defaults=True)
+    head = {"format": FORMAT, "provenance": provenance, **({"origin": cassette.origin} if cassette.origin else {})}
     lines = [*_HEAD, *Writer().mapping(head)]
     if shared:
         lines.append("shared:")
@@ -136,15 +136,15 @@ def encoded(cassette: Cassette) -> str:
             lines += [f"- {first}", *rest]
     lines.append("answers:" if cassette.answers else "answers: []")
     for entry in cassette.answers:
-        lines += ["", *writer.sequence([_written(entry)])]
+        lines += ["", *writer.sequence([_to_values(entry)])]
     text = "\n".join([*lines, ""])
-    if decoded(text) != cassette:
+    if decode(text) != cassette:
         raise StoreFailed("the recording holds something that a cassette cannot carry")
     return text
 
 
-def decoded(text: str) -> Cassette:
-    """The cassette that a text stands for. Raises StoreFailed with what is wrong."""
+def decode(text: str) -> Cassette:
+    """The cassette of a text. Raises StoreFailed with what is wrong."""
     value = load(text)
     if not isinstance(value, dict) or not str(value.get("format", "")).startswith("aeon.cassette/"):
         raise StoreFailed(f"it does not say `format: {FORMAT}`")
@@ -153,31 +153,31 @@ def decoded(text: str) -> Cassette:
     answers = value.get("answers")
     if not isinstance(answers, list):
         raise StoreFailed("its answers are no list")
-    entries = [_read_entry(number, entry) for number, entry in enumerate(answers, start=1)]
+    entries = [_to_entry(number, entry) for number, entry in enumerate(answers, start=1)]
     try:
         return Cassette.model_validate({**_without(value, "shared"), "answers": entries})
     except pydantic.ValidationError as error:
         raise StoreFailed(first_problem(error)) from None
 
 
-def _written(entry: Entry) -> dict[str, Any]:
-    """An entry as it stands in a file: its text last, in the most readable form that is exact."""
+def _to_values(entry: Entry) -> dict[str, Any]:
+    """An entry as in a file: its text last, in the most readable form that is exact."""
     written = {
         **({} if entry.asked.kind == "model" else {"kind": entry.asked.kind}),
         "path": entry.asked.path.model_dump(mode="json", exclude_defaults=True),
         "time": entry.time,
-        "request": _ordered(entry.asked.request),
+        "request": _order(entry.asked.request),
         "answer": _without(entry.answer, "text"),
     }
     text = entry.answer.get("text")
     if isinstance(text, str):
-        form, value = _readable(text)
+        form, value = _most_readable(text)
         return {**written, form: value}
     return written if "text" not in entry.answer else {**written, "answer": entry.answer}
 
 
-def _ordered(request: Mapping[str, Any]) -> dict[str, Any]:
-    """A request with what is read last: schema, then messages, each of them beginning with whose it is."""
+def _order(request: Mapping[str, Any]) -> dict[str, Any]:
+    """A request with schema and messages last, and each message with its role first."""
     ordered = dict(request)
     for name in ("schema", "messages"):
         if name in ordered:
@@ -190,7 +190,7 @@ def _ordered(request: Mapping[str, Any]) -> dict[str, Any]:
     return ordered
 
 
-def _read_entry(number: int, value: Any) -> Entry:
+def _to_entry(number: int, value: Any) -> Entry:
     try:
         texts = {"text": value["text"]} if "text" in value else {}
         texts.update(("text", dump(value[form])) for form, dump in _FORMS.items() if form in value)
@@ -203,12 +203,12 @@ def _read_entry(number: int, value: Any) -> Entry:
         raise StoreFailed(f"answer {number} lacks something: {error}") from None
     except (TypeError, AttributeError):
         raise StoreFailed(f"answer {number} is no mapping of path, time, request and answer") from None
-    if found := wrong(asked.kind, asked.request, entry.answer):
+    if found := find_problem(asked.kind, asked.request, entry.answer):
         raise StoreFailed(f"answer {number}: {found}")
     return entry
 
 
-def _readable(text: str) -> tuple[str, Any]:
+def _most_readable(text: str) -> tuple[str, Any]:
     try:
         value = json.loads(text)
         shown = isinstance(value, dict) and bool(value) and not beyond_yaml(value)
@@ -218,12 +218,12 @@ def _readable(text: str) -> tuple[str, Any]:
     return ("text", text) if form is None else (form, value)
 
 
-def _shared(answers: Iterable[Entry]) -> dict[str, tuple[str, Any]]:
-    """What is asked more than once, by its JSON text: its name in the file and itself, in the order of first use."""
+def _find_shared(answers: Iterable[Entry]) -> dict[str, tuple[str, Any]]:
+    """The values of several requests by their JSON text, each with its name in the file, in the order of first use."""
     found: dict[str, tuple[str, Any]] = {}
     times: Counter[str] = Counter()
     for entry in answers:
-        for place, value in _parts(_ordered(entry.asked.request)):
+        for place, value in _parts(_order(entry.asked.request)):
             text = json.dumps(value)
             if len(text) >= _SHARED_FROM:
                 times[text] += 1
@@ -239,7 +239,7 @@ def _shared(answers: Iterable[Entry]) -> dict[str, tuple[str, Any]]:
 
 
 def _parts(request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """What of a request may stand once: messages' contents, and every other value of it as a whole."""
+    """The values that may be shared: the contents of messages, and every other value of a request as a whole."""
     for name, value in request.items():
         if name != "messages" or not isinstance(value, list):
             yield name, value

@@ -18,16 +18,16 @@ from aeon.domain.errors import StoreFailed
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_CHARACTERS = 200_000_000
-"""How much a file may hold once its aliases are followed."""
+"""The most that a file may hold once its aliases are followed."""
 
 MAX_DEPTH = 200
-"""How deep the YAML of a file may be nested."""
+"""The deepest nesting of the YAML of a file."""
 
 MAX_VALUE_DEPTH = 400
-"""How deep its values may be nested, with aliases and JSON texts followed."""
+"""The deepest nesting of its values, with aliases and JSON texts followed."""
 
 _LEAST_SIZE = 16
-"""What a value of whatever kind counts at least, in characters: about what it costs to look at it."""
+"""The least that any value counts, in characters."""
 
 _WIDTH, _LONGEST_KEY, _DEEPEST = 100, 120, 40
 _PLAIN = re.compile(r"[A-Za-z_/][\w./@+-]*(?: [\w./@+-]+)*", re.ASCII)
@@ -45,22 +45,22 @@ def _json_text(loader: Any, node: Any) -> Any:
 
 
 class _Loader(_Base):  # type: ignore[misc]
-    """YAML as written here; in C where PyYAML has it, which would crash on nesting without an end."""
+    """YAML as written here; PyYAML's C parser, where it is there, would crash on unbounded nesting."""
 
     _depth = 0
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
-        """A node is begun."""
+        """Count a node that begins."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise yaml.YAMLError(f"nested more than {MAX_DEPTH} levels deep")
 
     def ascend_resolver(self) -> None:
-        """A node has ended."""
+        """Count a node that ends."""
         self._depth -= 1
 
     def flatten_mapping(self, node: Any) -> None:
-        """No key merges other mappings into its own, which could multiply without an end."""
+        """Merge no mappings into others, which could multiply without an end."""
 
 
 _Loader.yaml_constructors = {
@@ -76,7 +76,7 @@ _Loader.yaml_constructors = {
     "tag:yaml.org,2002:seq": _Base.construct_yaml_seq,
     "tag:yaml.org,2002:map": _Base.construct_yaml_map,
 }
-# Those of JSON: YAML's own know dates, other bases and numbers to the base 60.
+# The plain values of JSON only: YAML's own are also dates, other bases and numbers to the base 60.
 _Loader.yaml_implicit_resolvers = {}
 _Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile(r"(?:~|null|)\Z"), ["~", "n", ""])
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"(?:true|false)\Z"), ["t", "f"])
@@ -89,10 +89,10 @@ _Loader.add_implicit_resolver(
 
 
 def load(text: str) -> Any:
-    """The value that a text stands for. Raises StoreFailed for what is no YAML, or is not finite."""
+    """The value of a text. Raises StoreFailed for a text that is no YAML, or is too large or too deep."""
     try:
         value = yaml.load(text, Loader=_Loader)
-        measure = _measured(value, {}, set())
+        measure = _measure(value, {}, set())
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
         raise StoreFailed(f"this is not YAML: {' '.join(str(error).split())}") from None
     if measure.size > MAX_CHARACTERS:
@@ -103,7 +103,7 @@ def load(text: str) -> Any:
 
 
 class _Measure(NamedTuple):
-    """A value with every alias followed: its characters, a number or a collection counted as some; its depth."""
+    """The size in characters and the depth of a value, with every alias followed."""
 
     size: int
     depth: int
@@ -112,8 +112,8 @@ class _Measure(NamedTuple):
 _PLAIN_VALUE = _Measure(_LEAST_SIZE, 0)
 
 
-def _measured(value: Any, known: dict[int, _Measure], open_: set[int]) -> _Measure:
-    """The measure of a value, each node looked at once."""
+def _measure(value: Any, known: dict[int, _Measure], open_: set[int]) -> _Measure:
+    """Measure a value, looking at each node once."""
     if not isinstance(value, dict | list):
         return _Measure(_LEAST_SIZE + len(value), 0) if isinstance(value, str) else _PLAIN_VALUE
     if id(value) in open_:
@@ -121,7 +121,7 @@ def _measured(value: Any, known: dict[int, _Measure], open_: set[int]) -> _Measu
     if id(value) not in known:
         open_.add(id(value))
         inner = value if isinstance(value, list) else list(value.values())
-        measures = [_measured(item, known, open_) for item in inner]
+        measures = [_measure(item, known, open_) for item in inner]
         size = _LEAST_SIZE + sum(measure.size for measure in measures) + _length_of_keys(value)
         known[id(value)] = _Measure(size, 1 + max((measure.depth for measure in measures), default=0))
         open_.discard(id(value))
@@ -137,7 +137,7 @@ def _length_of_keys(value: dict[Any, Any] | list[Any]) -> int:
 
 
 class Writer:
-    """Writes JSON values; `shared` maps the canonical JSON of values that stand elsewhere to their anchors."""
+    """Writes JSON values; `shared` maps the JSON of values written elsewhere to their anchors."""
 
     def __init__(self, shared: Mapping[str, str] | None = None) -> None:
         self._shared = shared or {}
@@ -164,7 +164,7 @@ class Writer:
             yield from rest
 
     def node(self, value: Any, column: int, anchor: str = "") -> list[str]:
-        """What stands after a key or a dash of a collection in a column: the rest of that line, and the lines below."""
+        """A value after a key or a dash of a collection in a column: the rest of that line, and the lines below."""
         alias = "" if anchor else self._alias(value)
         head = f"&{anchor}" if anchor else ""
         if alias:
@@ -218,7 +218,7 @@ def _number(value: float) -> str:
 
 
 def beyond_yaml(value: Any, depth: int = 0) -> bool:
-    """Whether a collection is not for YAML: keys that are too long or no Unicode, nesting that is too deep."""
+    """Whether a collection cannot be YAML: keys that are too long or no Unicode, nesting that is too deep."""
     if not isinstance(value, dict | list):
         return False
     if depth > _DEEPEST:
@@ -234,20 +234,20 @@ def _json_tag(text: str) -> str:
 
 
 def _line(text: str) -> str:
-    """A text on one line: plain where nothing could misread it, else in double quotes."""
-    if _PLAIN.fullmatch(text) and not _resolves(text):
+    """A text on one line: plain where it cannot be misread, else in double quotes."""
+    if _PLAIN.fullmatch(text) and not _is_misread(text):
         return text
     return f'"{_escaped(text)}"'
 
 
-def _resolves(text: str) -> bool:
+def _is_misread(text: str) -> bool:
     """Whether a plain text would be read as something else (`no`, `null`, `.5`)."""
     resolvers = yaml.SafeLoader.yaml_implicit_resolvers.get(text[0], [])
     return any(pattern.match(text) for _, pattern in resolvers)
 
 
 def _block(text: str, column: int) -> list[str]:
-    """A literal block scalar. Its indentation is said where its first line could hide it."""
+    """A literal block scalar, with its indentation where the first line could hide it."""
     ends = len(text) - len(text.rstrip("\n"))
     if ends == len(text):
         return _quoted_lines(text, column)

@@ -1,4 +1,4 @@
-"""What requests and answers are made of, where the program relies on it: a store or a cassette may hold anything."""
+"""The types of stored requests and answers, where the program relies on them: a cassette may hold anything."""
 
 from __future__ import annotations
 
@@ -14,27 +14,19 @@ _Text = InstanceOf[str]
 
 
 class _Shape(BaseModel):
-    """Values of exactly these types, and whatever else."""
-
     model_config = ConfigDict(strict=True, extra="allow", protected_namespaces=())
 
 
 class _Message(_Shape):
-    """A message of a request."""
-
     role: str
     content: _Text
 
 
 class _Request(_Shape):
-    """What is asked, of whomever."""
-
     messages: list[_Message] = []
 
 
 class _Usage(_Shape):
-    """What an answer has cost."""
-
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
@@ -43,16 +35,12 @@ class _Usage(_Shape):
 
 
 class _Answered(_Shape):
-    """What every answer of a model may say, one that is none included."""
-
     model: str = ""
     usage: _Usage = _Usage()
     endpoint: str = ""
 
 
 class _Answer(_Answered):
-    """A model's answer."""
-
     text: _Text
     response_id: str | None = None
     finish_reason: str = "stop"
@@ -61,8 +49,6 @@ class _Answer(_Answered):
 
 
 class _Failure(_Answered):
-    """An answer that is none, or a failure of the provider."""
-
     error: str
     message: _Text = ""
     hint: _Text = ""
@@ -70,38 +56,32 @@ class _Failure(_Answered):
     retry_after: float | None = None
 
 
-class _Said(_Shape):
-    """A person's answer; None when there was none."""
-
+class _PersonAnswer(_Shape):
     answer: _Text | None
 
 
-class _Held(_Shape):
-    """What a memory held at the beginning of a run."""
-
+class _MemoryContents(_Shape):
     entries: dict[str, Any]
 
 
-def wrong(kind: Kind, request: dict[str, Any], answer: dict[str, Any]) -> str:
-    """Where a kept request or its answer is not what it must be, and why, as `usage.requests: ...`; empty if nowhere.
+_ANSWERS: dict[Kind, type[_Shape]] = {"model": _Answer, "person": _PersonAnswer, "memory": _MemoryContents}
 
-    What a tool gave is looked at when it is used.
+
+def find_problem(kind: Kind, request: dict[str, Any], answer: dict[str, Any]) -> str:
+    """The first wrong type in a stored request or its answer, as `answer.usage.requests: ...`; empty without any.
+
+    A tool's result is checked when it is used.
     """
-    try:
-        _Request.model_validate(request)
-        if kind == "model":
-            (_Failure if "error" in answer else _Answer).model_validate(answer)
-        if kind == "person":
-            _Said.model_validate(answer)
-        if kind == "memory":
-            _Held.model_validate(answer)
-    except pydantic.ValidationError as error:
-        of = "request" if error.title == _Request.__name__ else "answer"
-        return f"{of}.{first_problem(error)}"
+    shape = _Failure if kind == "model" and "error" in answer else _ANSWERS.get(kind, _Shape)
+    for name, checked, value in (("request", _Request, request), ("answer", shape, answer)):
+        try:
+            checked.model_validate(value)
+        except pydantic.ValidationError as error:
+            return f"{name}.{first_problem(error)}"
     return ""
 
 
 def first_problem(error: pydantic.ValidationError) -> str:
-    """The first thing that is wrong, after the dotted place of it."""
+    """The first error, after its dotted place."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -12,7 +12,7 @@ from aeon.domain.errors import AnswerError
 from aeon.llm.extract import extract_json
 from aeon.llm.schemas import packaged_schemas
 from aeon.llm.stack.stored import response
-from aeon.store.cassette import decoded, encoded, open_cassette, read
+from aeon.store.cassette import decode, encode, open_cassette, read
 
 CASSETTES = sorted((Path(__file__).parents[2] / "examples" / "cassettes").glob("*.aeon"))
 
@@ -59,7 +59,7 @@ def test_a_recording_holds_all_that_a_replay_starts_with_and_nothing_of_the_mach
 @recordings
 def test_a_recording_is_as_it_would_be_written_today(recording: Path) -> None:
     text = recording.read_text(encoding="utf-8")
-    assert encoded(decoded(text)) == text
+    assert encode(decode(text)) == text
 
 
 @recordings

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.domain.errors import StoreFailed
-from aeon.store.cassette import Cassette, CassetteSource, Provenance, decoded, encoded, open_cassette, read, write
+from aeon.store.cassette import Cassette, CassetteSource, Provenance, decode, encode, open_cassette, read, write
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
 from tests.store.cassettes import SYSTEM, entry
@@ -31,7 +31,7 @@ def test_any_request_and_answer_comes_back_byte_for_byte(system: str, user: str,
         entry(text, number=3, kind="tool", request={"tool": "echo", "arguments": {user: text}}),
         task=user,
     )
-    assert decoded(encoded(given).encode().decode()) == given
+    assert decode(encode(given).encode().decode()) == given
 
 
 @pytest.mark.parametrize(
@@ -56,22 +56,22 @@ def test_any_request_and_answer_comes_back_byte_for_byte(system: str, user: str,
     ],
 )
 def test_an_answer_keeps_its_exact_bytes_whatever_json_it_is(text: str) -> None:
-    (read_back,) = decoded(encoded(cassette(entry(text)))).answers
+    (read_back,) = decode(encode(cassette(entry(text)))).answers
     assert read_back.answer["text"] == text
 
 
 def test_an_answer_in_json_is_shown_as_what_it_stands_for() -> None:
-    text = encoded(cassette(entry('{"step_output": "# Title\\n\\nSome words.", "clarity_state": "CLEAR"}')))
+    text = encode(cassette(entry('{"step_output": "# Title\\n\\nSome words.", "clarity_state": "CLEAR"}')))
     assert "    step_output: |-\n      # Title\n\n      Some words.\n    clarity_state: CLEAR\n" in text
 
 
 def test_an_answer_that_holds_no_text_comes_back() -> None:
     kept = entry().model_copy(update={"answer": {"error": "Truncated", "message": "cut off", "text": None}})
-    assert decoded(encoded(cassette(kept))).answers == (kept,)
+    assert decode(encode(cassette(kept))).answers == (kept,)
 
 
 def test_a_prompt_and_a_schema_that_are_sent_again_stand_once() -> None:
-    text = encoded(cassette(*(entry(f"answer {n}", number=n, user=f"do {n}") for n in range(1, 6))))
+    text = encode(cassette(*(entry(f"answer {n}", number=n, user=f"do {n}") for n in range(1, 6))))
     assert text.count(SYSTEM.splitlines()[-1]) == 5
     assert text.count("p8:") == 1
     assert text.count("content: *step_system") == 5
@@ -79,7 +79,7 @@ def test_a_prompt_and_a_schema_that_are_sent_again_stand_once() -> None:
 
 
 def test_whoever_reads_yaml_reads_a_cassette() -> None:
-    values = yaml.safe_load(encoded(cassette(entry(), task="name three rivers")))
+    values = yaml.safe_load(encode(cassette(entry(), task="name three rivers")))
     assert values["format"] == "aeon.cassette/1"
     assert values["origin"] == {"task": "name three rivers"}
     assert values["answers"][0]["request"]["messages"][0]["content"] == SYSTEM
@@ -159,18 +159,18 @@ def test_what_is_no_cassette_is_said_with_the_reason(content: bytes, why: str, t
     ],
 )
 def test_a_wrong_value_is_said_with_its_place(old: str, new: str, why: str) -> None:
-    text = encoded(cassette(entry()))
+    text = encode(cassette(entry()))
     assert old in text
     with pytest.raises(StoreFailed) as caught:
-        decoded(text.replace(old, new, 1))
+        decode(text.replace(old, new, 1))
     assert why in str(caught.value)
 
 
 def test_a_persons_answer_is_a_text_or_none() -> None:
     kept = entry(kind="person").model_copy(update={"answer": {"answer": None}})
-    assert decoded(encoded(cassette(kept))).answers == (kept,)
+    assert decode(encode(cassette(kept))).answers == (kept,)
     with pytest.raises(StoreFailed, match=r"answer 1: answer\.answer"):
-        decoded(encoded(cassette(kept)).replace("answer: null", "answer: 3"))
+        decode(encode(cassette(kept)).replace("answer: null", "answer: 3"))
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -181,12 +181,12 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 @given(st.binary(max_size=60))
 def test_garbage_is_refused_and_nothing_else_happens(content: bytes) -> None:
     with pytest.raises(StoreFailed):
-        decoded(b"format: aeon.cassette/1\n".decode() + content.decode("latin-1"))
+        decode(b"format: aeon.cassette/1\n".decode() + content.decode("latin-1"))
 
 
 def test_the_example_of_the_page_is_a_cassette() -> None:
     page = (Path(__file__).parents[2] / "docs" / "cassettes.md").read_text(encoding="utf-8")
-    example = decoded(page.partition("```yaml\n")[2].partition("```")[0])
+    example = decode(page.partition("```yaml\n")[2].partition("```")[0])
     assert example.answers[0].asked.request["messages"][0]["content"] == "You carry out one step of a plan.\n"
     assert json.loads(example.answers[0].answer["text"])["step_output"] == "Rhine, Danube, Elbe"
     assert example.provenance.secrets_replaced == {"SHOP_TOKEN": 2}

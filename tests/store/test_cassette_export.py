@@ -10,8 +10,8 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from aeon.domain.errors import StoreFailed
-from aeon.store.cassette import Cassette, encoded
-from aeon.store.cassette_export import Scrubber, portable, provenance, recorded, secret_names
+from aeon.store.cassette import Cassette, encode
+from aeon.store.cassette_export import Scrubber, find_provenance, make_cassette, remove_places, secret_names
 from aeon.store.models import Entry
 from tests.store.cassettes import entry
 
@@ -25,7 +25,7 @@ CONFIGURATION = {
 def exported(*entries: Entry, environ: dict[str, str] | None = None, **more: Any) -> Cassette:
     environ = environ or {}
     scrubber = Scrubber(secret_names(CONFIGURATION, environ), environ)
-    return recorded(entries, more.pop("origin", {}), scrubber=scrubber, home=Path("/srv/ann"), **more)
+    return make_cassette(entries, more.pop("origin", {}), scrubber=scrubber, home=Path("/srv/ann"), **more)
 
 
 @pytest.mark.parametrize("variable", ["MY_ENDPOINT", "TEAM", "PLAIN_NAME", "BEARER", "SHOP_API_KEY", "GIT_TOKEN"])
@@ -37,7 +37,7 @@ def test_a_key_in_a_result_a_prompt_or_an_origin_is_replaced_and_said(variable: 
         environ={variable: f" {KEY}\n", "HOME": "/srv/ann"},
         origin={"task": f"use {KEY}", "overrides": [f"inputs.a={KEY}"]},
     )
-    text = encoded(made)
+    text = encode(made)
     assert "sk-live" not in text
     assert f"[value of {variable}]" in text
     assert made.provenance.secrets_replaced == {variable: 8}
@@ -56,7 +56,7 @@ def test_a_key_in_a_result_a_prompt_or_an_origin_is_replaced_and_said(variable: 
     ],
 )
 def test_a_key_in_a_url_or_in_json_inside_json_is_replaced(form: str) -> None:
-    text = encoded(exported(entry(f"see {form}"), environ={"SHOP_TOKEN": KEY}))
+    text = encode(exported(entry(f"see {form}"), environ={"SHOP_TOKEN": KEY}))
     assert "sk-live" not in text
     assert "1234" not in text.partition("answers:")[2]
 
@@ -75,7 +75,7 @@ def test_a_key_in_base64_is_replaced_wherever_it_begins(
 
 def test_a_key_of_several_lines_is_replaced_in_json_inside_json() -> None:
     pem = "-----BEGIN KEY-----\nabcdef\nghijkl\n-----END KEY-----"
-    text = encoded(exported(entry(json.dumps({"a": json.dumps({"b": pem})})), environ={"TLS_KEY": pem}))
+    text = encode(exported(entry(json.dumps({"a": json.dumps({"b": pem})})), environ={"TLS_KEY": pem}))
     assert "abcdef" not in text
 
 
@@ -106,36 +106,36 @@ def test_the_longer_of_two_values_goes_first() -> None:
 
 
 def test_provenance_tells_who_answered_and_when() -> None:
-    told = provenance([entry(number=5), entry(number=2, model="m-2")], provider="openai")
+    told = find_provenance([entry(number=5), entry(number=2, model="m-2")], provider="openai")
     assert told.answered_by == "m-1, m-2 (provider openai)"
     assert (told.models, told.usage, told.synthetic) == (("m-1", "m-2"), "reported", False)
     assert (told.first, told.last) == ("2026-11-21T10:00:02.000+00:00", "2026-11-21T10:00:05.000+00:00")
-    assert provenance([entry()], "by hand").answered_by == "by hand"
+    assert find_provenance([entry()], "by hand").answered_by == "by hand"
 
 
 @pytest.mark.parametrize(
     ("reported", "said"), [([True, True], "reported"), ([False, False], "estimated"), ([True, False], "mixed")]
 )
 def test_provenance_tells_whether_usage_was_reported(reported: list[bool], said: str) -> None:
-    assert provenance([entry(number=n, usage_reported=value) for n, value in enumerate(reported)]).usage == said
+    assert find_provenance([entry(number=n, usage_reported=value) for n, value in enumerate(reported)]).usage == said
 
 
 def test_a_simulated_run_is_not_passed_off_as_a_models() -> None:
-    told = provenance([entry(synthetic=True, model="simulated")], provider="simulated")
+    told = find_provenance([entry(synthetic=True, model="simulated")], provider="simulated")
     assert told.synthetic
     assert "no model" in told.answered_by
 
 
 def test_a_run_that_asked_only_tools_has_a_provenance() -> None:
-    told = provenance([entry(kind="tool")])
+    told = find_provenance([entry(kind="tool")])
     assert (told.usage, told.models) == ("none", ())
 
 
 def test_calls_that_failed_are_nobodys_answers() -> None:
     failed = entry().model_copy(update={"answer": {"error": "AuthenticationFailed", "message": "wrong key"}})
-    told = provenance([failed], provider="openai")
+    told = find_provenance([failed], provider="openai")
     assert (told.answered_by, told.usage, told.models) == ("nobody (every call failed)", "none", ())
-    assert provenance([failed, entry()]).answered_by == "m-1"
+    assert find_provenance([failed, entry()]).answered_by == "m-1"
 
 
 def test_a_store_without_answers_is_refused() -> None:
@@ -154,7 +154,7 @@ def test_places_of_one_machine_do_not_travel() -> None:
         "task": "read /srv/ann/project/notes.txt",
         "inputs": {"a": "/srv/ann/"},
     }
-    assert portable(origin, Path("/srv/ann")) == {
+    assert remove_places(origin, Path("/srv/ann")) == {
         "working_directory": ".",
         "config_dir": "./mine/conf",
         "overrides": ["prompts.dir=./mine", "tools.builtin.root=~/data", "x=/srv/anna"],

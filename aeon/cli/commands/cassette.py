@@ -22,8 +22,8 @@ from aeon.config import recorded as config_recorded
 from aeon.config.origin import Composition
 from aeon.config.settings import compose_settings, environment
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.store.cassette import Cassette, CassetteSource, Provenance, encoded, read, write
-from aeon.store.cassette_export import Scrubber, recorded, secret_names
+from aeon.store.cassette import Cassette, CassetteSource, Provenance, encode, read, write
+from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
 from aeon.store.opening import open_source
@@ -99,9 +99,9 @@ def _recorded(source: AnswerSource, given: argparse.Namespace) -> _Made:
     origin = earlier.origin if earlier else _origin(given.run)
     environ = environment()
     scrubber = Scrubber(secret_names([origin, *_configurations(given.run)], environ), environ)
-    overrides = config_recorded.make_portable(origin.get("overrides") or (), scrubber.holds, scrubber.text)
+    overrides = config_recorded.make_portable(origin.get("overrides") or (), scrubber.has_secret, scrubber.text)
     told = earlier.provenance if earlier else None
-    made = recorded(
+    made = make_cassette(
         source.entries(),
         {**origin, "overrides": list(overrides.kept)} if origin.get("overrides") else origin,
         scrubber=scrubber,
@@ -168,7 +168,7 @@ def described(path: Path, cassette: Cassette) -> list[str]:
         ("overrides", one_line(" ".join(map(str, cassette.origin.get("overrides") or ())), 300)),
         ("answers", f"{len(cassette.answers)}: {', '.join(f'{number} {call}' for call, number in calls.items())}"),
         ("passes", str(passes)),
-        ("size", f"{len(encoded(cassette).encode()):,} bytes"),
+        ("size", f"{len(encode(cassette).encode()):,} bytes"),
     ]
     listed = [_line(entry) for entry in cassette.answers[:_LISTED]]
     more = len(cassette.answers) - len(listed)
