@@ -19,7 +19,7 @@ from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Message, Usag
 from aeon.llm.schemas import packaged_schemas
 from aeon.llm.settings import OpenAIProvider
 from aeon.llm.stack.stored import Stored
-from aeon.store.models import Asked, CallPath, Entry
+from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.opening import open_session
 from aeon.store.settings import StoreSettings
 from aeon.store.sqlite_store import SqliteStore
@@ -31,10 +31,10 @@ ROUNDS = 300
 
 def entry(number: int) -> Entry:
     """As large as a usual call: 2 kB of instructions, 4 kB of prompt, a schema, 2 kB of answer."""
-    asked = Asked(
+    asked = StoreRequest(
         kind="model",
         path=CallPath(pass_number=1 + number // 100, phase="EXECUTE", call="step", step_id=f"s{number % 100}"),
-        request={
+        body={
             "model": "some-model",
             "parameters": {"temperature": 0.2},
             "sample": 0,
@@ -47,7 +47,7 @@ def entry(number: int) -> Entry:
         },
     )
     answer = {"text": "An answer. " * 180, "usage": {"input_tokens": 1800, "output_tokens": 500}, "model": "some-model"}
-    return Entry(asked=asked, answer=answer, time="2026-01-01T00:00:00.000+00:00")
+    return Entry(request=asked, answer=answer, time="2026-01-01T00:00:00.000+00:00")
 
 
 class Instant:
@@ -102,7 +102,7 @@ def calls(directory: Path, mode: str) -> Callable[[int], object]:
     model = Stored(Instant(), session, OpenAIProvider())
 
     def call(number: int) -> object:
-        whole = entry(number).asked
+        whole = entry(number).request
         messages = tuple(Message(m["role"], m["content"]) for m in whole.request["messages"])
         site = CallSite(pass_number=whole.path.pass_number, phase="EXECUTE", step_id=whole.path.step_id)
         return model.complete(LLMRequest("step", messages, SCHEMA, site=site))
@@ -119,8 +119,8 @@ def main(count: int) -> None:
         size = sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e6
         print(f"{count} answers, {size:.0f} MB, filled in {seconds:.1f} s (not waiting for the disk)")
         print(f"{'milliseconds':34}   median     99 %")
-        known = [entry((number * 7919) % count).asked for number in range(ROUNDS)]
-        unknown = [entry(count + 10**6 + number).asked for number in range(ROUNDS)]
+        known = [entry((number * 7919) % count).request for number in range(ROUNDS)]
+        unknown = [entry(count + 10**6 + number).request for number in range(ROUNDS)]
         for asked in (*known, *unknown):
             assert asked.key
             assert asked.content

@@ -22,7 +22,7 @@ from pydantic import Field
 from aeon.domain.errors import StoreFailed
 from aeon.domain.values import Value
 from aeon.store.cassette_yaml import Writer, beyond_yaml, load
-from aeon.store.models import Asked, CallPath, Entry
+from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.shapes import find_problem, first_problem
 
 FORMAT: Literal["aeon.cassette/1"] = "aeon.cassette/1"
@@ -75,8 +75,8 @@ class CassetteSource:
         self._by_key: dict[str, Entry] = {}
         self._by_content: dict[str, Entry] = {}
         for entry in cassette.answers:
-            self._by_key.setdefault(entry.asked.key, entry)
-            self._by_content.setdefault(entry.asked.content, entry)
+            self._by_key.setdefault(entry.request.key, entry)
+            self._by_content.setdefault(entry.request.content, entry)
 
     def get(self, key: str) -> Entry | None:
         """The answer to exactly this request from exactly this place."""
@@ -163,10 +163,10 @@ def decode(text: str) -> Cassette:
 def _to_values(entry: Entry) -> dict[str, Any]:
     """An entry as in a file: its text last, in the most readable form that is exact."""
     written = {
-        **({} if entry.asked.kind == "model" else {"kind": entry.asked.kind}),
-        "path": entry.asked.path.model_dump(mode="json", exclude_defaults=True),
+        **({} if entry.request.kind == "model" else {"kind": entry.request.kind}),
+        "path": entry.request.path.model_dump(mode="json", exclude_defaults=True),
         "time": entry.time,
-        "request": _order(entry.asked.request),
+        "request": _order(entry.request.body),
         "answer": _without(entry.answer, "text"),
     }
     text = entry.answer.get("text")
@@ -195,15 +195,15 @@ def _to_entry(number: int, value: Any) -> Entry:
         texts = {"text": value["text"]} if "text" in value else {}
         texts.update(("text", dump(value[form])) for form, dump in _FORMS.items() if form in value)
         path = CallPath.model_validate(value["path"])
-        asked = Asked(kind=value.get("kind", "model"), path=path, request=value["request"])
-        entry = Entry(asked=asked, answer={**value["answer"], **texts}, time=value["time"])
+        request = StoreRequest(kind=value.get("kind", "model"), path=path, body=value["request"])
+        entry = Entry(request=request, answer={**value["answer"], **texts}, time=value["time"])
     except pydantic.ValidationError as error:
         raise StoreFailed(f"answer {number}: {first_problem(error)}") from None
     except KeyError as error:
         raise StoreFailed(f"answer {number} lacks something: {error}") from None
     except (TypeError, AttributeError):
         raise StoreFailed(f"answer {number} is no mapping of path, time, request and answer") from None
-    if found := find_problem(asked.kind, asked.request, entry.answer):
+    if found := find_problem(request.kind, request.body, entry.answer):
         raise StoreFailed(f"answer {number}: {found}")
     return entry
 
@@ -223,11 +223,11 @@ def _find_shared(answers: Iterable[Entry]) -> dict[str, tuple[str, Any]]:
     found: dict[str, tuple[str, Any]] = {}
     times: Counter[str] = Counter()
     for entry in answers:
-        for place, value in _parts(_order(entry.asked.request)):
+        for place, value in _parts(_order(entry.request.body)):
             text = json.dumps(value)
             if len(text) >= _SHARED_FROM:
                 times[text] += 1
-                found.setdefault(text, (f"{entry.asked.path.call}_{place}", value))
+                found.setdefault(text, (f"{entry.request.path.call}_{place}", value))
     taken: Counter[str] = Counter()
     kept: dict[str, tuple[str, Any]] = {}
     for text, (name, value) in found.items():

@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 
 from aeon.domain.errors import StoreFailed
 from aeon.store.cassette import Cassette, Provenance, UsageOrigin
-from aeon.store.models import FOUND_OUT, Asked, Entry
+from aeon.store.models import FOUND_OUT, Entry, StoreRequest
 
 SIMULATED = "the simulated provider (no model)"
 LEAST_LENGTH = 6
@@ -61,7 +61,7 @@ def find_provenance(entries: Iterable[Entry], answered_by: str | None = None, pr
     entries = list(entries)
     if not entries:
         raise StoreFailed("there is no answer in it", hint="Name the directory of a run that asked something.")
-    of_models = [entry.answer for entry in entries if entry.asked.kind == "model"]
+    of_models = [entry.answer for entry in entries if entry.request.kind == "model"]
     # A failure of the provider is stored for a replay, and is no answer.
     answers = [answer for answer in of_models if "text" in answer or answer.get("model")]
     models = tuple(sorted({str(answer["model"]) for answer in answers if answer.get("model")}))
@@ -170,12 +170,12 @@ class Scrubber:
 
     def entry(self, entry: Entry) -> Entry:
         """An answer and its request without them."""
-        asked, path = entry.asked, entry.asked.path
+        request, path = entry.request, entry.request.path
         if path.step_id is not None:
             path = path.model_copy(update={"step_id": self.text(path.step_id)})
         # A new object: digests that were computed before would be of the old request.
-        asked = Asked(kind=asked.kind, path=path, request=self.value(asked.request))
-        return entry.model_copy(update={"asked": asked, "answer": self.value(entry.answer)})
+        request = StoreRequest(kind=request.kind, path=path, body=self.value(request.body))
+        return entry.model_copy(update={"request": request, "answer": self.value(entry.answer)})
 
 
 def _map_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str] = str) -> Any:

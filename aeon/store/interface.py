@@ -14,11 +14,11 @@ class AnswerSource(Protocol):
     """Where stored answers are read from; thread-safe. Every method raises `aeon.domain.errors.StoreFailed`."""
 
     def get(self, key: str) -> Entry | None:
-        """The answer to exactly this request from exactly this place (`Asked.key`)."""
+        """The answer to exactly this request from exactly this place (`StoreRequest.key`)."""
         ...
 
     def by_content(self, content: str) -> Entry | None:
-        """The first answer to this request from whatever place (`Asked.content`)."""
+        """The first answer to this request from whatever place (`StoreRequest.content`)."""
         ...
 
     def entries(self) -> Iterator[Entry]:

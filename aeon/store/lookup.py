@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from aeon.domain.errors import StoreFailed
 from aeon.store.interface import AnswerSource
-from aeon.store.models import Asked, Entry
+from aeon.store.models import Entry, StoreRequest
 
 ReuseScope = Literal["anywhere", "here", "replay"]
 """Where an answer may be used again: for every equal request; at its own place, when the run is resumed or replayed; or
@@ -22,7 +22,7 @@ Place = tuple[object, ...]
 class Lookup(Protocol):
     """A way to find the answer to a request; thread-safe."""
 
-    def find(self, asked: Asked, policy: ReusePolicy) -> Entry | None:
+    def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
         """The stored answer; None when there is none. Raises StoreFailed."""
         ...
 
@@ -33,9 +33,9 @@ class ByKey:
     def __init__(self, source: AnswerSource, *, replay: bool = False) -> None:
         self._source, self._replay = source, replay
 
-    def find(self, asked: Asked, policy: ReusePolicy) -> Entry | None:
+    def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
         """The stored answer; None when there is none. Raises StoreFailed."""
-        entry = self._source.get(asked.key)
+        entry = self._source.get(request.key)
         if entry is None or self._replay or policy(entry.answer) != "replay":
             return entry
         return None
@@ -53,14 +53,14 @@ class Shared:
         self._lock = threading.Lock()
         self._failed = False
 
-    def find(self, asked: Asked, policy: ReusePolicy) -> Entry | None:
+    def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
         """The stored answer; None when there is none."""
-        if asked.kind != "model" or self._failed:
+        if request.kind != "model" or self._failed:
             return None
         try:
-            found = [self._source.get(asked.key)]
+            found = [self._source.get(request.key)]
             if not self._same_place and not _is_reusable(found[0], policy):
-                found.append(self._source.by_content(asked.content))
+                found.append(self._source.by_content(request.content))
         except StoreFailed as error:
             with self._lock:
                 is_first, self._failed = not self._failed, True
@@ -75,7 +75,7 @@ def _is_reusable(entry: Entry | None, policy: ReusePolicy) -> bool:
 
 
 class InOrder:
-    """The next unused answer recorded at the same place, whatever was asked; else the next of the same call.
+    """The next unused answer recorded at the same place, whatever the request; else the next of the same call.
 
     Equal requests of the same place come first. `differing` counts the requests that got the answer to another one.
     """
@@ -87,9 +87,9 @@ class InOrder:
         self._used: set[str] = set()
         self._differing = 0
         for entry in source.entries():
-            self._by_key[entry.asked.key] = entry
-            self._by_place[place_of(entry.asked)].append(entry)
-            self._by_place[_call_of(entry.asked)].append(entry)
+            self._by_key[entry.request.key] = entry
+            self._by_place[place_of(entry.request)].append(entry)
+            self._by_place[_call_of(entry.request)].append(entry)
 
     @property
     def differing(self) -> int:
@@ -97,23 +97,23 @@ class InOrder:
         with self._lock:
             return self._differing
 
-    def find(self, asked: Asked, policy: ReusePolicy) -> Entry | None:  # noqa: ARG002
+    def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:  # noqa: ARG002
         """The stored answer; None when no more are left."""
         with self._lock:
-            same = [self._by_key[asked.key]] if asked.key in self._by_key else []
-            candidates = (*same, *self._by_place[place_of(asked)], *self._by_place[_call_of(asked)])
-            entry = next((entry for entry in candidates if entry.asked.key not in self._used), None)
+            same = [self._by_key[request.key]] if request.key in self._by_key else []
+            candidates = (*same, *self._by_place[place_of(request)], *self._by_place[_call_of(request)])
+            entry = next((entry for entry in candidates if entry.request.key not in self._used), None)
             if entry is not None:
-                self._used.add(entry.asked.key)
-                self._differing += entry.asked.content != asked.content
+                self._used.add(entry.request.key)
+                self._differing += entry.request.content != request.content
             return entry
 
 
-def place_of(asked: Asked) -> Place:
+def place_of(request: StoreRequest) -> Place:
     """Where a request comes from, without its content."""
-    path = asked.path
-    return asked.kind, path.pass_number, path.phase, path.call, path.step_id, path.attempt
+    path = request.path
+    return request.kind, path.pass_number, path.phase, path.call, path.step_id, path.attempt
 
 
-def _call_of(asked: Asked) -> Place:
-    return asked.kind, asked.path.call
+def _call_of(request: StoreRequest) -> Place:
+    return request.kind, request.path.call

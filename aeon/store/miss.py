@@ -11,7 +11,7 @@ from unicodedata import category
 from aeon.domain.errors import StoreMiss
 from aeon.store.interface import AnswerSource
 from aeon.store.lookup import place_of
-from aeon.store.models import Asked, CallPath, Entry
+from aeon.store.models import CallPath, Entry, StoreRequest
 
 _MOST_LINES = 60
 _LONGEST_LINE = 200
@@ -19,41 +19,41 @@ _CONTEXT = 2
 _LAST = ("messages", "schema")
 
 
-def describe_miss(asked: Asked, source: AnswerSource) -> StoreMiss:
+def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
     """The error for a request that a recording has no answer to: a readable diff to the request recorded in its place.
 
     Raises StoreFailed when the recording cannot be read.
     """
-    what = f"the store has no answer to {describe_request(asked)}"
-    nearest = _nearest(asked, source)
+    what = f"the store has no answer to {describe_request(request)}"
+    nearest = _nearest(request, source)
     if nearest is None:
         return StoreMiss(
-            f"{what}; no such {_noun(asked)} was recorded", hint="Replay what was recorded, or record this run anew."
+            f"{what}; no such {_noun(request)} was recorded", hint="Replay what was recorded, or record this run anew."
         )
-    same_place = place_of(nearest.asked) == place_of(asked)
-    recorded = "recorded there" if same_place else f"recorded as {describe_request(nearest.asked)}"
-    if nearest.asked.content == asked.content:
+    same_place = place_of(nearest.request) == place_of(request)
+    recorded = "recorded there" if same_place else f"recorded as {describe_request(nearest.request)}"
+    if nearest.request.content == request.content:
         return StoreMiss(
             f"{what}; the same was {recorded}",
             hint="store.match=order answers by call and order, wherever the request comes from.",
         )
     return StoreMiss(
-        f"{what}. It differs from what was {recorded}:\n{show_difference(nearest.asked, asked)}",
+        f"{what}. It differs from what was {recorded}:\n{show_difference(nearest.request, request)}",
         hint="store.match=order answers by call and order, whatever the requests say; or take the change back.",
     )
 
 
-def describe_request(asked: Asked) -> str:
+def describe_request(request: StoreRequest) -> str:
     """A request by its name and place: `the model's call 'step' (pass 1, EXECUTE, step a, repair 1)`."""
-    return f"the {_noun(asked)} '{printable(asked.path.call)}' ({_place(asked.path)})"
+    return f"the {_noun(request)} '{printable(request.path.call)}' ({_place(request.path)})"
 
 
-def show_difference(recorded: Asked, asked: Asked) -> str:
+def show_difference(recorded: StoreRequest, request: StoreRequest) -> str:
     """A unified diff of two requests as lines of text, of bounded length, without control characters."""
     lines = [
         printable(line)[:_LONGEST_LINE]
         for line in unified_diff(
-            list(to_lines(recorded.request)), list(to_lines(asked.request)), "recorded", "now", lineterm="", n=_CONTEXT
+            list(to_lines(recorded.body)), list(to_lines(request.body)), "recorded", "now", lineterm="", n=_CONTEXT
         )
     ]
     more = len(lines) - _MOST_LINES
@@ -79,26 +79,28 @@ def printable(text: str) -> str:
     return "".join(f"\\u{ord(ch):04x}" if category(ch) in ("Cc", "Cs") and ch != "\t" else ch for ch in text)
 
 
-def _nearest(asked: Asked, source: AnswerSource) -> Entry | None:
+def _nearest(request: StoreRequest, source: AnswerSource) -> Entry | None:
     """The recorded request of the same call that comes from the nearest place; the last of equally near ones."""
     best, distance = None, None
     for entry in source.entries():
-        if (entry.asked.kind, entry.asked.path.call) != (asked.kind, asked.path.call):
+        if (entry.request.kind, entry.request.path.call) != (request.kind, request.path.call):
             continue
-        away = _distance(entry.asked, asked)
+        away = _distance(entry.request, request)
         if distance is None or away <= distance:
             best, distance = entry, away
     return best
 
 
-def _distance(one: Asked, other: Asked) -> tuple[bool, bool, int, int, bool]:
+def _distance(one: StoreRequest, other: StoreRequest) -> tuple[bool, bool, int, int, bool]:
     a, b = one.path, other.path
     passes = abs(a.pass_number - b.pass_number)
     return a.step_id != b.step_id, a.phase != b.phase, passes, abs(a.attempt - b.attempt), a.occurrence != b.occurrence
 
 
-def _noun(asked: Asked) -> str:
-    return {"model": "call", "tool": "call of tool", "person": "person's answer to", "memory": "content of"}[asked.kind]
+def _noun(request: StoreRequest) -> str:
+    return {"model": "call", "tool": "call of tool", "person": "person's answer to", "memory": "content of"}[
+        request.kind
+    ]
 
 
 def _place(path: CallPath) -> str:

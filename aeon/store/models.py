@@ -1,4 +1,4 @@
-"""What the store keeps: an answer, with the request it is of and the place in the run that asked. A leaf."""
+"""The values of the store: an answer, its request, and the place in the run that the request comes from."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CallPath(Value):
     occurrence: int = Field(default=0, ge=0)
 
 
-class Asked(Value):
+class StoreRequest(Value):
     """A logical request, before any server's dialect: JSON values only.
 
     Of a model: model, messages, schema, strict, parameters, sample; of a tool: name and arguments; of a person: the
@@ -40,23 +40,23 @@ class Asked(Value):
 
     kind: Kind
     path: CallPath
-    request: dict[str, Any]
+    body: dict[str, Any]
 
     @cached_property
     def content(self) -> str:
-        """SHA-256, hex, of what is asked, whatever the place."""
-        return digest([self.kind, self.request])
+        """SHA-256, hex, of the request, whatever its place."""
+        return digest([self.kind, self.body])
 
     @cached_property
     def key(self) -> str:
-        """SHA-256, hex, of what is asked and where."""
+        """SHA-256, hex, of the request and its place."""
         return digest([self.content, self.path.model_dump(mode="json")])
 
 
 class Entry(Value):
-    """A kept answer. `answer` is the response as JSON values, `time` when it came (ISO 8601, UTC)."""
+    """A stored answer. `answer` is the response as JSON values, `time` when it came (ISO 8601, UTC)."""
 
-    asked: Asked
+    request: StoreRequest
     answer: dict[str, Any]
     time: str
 

@@ -28,7 +28,7 @@ from aeon.domain.request import Usage
 from aeon.store.interface import AnswerSource, AnswerStore
 from aeon.store.lookup import InOrder, Lookup, ReusePolicy, Shared
 from aeon.store.miss import describe_miss
-from aeon.store.models import Asked, CallPath, Entry
+from aeon.store.models import CallPath, Entry, StoreRequest
 
 Answer = dict[str, Any]
 Ask = Callable[[FollowUpQuestion], str | None]
@@ -88,7 +88,7 @@ class StoreWriter:
 
     def write(self, entry: Entry, policy: ReusePolicy) -> None:
         """Store an answer. Never raises."""
-        if self.is_shared and not (entry.asked.kind == "model" and policy(entry.answer) == "anywhere"):
+        if self.is_shared and not (entry.request.kind == "model" and policy(entry.answer) == "anywhere"):
             return
         try:
             self._store.put(entry)
@@ -135,7 +135,9 @@ class Session:
         """How many requests of a replay by order were not those that had been recorded (`store.match=order`)."""
         return sum(lookup.differing for lookup in self._lookups if isinstance(lookup, InOrder))
 
-    def answer(self, asked: Asked, ask: Callable[[], Answer], *, policy: ReusePolicy = lambda _: "anywhere") -> Answer:
+    def answer(
+        self, request: StoreRequest, ask: Callable[[], Answer], *, policy: ReusePolicy = lambda _: "anywhere"
+    ) -> Answer:
         """The stored answer to a request, or the one that `ask` gives, stored before this returns.
 
         Equal requests from one place get a number (`occurrence`) here, in the order of their calls. `policy` says where
@@ -144,17 +146,17 @@ class Session:
         """
         if not self._lookups and not self._writers:
             return ask()
-        asked = self._numbered(asked)
+        request = self._numbered(request)
         for lookup in self._lookups:
-            found = lookup.find(asked, policy)
+            found = lookup.find(request, policy)
             if found is not None:
-                self._reuse(Entry(asked=asked, answer=found.answer, time=found.time), policy, lookup)
+                self._reuse(Entry(request=request, answer=found.answer, time=found.time), policy, lookup)
                 return found.answer
         if self._recording is not None:
-            raise describe_miss(asked, self._recording)
+            raise describe_miss(request, self._recording)
         answer = ask()
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._write(Entry(asked=asked, answer=answer, time=time), policy)
+        self._write(Entry(request=request, answer=answer, time=time), policy)
         return answer
 
     def close(self) -> None:
@@ -162,19 +164,19 @@ class Session:
         for source in self._opened:
             source.close()
 
-    def _numbered(self, asked: Asked) -> Asked:
+    def _numbered(self, request: StoreRequest) -> StoreRequest:
         with self._lock:
-            occurrence = self._requests[asked.key]
-            self._requests[asked.key] += 1
+            occurrence = self._requests[request.key]
+            self._requests[request.key] += 1
         if not occurrence:
-            return asked
-        path = asked.path.model_copy(update={"occurrence": occurrence})
-        return Asked(kind=asked.kind, path=path, request=asked.request)
+            return request
+        path = request.path.model_copy(update={"occurrence": occurrence})
+        return StoreRequest(kind=request.kind, path=path, body=request.body)
 
     def _reuse(self, entry: Entry, policy: ReusePolicy, lookup: Lookup) -> None:
         self._write(entry, policy, is_in_shared=isinstance(lookup, Shared))
         with self._lock:
-            self._saved = self._saved.with_answer(entry.asked.kind, entry.answer)
+            self._saved = self._saved.with_answer(entry.request.kind, entry.answer)
 
     def _write(self, entry: Entry, policy: ReusePolicy, *, is_in_shared: bool = False) -> None:
         for writer in self._writers:
@@ -190,7 +192,7 @@ def stored_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session
     contents = read or _no_contents
     path = CallPath(pass_number=0, phase="PLAN", call="memory")
     try:
-        answer = session.answer(Asked(kind="memory", path=path, request={}), lambda: {"entries": dict(contents())})
+        answer = session.answer(StoreRequest(kind="memory", path=path, body={}), lambda: {"entries": dict(contents())})
         return dict(answer["entries"])
     except (_NotStored, StoreMiss):
         return dict(read()) if read else {}
@@ -199,8 +201,8 @@ def stored_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session
 def stored_ask(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: False) -> Ask:
     """`ask` with its answers stored in a run's session and given again from there; None is stored, too.
 
-    But nothing is stored when `stop` says that the run is asked to stop while the question is open. The questions of a
-    run differ, so that the question alone identifies the request. Raises StoreMiss and StoreFailed.
+    But nothing is stored when `stop` says that the run is asked to stop while the question is open. A run puts no
+    question twice, so that the question alone identifies the request. Raises StoreMiss and StoreFailed.
     """
 
     def ask_once(question: FollowUpQuestion) -> str | None:
@@ -210,10 +212,10 @@ def stored_ask(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: Fa
                 raise _NotStored
             return {"answer": answer}
 
-        request = question.model_dump(mode="json", exclude={"answer"})
+        body = question.model_dump(mode="json", exclude={"answer"})
         path = CallPath(pass_number=0, phase="REFINE", call="question")
         try:
-            answer = session.answer(Asked(kind="person", path=path, request=request), ask_person)["answer"]
+            answer = session.answer(StoreRequest(kind="person", path=path, body=body), ask_person)["answer"]
         except _NotStored:
             return None
         return None if answer is None else str(answer)

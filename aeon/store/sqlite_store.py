@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aeon.domain.errors import StoreFailed
-from aeon.store.models import Asked, CallPath, Entry
+from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.sqlite_file import explained, file_identity, open_for_reading, open_for_writing
 from aeon.store.texts import Rows, condense, json_text, restore
 
@@ -53,11 +53,11 @@ class SqliteStore:
         self._reader = open_for_reading(path) if read_only else None
 
     def get(self, key: str) -> Entry | None:
-        """The answer to exactly this request from exactly this place (`Asked.key`)."""
+        """The answer to exactly this request from exactly this place (`StoreRequest.key`)."""
         return self._find("key = ?", key)
 
     def by_content(self, content: str) -> Entry | None:
-        """The first answer to this request from whatever place (`Asked.content`)."""
+        """The first answer to this request from whatever place (`StoreRequest.content`)."""
         return self._find("content = ? ORDER BY id LIMIT 1", content)
 
     def entries(self) -> Iterator[Entry]:
@@ -125,14 +125,14 @@ class SqliteStore:
             return None if row is None else self._to_entry(row)
 
     def _to_entry(self, row: tuple[Any, ...]) -> Entry:
-        key, content, kind, pass_number, phase, call, step_id, attempt, occurrence, request, places, answer, time = row
+        key, content, kind, pass_number, phase, call, step_id, attempt, occurrence, body, places, answer, time = row
         path = CallPath(
             pass_number=pass_number, phase=phase, call=call, step_id=step_id, attempt=attempt, occurrence=occurrence
         )
-        asked = Asked(kind=kind, path=path, request=restore(json.loads(request), json.loads(places), self._text))
+        request = StoreRequest(kind=kind, path=path, body=restore(json.loads(body), json.loads(places), self._text))
         # The digests as stored: to compute them again would take longer than to read the answer.
-        asked.__dict__.update(key=key, content=content)
-        return Entry(asked=asked, answer=json.loads(answer), time=time)
+        request.__dict__.update(key=key, content=content)
+        return Entry(request=request, answer=json.loads(answer), time=time)
 
     def _text(self, name: str) -> str:
         """A row of `texts`. Requests that follow each other share most of theirs, so that the latest are remembered."""
@@ -168,11 +168,11 @@ def _check_exists(path: Path) -> None:
 
 
 def _to_rows(entry: Entry) -> tuple[Rows, tuple[Any, ...]]:
-    request, places, texts = condense(entry.asked.request)
-    asked, path = entry.asked, entry.asked.path
+    body, places, texts = condense(entry.request.body)
+    request, path = entry.request, entry.request.path
     place = (path.pass_number, path.phase, path.call, path.step_id, path.attempt, path.occurrence)
-    values = map(json_text, (request, places, entry.answer))
-    return texts, (asked.key, asked.content, asked.kind, *place, *values, entry.time)
+    values = map(json_text, (body, places, entry.answer))
+    return texts, (request.key, request.content, request.kind, *place, *values, entry.time)
 
 
 def _insert(connection: sqlite3.Connection, texts: Rows, rows: Sequence[tuple[Any, ...]]) -> None:

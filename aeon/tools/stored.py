@@ -10,7 +10,7 @@ from pydantic import ValidationError as PydanticError
 from aeon.domain.errors import StopRequested, StoreFailed
 from aeon.domain.request import current_site
 from aeon.domain.tool_result import ToolResult
-from aeon.store.models import Asked, CallPath
+from aeon.store.models import CallPath, StoreRequest
 from aeon.store.session import Session
 from aeon.store.texts import json_text
 from aeon.tools.approval import Approve
@@ -42,8 +42,8 @@ class StoredInvoker(ToolInvoker):
     def invoke(self, name: str, arguments: Any) -> ToolResult:
         """Call a tool, or give the result of an earlier call."""
         tool = self._registry.get(name)
-        request = {"name": name, "arguments": arguments}
-        if (tool is not None and tool.pure) or not _is_json(request):
+        body = {"name": name, "arguments": arguments}
+        if (tool is not None and tool.pure) or not _is_json(body):
             return super().invoke(name, arguments)
         made: list[ToolResult] = []
 
@@ -55,7 +55,7 @@ class StoredInvoker(ToolInvoker):
 
         site = current_site()
         path = CallPath(pass_number=site.pass_number, phase=site.phase, call=name, step_id=site.step_id)
-        answer = self._session.answer(Asked(kind="tool", path=path, request=request), call)
+        answer = self._session.answer(StoreRequest(kind="tool", path=path, body=body), call)
         try:
             result = ToolResult.model_validate(answer)
         except PydanticError as error:
@@ -67,11 +67,11 @@ class StoredInvoker(ToolInvoker):
         return result.model_copy(update={"replayed": True})
 
 
-def _is_json(request: dict[str, Any]) -> bool:
-    """Whether a request can be stored; one that cannot is refused without a call."""
+def _is_json(body: dict[str, Any]) -> bool:
+    """Whether a call can be stored; one that cannot is refused without a call."""
     try:
-        Asked(kind="tool", path=CallPath(pass_number=0, phase="", call=""), request=request)
-        json_text(request)
+        StoreRequest(kind="tool", path=CallPath(pass_number=0, phase="", call=""), body=body)
+        json_text(body)
     except (TypeError, ValueError, RecursionError):
         return False
     return True

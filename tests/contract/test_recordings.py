@@ -26,9 +26,9 @@ def test_there_are_recordings() -> None:
 @recordings
 def test_every_recorded_answer_is_valid_by_todays_schema(recording: Path) -> None:
     answers = read(recording).answers
-    assert answers[0].asked.path.call == "task_profile"
+    assert answers[0].request.path.call == "task_profile"
     for number, entry in enumerate(answers, start=1):
-        call = entry.asked.path.call
+        call = entry.request.path.call
         errors = list(packaged_schemas().local(call).iter_errors(extract_json(entry.answer["text"])))
         assert errors == [], f"answer {number} ({call}): {errors[0].message}"
 

@@ -75,7 +75,7 @@ def test_the_demo_lasts_from_half_a_minute_to_a_minute() -> None:
     pace = float(re.search(r"store\.pace_seconds=([\d.]+)", DEMO[1])[1])
     (path,) = re.findall(r"store\.path=(\S+)", DEMO[1])
     turns = {
-        (entry.asked.path.pass_number, "steps") if entry.asked.path.call == "step" else index
+        (entry.request.path.pass_number, "steps") if entry.request.path.call == "step" else index
         for index, entry in enumerate(read(ROOT / path).answers)
     }
     assert 30 <= pace * len(turns) <= 60
@@ -107,8 +107,8 @@ def test_a_prompt_edit_is_shown_as_a_difference_and_run_by_order(
 ) -> None:
     answered = CASSETTES / "sum.aeon"
     openai_server.script |= {
-        call: [entry.answer["text"] for entry in read(answered).answers if entry.asked.path.call == call]
-        for call in {entry.asked.path.call for entry in read(answered).answers}
+        call: [entry.answer["text"] for entry in read(answered).answers if entry.request.path.call == call]
+        for call in {entry.request.path.call for entry in read(answered).answers}
     }
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     task = ("task=calculate the sum of 5 and 10", "provider=openai", f"provider.base_url={openai_server.url}")

@@ -168,4 +168,4 @@ def test_chains_of_resumes_killed_at_any_point_of_their_start_ask_nothing_twice(
 
 def kept_in(directory: Path) -> frozenset[str]:
     with closing(open_source(directory)) as source:
-        return frozenset(entry.asked.key for entry in source.entries())
+        return frozenset(entry.request.key for entry in source.entries())

@@ -63,7 +63,7 @@ class Killed:
     def kept(self, name: str, kind: str) -> list[Any]:
         source = open_source(self.root / name)
         try:
-            return [entry for entry in source.entries() if entry.asked.kind == kind]
+            return [entry for entry in source.entries() if entry.request.kind == kind]
         finally:
             source.close()
 

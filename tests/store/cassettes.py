@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aeon.store.models import Asked, CallPath, Entry, Kind
+from aeon.store.models import CallPath, Entry, Kind, StoreRequest
 
 SYSTEM = "You judge.\n\n" + "A rule that is said in every request.\n" * 5
 
@@ -30,10 +30,10 @@ def entry(
     if kind == "model":
         given |= {"model": "m-1", "usage": {"input_tokens": 10, "output_tokens": 2}, "response_id": f"id-{number}"}
     return Entry(
-        asked=Asked(
+        request=StoreRequest(
             kind=kind,
             path=CallPath(pass_number=number, phase="EXECUTE", call=call, step_id=step),
-            request=asked if request is None else request,
+            body=asked if request is None else request,
         ),
         answer=given | answer,
         time=f"2026-11-21T10:00:{number:02}.000+00:00",

@@ -90,8 +90,8 @@ def test_answers_are_found_by_key_and_by_content_and_in_order() -> None:
     first, second = entry("first", number=1), entry("second", number=2)
     source = CassetteSource(cassette(first, second))
     assert isinstance(source, AnswerSource)
-    assert source.get(second.asked.key) == second
-    assert source.by_content(second.asked.content) == first
+    assert source.get(second.request.key) == second
+    assert source.by_content(second.request.content) == first
     assert source.get("0" * 64) is None
     assert source.by_content("0" * 64) is None
     assert list(source.entries()) == [first, second]
@@ -187,7 +187,7 @@ def test_garbage_is_refused_and_nothing_else_happens(content: bytes) -> None:
 def test_the_example_of_the_page_is_a_cassette() -> None:
     page = (Path(__file__).parents[2] / "docs" / "cassettes.md").read_text(encoding="utf-8")
     example = decode(page.partition("```yaml\n")[2].partition("```")[0])
-    assert example.answers[0].asked.request["messages"][0]["content"] == "You carry out one step of a plan.\n"
+    assert example.answers[0].request.body["messages"][0]["content"] == "You carry out one step of a plan.\n"
     assert json.loads(example.answers[0].answer["text"])["step_output"] == "Rhine, Danube, Elbe"
     assert example.provenance.secrets_replaced == {"SHOP_TOKEN": 2}
     assert set(Provenance.model_fields) - {"note", "synthetic"} == set(

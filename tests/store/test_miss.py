@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from aeon.domain.errors import StoreMiss
 from aeon.store.miss import describe_miss, show_difference, to_lines
-from aeon.store.models import Asked, Entry
+from aeon.store.models import Entry, StoreRequest
 from tests.store.entries import asked, entry
 
 
@@ -22,7 +22,7 @@ class Recording:
         pass
 
 
-def said(question: Asked, *entries: Entry) -> StoreMiss:
+def said(question: StoreRequest, *entries: Entry) -> StoreMiss:
     return describe_miss(question, Recording(*entries))
 
 
@@ -84,7 +84,7 @@ def test_a_difference_is_of_bounded_length_and_harmless_to_a_terminal() -> None:
 
 
 def test_a_request_reads_from_what_is_short_to_what_is_long() -> None:
-    lines = list(to_lines(asked("the prompt", strict=True).request))
+    lines = list(to_lines(asked("the prompt", strict=True).body))
     assert [
         lines.index(line) for line in ('model: "m"', "strict: true", "--- user message ---", "--- schema ---")
     ] == sorted(lines.index(line) for line in ('model: "m"', "strict: true", "--- user message ---", "--- schema ---"))

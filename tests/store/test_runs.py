@@ -21,7 +21,7 @@ from aeon.llm.settings import RetrySettings
 from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.store.interface import AnswerSource
 from aeon.store.lookup import ByKey
-from aeon.store.models import Asked, Entry
+from aeon.store.models import Entry, StoreRequest
 from aeon.store.opening import open_source
 from aeon.store.sqlite_store import SqliteStore
 from aeon.tools.registry import Tool
@@ -132,7 +132,7 @@ def test_the_first_divergence_in_the_order_of_dispatch_is_told_whichever_comes_f
     forget(tmp_path / "a" / "store.sqlite", "b", "d")
     find = ByKey.find
 
-    def slowly(self: ByKey, asked: Asked, reach: Any) -> Entry | None:
+    def slowly(self: ByKey, asked: StoreRequest, reach: Any) -> Entry | None:
         if asked.path.step_id == late:
             time.sleep(0.3)
         return find(self, asked, reach)
@@ -177,7 +177,7 @@ def test_a_recording_that_breaks_while_it_is_replayed_ends_the_run(
 
     def breaking(self: SqliteStore, key: str) -> Entry | None:
         entry = get(self, key)
-        if entry is not None and entry.asked.path.step_id == "b":
+        if entry is not None and entry.request.path.step_id == "b":
             raise StoreFailed("the disk is gone")
         return entry
 
@@ -273,5 +273,5 @@ def test_neither_key_nor_header_is_in_a_store(tmp_path: Path) -> None:
     recorded(tmp_path / "a", ScriptedModel())
     assert b"a-key" not in (tmp_path / "a" / "store.sqlite").read_bytes()
     source: AnswerSource = open_source(tmp_path / "a")
-    assert all("key" not in name for entry in source.entries() for name in entry.asked.request)
+    assert all("key" not in name for entry in source.entries() for name in entry.request.body)
     source.close()

@@ -8,7 +8,7 @@ import pytest
 
 from aeon.domain.errors import ConfigError, RateLimited, StoreFailed, StoreMiss
 from aeon.domain.request import Usage
-from aeon.store.models import Asked, Entry
+from aeon.store.models import Entry, StoreRequest
 from aeon.store.opening import check_store, open_session, open_source
 from aeon.store.session import Saved, Session
 from aeon.store.settings import StoreSettings
@@ -410,6 +410,6 @@ def test_an_answer_that_comes_after_the_run_is_given_to_whoever_asked_and_not_ke
 
 
 def test_a_request_is_the_same_whatever_the_order_of_its_keys() -> None:
-    one = Asked(kind="tool", path=asked().path, request={"name": "t", "arguments": {"a": 1, "b": 2}})
-    other = Asked(kind="tool", path=asked().path, request={"arguments": {"b": 2, "a": 1}, "name": "t"})
+    one = StoreRequest(kind="tool", path=asked().path, body={"name": "t", "arguments": {"a": 1, "b": 2}})
+    other = StoreRequest(kind="tool", path=asked().path, body={"arguments": {"b": 2, "a": 1}, "name": "t"})
     assert (one.key, one.content) == (other.key, other.content)

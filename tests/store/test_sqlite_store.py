@@ -37,8 +37,8 @@ def test_an_answer_comes_back_whole_by_its_key_and_by_what_was_asked(path: Path)
     store.put(kept)
     store.close()
     again = SqliteStore(path)
-    assert again.get(kept.asked.key) == kept
-    assert again.by_content(kept.asked.content) == kept
+    assert again.get(kept.request.key) == kept
+    assert again.by_content(kept.request.content) == kept
     assert again.get(asked("something else").key) is None
     assert again.by_content(asked("something else").content) is None
     again.close()
@@ -48,7 +48,7 @@ def test_the_digests_of_an_answer_that_is_read_are_those_of_what_it_says(path: P
     store = SqliteStore(path)
     store.put(entry("what is asked"))
     found = next(store.entries())
-    assert (found.asked.key, found.asked.content) == (asked("what is asked").key, asked("what is asked").content)
+    assert (found.request.key, found.request.content) == (asked("what is asked").key, asked("what is asked").content)
     store.close()
 
 
@@ -96,7 +96,7 @@ def test_what_no_encoding_has_is_kept_all_the_same(path: Path) -> None:
     odd = entry("half \ud800 pair " * 50, text="\ud83d \x00 \u2028", tool={"$ref": "x" * 300, "a": ["y" * 300, None]})
     store = SqliteStore(path)
     store.put(odd)
-    assert store.get(odd.asked.key) == odd
+    assert store.get(odd.request.key) == odd
     store.close()
 
 
@@ -348,7 +348,7 @@ def test_a_file_that_somebody_keeps_locked_is_waited_for_once_and_not_with_every
     other.execute("ROLLBACK")
     other.close()
     store.put(entry("free again"))
-    assert [kept.asked.request["messages"][1]["content"] for kept in store.entries()] == ["free again"]
+    assert [kept.request.body["messages"][1]["content"] for kept in store.entries()] == ["free again"]
     store.close()
 
 

@@ -78,7 +78,7 @@ def as_version_1(path: Path, entries: list[Any]) -> None:
     SqliteStore(path).close()
     connection = sqlite3.connect(path)
     for stored in entries:
-        request = stored.asked.request
+        request = stored.request.body
         system, user = (message["content"] for message in request["messages"])
         short = {**request, "schema": None, "messages": [{"role": r, "content": None} for r in ("system", "user")]}
         places = [
@@ -88,9 +88,9 @@ def as_version_1(path: Path, entries: list[Any]) -> None:
         ]
         for _, value in places:
             connection.execute("INSERT OR IGNORE INTO texts VALUES (?, ?)", (digest(value), canonical(value)))
-        path_of = stored.asked.path
+        path_of = stored.request.path
         row = (
-            *(stored.asked.key, stored.asked.content, "model", path_of.pass_number, path_of.phase, path_of.call),
+            *(stored.request.key, stored.request.content, "model", path_of.pass_number, path_of.phase, path_of.call),
             *(path_of.step_id, path_of.attempt, path_of.occurrence, canonical(short)),
             *(canonical([[place, digest(value)] for place, value in places]), canonical(stored.answer), stored.time),
         )

@@ -8,7 +8,7 @@ from aeon.domain.errors import StopRequested, StoreFailed, StoreMiss
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import CallSite, at_site
 from aeon.domain.tool_result import ToolResult
-from aeon.store.models import Asked, CallPath, Entry
+from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.opening import open_session, open_source
 from aeon.store.session import Session, stored_ask
 from aeon.store.settings import StoreSettings
@@ -151,9 +151,9 @@ def test_arguments_that_json_does_not_have_are_refused_as_ever(opened: Opened, g
 
 def test_a_kept_result_that_cannot_be_read_is_told(opened: Opened, tmp_path: Path) -> None:
     path = CallPath(pass_number=1, phase="EXECUTE", call="probe", step_id="s1")
-    asked = Asked(kind="tool", path=path, request={"name": "probe", "arguments": {}})
+    asked = StoreRequest(kind="tool", path=path, body={"name": "probe", "arguments": {}})
     store = SqliteStore(tmp_path / "a" / "store.sqlite")
-    store.put(Entry(asked=asked, answer={"nonsense": 1}, time="now"))
+    store.put(Entry(request=asked, answer={"nonsense": 1}, time="now"))
     store.close()
     with pytest.raises(StoreFailed, match="a tool's result in the store cannot be read"):
         invoked(opened("replay"), a_tool())

@@ -160,8 +160,8 @@ def _configurations(run: Path) -> list[Any]:
 
 def described(path: Path, cassette: Cassette) -> list[str]:
     """What is in a cassette, for a person: who answered, what was run, a line for every call."""
-    calls = Counter(entry.asked.path.call for entry in cassette.answers)
-    passes = max((entry.asked.path.pass_number for entry in cassette.answers), default=0)
+    calls = Counter(entry.request.path.call for entry in cassette.answers)
+    passes = max((entry.request.path.pass_number for entry in cassette.answers), default=0)
     rows = [
         *told(cassette.provenance),
         ("task", one_line(str(cassette.origin.get("task", "")), 300)),
@@ -195,10 +195,10 @@ def told(of: Provenance) -> list[tuple[str, str]]:
 
 
 def _line(entry: Entry) -> str:
-    path, answer = entry.asked.path, entry.answer
+    path, answer = entry.request.path, entry.answer
     where = f"  pass {path.pass_number}  {path.phase:<12} {one_line(path.call):<20} {one_line(path.step_id or ''):<24}"
-    if entry.asked.kind != "model":
-        return f"{where} {entry.asked.kind}"
+    if entry.request.kind != "model":
+        return f"{where} {entry.request.kind}"
     usage = answer.get("usage") or {}
     text = answer.get("text")
     size = f"{len(text):,} characters" if isinstance(text, str) else f"{answer.get('error', 'no text')}"

@@ -17,7 +17,7 @@ from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters
 from aeon.llm.protocols import LearningAdapter
 from aeon.llm.settings import ProviderSettings
 from aeon.store.lookup import ReuseScope
-from aeon.store.models import FOUND_OUT, Asked, CallPath
+from aeon.store.models import FOUND_OUT, CallPath, StoreRequest
 from aeon.store.session import Session, stored_usage
 from aeon.store.settings import StoreSettings
 
@@ -78,7 +78,7 @@ class Stored:
             raise fresh[0]
         return fresh[0]
 
-    def _asked(self, request: LLMRequest) -> Asked:
+    def _asked(self, request: LLMRequest) -> StoreRequest:
         site, parameters = request.site, request.parameters.over(self._base)
         given = {
             "temperature": parameters.temperature,
@@ -92,10 +92,10 @@ class Stored:
             step_id=site.step_id,
             attempt=site.attempt,
         )
-        return Asked(
+        return StoreRequest(
             kind="model",
             path=path,
-            request={
+            body={
                 "model": parameters.model,
                 "parameters": {name: value for name, value in given.items() if value is not None},
                 **({"provider": self._shaping} if self._shaping else {}),

@@ -57,7 +57,7 @@ def test_a_run_that_broke_off_is_exported_with_what_there_is(aeon: RunAeon, tmp_
     (run / "result.json").unlink()
     assert aeon("cassette", "export", str(run), "out.aeon").status == 0
     first, *rest = read(Path("out.aeon")).answers
-    assert (first.asked.path.call, "text" in first.answer) == ("task_profile", True)
+    assert (first.request.path.call, "text" in first.answer) == ("task_profile", True)
     assert not any("text" in entry.answer for entry in rest)
     again = aeon("store.mode=replay", "store.path=out.aeon")
     assert (again.status, again.out) == (1, broken.out)

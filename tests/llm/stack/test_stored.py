@@ -92,8 +92,8 @@ def test_an_answer_comes_back_as_it_was_given_and_the_model_is_asked_once(sessio
 def test_what_is_asked_is_kept_as_it_is_in_force_with_the_place_that_asks(sessions: Any, tmp_path: Path) -> None:
     asking = replace(REQUEST, parameters=Parameters(model="of-the-role", effort="high"))
     Stored(Model(), sessions(), OpenAIProvider(temperature=0.3, extra_body={"top_k": 5})).complete(asking)
-    asked = kept(tmp_path / "a")[0].asked
-    assert asked.request == {
+    asked = kept(tmp_path / "a")[0].request
+    assert asked.body == {
         "model": "of-the-role",
         "parameters": {"temperature": 0.3, "effort": "high"},
         "provider": {"extra_body": {"top_k": 5}},
