@@ -26,7 +26,7 @@ from aeon.llm.prices import price_book
 from aeon.observability.ledger import Ledger
 from aeon.refinement.models import Ask
 from aeon.store.cassette import CassetteSource, Provenance
-from aeon.store.cassette_export import provenance
+from aeon.store.cassette_export import find_provenance
 from aeon.store.opening import open_source
 from aeon.store.settings import StoreSettings
 from aeon.tools.approval import ApprovalRequest, Approve
@@ -129,7 +129,7 @@ def recording(store: StoreSettings) -> Provenance | None:
         with closing(open_source(store.path, store.backend)) as source:
             if isinstance(source, CassetteSource):
                 return source.cassette.provenance
-            return provenance(source.entries(), provider=_provider(store.path))
+            return find_provenance(source.entries(), provider=_provider(store.path))
     except StoreFailed:
         return None
 
