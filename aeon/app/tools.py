@@ -41,10 +41,10 @@ def build(settings: ToolSettings, environ: Mapping[str, str], *, report: Report 
     """
     registry = ToolRegistry()
     try:
-        for made in _builtin(settings.builtin) if settings.builtin else ():
+        for made in _make_builtin(settings.builtin) if settings.builtin else ():
             registry.register(made)
         for name, reference in settings.functions.items():
-            registry.register(_imported(name, reference))
+            registry.register(_import_tool(name, reference))
         if settings.mcp is not None:
             _register_servers(registry, settings.mcp, environ, report)
     except BaseException:
@@ -66,7 +66,7 @@ def build_run_registry(registry: ToolRegistry, memory: Memory, *, settings: Tool
     return ToolRegistry([made for made in memory_tools(memory) if _is_wanted(made.name, offered)], parent=registry)
 
 
-def _builtin(settings: BuiltinSettings) -> list[Tool]:
+def _make_builtin(settings: BuiltinSettings) -> list[Tool]:
     known = (*BUILTIN, *MEMORY_TOOLS)
     for name in settings.only or ():
         if name not in known:
@@ -97,7 +97,7 @@ def _is_wanted(name: str, settings: BuiltinSettings) -> bool:
     return settings.only is None or name in settings.only
 
 
-def _imported(name: str, reference: str) -> Tool:
+def _import_tool(name: str, reference: str) -> Tool:
     found = load_object(f"tools.functions.{name}", reference, "function")
     if isinstance(found, Tool):
         return replace(found, name=name)

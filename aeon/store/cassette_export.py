@@ -16,7 +16,7 @@ from aeon.store.models import FOUND_OUT, Entry, StoreRequest
 
 SIMULATED = "the simulated provider (no model)"
 LEAST_LENGTH = 6
-"""A shorter value cannot be told from ordinary text, and is not looked for."""
+"""A shorter value may be ordinary text, and is not looked for."""
 _OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider"})
 _SECRET_ENDINGS = (
     *("_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "CREDENTIAL"),

@@ -25,7 +25,7 @@ def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
     Raises StoreFailed when the recording cannot be read.
     """
     what = f"the store has no answer to {describe_request(request)}"
-    nearest = _nearest(request, source)
+    nearest = _find_nearest(request, source)
     if nearest is None:
         return StoreMiss(
             f"{what}; no such {_noun(request)} was recorded", hint="Replay what was recorded, or record this run anew."
@@ -79,7 +79,7 @@ def printable(text: str) -> str:
     return "".join(f"\\u{ord(ch):04x}" if category(ch) in ("Cc", "Cs") and ch != "\t" else ch for ch in text)
 
 
-def _nearest(request: StoreRequest, source: AnswerSource) -> Entry | None:
+def _find_nearest(request: StoreRequest, source: AnswerSource) -> Entry | None:
     """The recorded request of the same call that comes from the nearest place; the last of equally near ones."""
     best, distance = None, None
     for entry in source.entries():

@@ -13,14 +13,14 @@ from aeon.domain.values import Value
 
 Kind = Literal["model", "tool", "person", "memory"]
 FOUND_OUT = "found_out"
-"""Where a kept answer says what was found out about endpoints with it: for a run that goes on, not for a cassette."""
+"""The key of a stored answer for the beliefs about endpoints: for a resumed run, not for a cassette."""
 
 
 class CallPath(Value):
     """The place in a run that a request comes from, known when it is dispatched.
 
     `call` is the call's name, or the tool's; `attempt` 0 for the call itself and 1, 2 for its repairs; `occurrence`
-    counts, from 0, the requests that are equal in all of this and in what they ask.
+    counts, from 0, equal requests from the same place.
     """
 
     pass_number: int = Field(ge=0)
@@ -35,7 +35,7 @@ class StoreRequest(Value):
     """A logical request, before any server's dialect: JSON values only.
 
     Of a model: model, messages, schema, strict, parameters, sample; of a tool: name and arguments; of a person: the
-    question; of memory: nothing, since what it holds at the beginning of the run is meant.
+    question; of memory: nothing, since its contents at the beginning of the run are meant.
     """
 
     kind: Kind

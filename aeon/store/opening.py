@@ -138,7 +138,7 @@ def _open_recording(
     """A session that stores answers in the run's own store and in a shared one. Adds the stores to `opened`."""
     writers: list[StoreWriter] = []
 
-    def opened_store(path: Path, *, is_shared: bool) -> AnswerStore:
+    def open_writable(path: Path, *, is_shared: bool) -> AnswerStore:
         store = open_store(path, backend=settings.backend)
         opened.append(store)
         writers.append(StoreWriter(store, warn, is_shared=is_shared))
@@ -146,15 +146,15 @@ def _open_recording(
 
     own = store_in(directory, settings.backend) if directory is not None else None
     if settings.mode == "cache":
-        lookups.append(Shared(opened_store(shared_store(settings), is_shared=True), warn))
+        lookups.append(Shared(open_writable(shared_store(settings), is_shared=True), warn))
     elif own is None and settings.path is not None:
         own = _named_store(settings.path, settings.backend)
     if own is not None:
-        opened_store(own, is_shared=False)
+        open_writable(own, is_shared=False)
     if settings.mode == "record" and of_multirun is not None and settings.share_in_multirun:
         try:
             # A job is what it would be on its own: of another job's answers it takes those of the same place.
-            lookups.append(Shared(opened_store(of_multirun, is_shared=True), warn, same_place=True))
+            lookups.append(Shared(open_writable(of_multirun, is_shared=True), warn, same_place=True))
         except StoreFailed as error:
             warn(f"{error.message}; this job's answers are not shared with the other jobs")
     return Session(lookups, writers, opened=opened)

@@ -146,7 +146,7 @@ class Session:
         """
         if not self._lookups and not self._writers:
             return ask()
-        request = self._numbered(request)
+        request = self._number(request)
         for lookup in self._lookups:
             found = lookup.find(request, policy)
             if found is not None:
@@ -164,7 +164,7 @@ class Session:
         for source in self._opened:
             source.close()
 
-    def _numbered(self, request: StoreRequest) -> StoreRequest:
+    def _number(self, request: StoreRequest) -> StoreRequest:
         with self._lock:
             occurrence = self._requests[request.key]
             self._requests[request.key] += 1

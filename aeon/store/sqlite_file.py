@@ -40,10 +40,10 @@ COMMIT;
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
     """Open the file; it is made with its folder when it is missing. Raises StoreFailed."""
-    with explained(path, "opened"):
+    with explain_errors(path, "opened"):
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = _connect(path, "rwc")
-        with _closed_on_failure(connection):
+        with _close_on_failure(connection):
             tables = _check_identity(connection, path, is_new=True)
             # Readers and the one writer do not wait for each other; FULL: an answer survives a power cut.
             _retry_while_busy(lambda: connection.execute("PRAGMA journal_mode = WAL"))
@@ -63,9 +63,9 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 
     Files beside it are there afterwards only if they were there before.
     """
-    with explained(path, "opened"):
+    with explain_errors(path, "opened"):
         connection = _open_unchanged(path)
-        with _closed_on_failure(connection):
+        with _close_on_failure(connection):
             _check_identity(connection, path, is_new=False)
     return connection
 
@@ -91,7 +91,7 @@ def _open_unchanged(path: Path) -> sqlite3.Connection:
 
 def _connect_and_read(path: Path, mode: str, *first: str) -> sqlite3.Connection:
     connection = _connect(path, mode)
-    with _closed_on_failure(connection):
+    with _close_on_failure(connection):
         for statement in first:
             connection.execute(statement)
         _identity(connection)
@@ -108,7 +108,7 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 
 @contextmanager
-def explained(path: Path, action: str) -> Iterator[None]:
+def explain_errors(path: Path, action: str) -> Iterator[None]:
     """Raise StoreFailed, with a hint, for any error of the file; `action` is what failed: opened, read or written."""
     try:
         yield
@@ -129,7 +129,7 @@ def _hint(error: Exception, path: Path) -> str:
 
 
 @contextmanager
-def _closed_on_failure(connection: sqlite3.Connection) -> Iterator[None]:
+def _close_on_failure(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from aeon.domain.errors import StoreFailed
 from aeon.store.models import CallPath, Entry, StoreRequest
-from aeon.store.sqlite_file import explained, file_identity, open_for_reading, open_for_writing
+from aeon.store.sqlite_file import explain_errors, file_identity, open_for_reading, open_for_writing
 from aeon.store.texts import Rows, condense, json_text, restore
 
 STORE_NAME = "store.sqlite"
@@ -62,7 +62,7 @@ class SqliteStore:
 
     def entries(self) -> Iterator[Entry]:
         """Every answer there is when the first is taken, by pass and then as they came."""
-        with explained(self.path, "read"), self._reading:
+        with explain_errors(self.path, "read"), self._reading:
             ids = [row[0] for row in self._query("SELECT id FROM answers ORDER BY pass_number, id").fetchall()]
         for number in ids:
             entry = self._find("id = ?", number)
@@ -74,7 +74,7 @@ class SqliteStore:
 
         The first of several threads writes for all that wait, in one transaction. After `close` nothing is stored.
         """
-        with explained(self.path, "written"):
+        with explain_errors(self.path, "written"):
             put = _Put(*_to_rows(entry), Future())
             with self._queueing:
                 self._waiting.append(put)
@@ -120,7 +120,7 @@ class SqliteStore:
         self._stored_texts.update(texts)
 
     def _find(self, condition: str, value: str | int) -> Entry | None:
-        with explained(self.path, "read"), self._reading:
+        with explain_errors(self.path, "read"), self._reading:
             row = self._query(f"SELECT {_COLUMNS} FROM answers WHERE {condition}", value).fetchone()
             return None if row is None else self._to_entry(row)
 

@@ -61,12 +61,12 @@ def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int, secon
     except BaseException as error:  # the methods of the returned value are the tool's code too
         return failure("not_json", f"what it returned is not JSON: {describe_error(error)}", limit)
     try:
-        return _checked(entry, output, text, limit, seconds)
+        return _check_result(entry, output, text, limit, seconds)
     except BaseException as error:  # whatever happens, the caller gets an outcome
         return failure("raised", describe_error(error), limit)
 
 
-def _checked(entry: RegisteredTool, output: Any, text: str, limit: int, seconds: float) -> Outcome:
+def _check_result(entry: RegisteredTool, output: Any, text: str, limit: int, seconds: float) -> Outcome:
     found = find_violations(entry.output, output, seconds)
     kept, cut = cut_text(output if isinstance(output, str) else text, limit)
     output = kept if cut else output

@@ -40,7 +40,7 @@ class ToolInvoker:
         entry = self._registry.entry(name)
         if entry is None:
             return (SchemaViolation("", not_found(name)),)
-        return _checked(entry, arguments)[1]
+        return _check_arguments(entry, arguments)[1]
 
     def approval(self, name: str) -> Approval:
         """The policy of the first pattern of `tools.approval` that matches the name, else that of the tool."""
@@ -75,7 +75,7 @@ class ToolInvoker:
         )
 
     def _check_and_call(self, entry: RegisteredTool, arguments: Any, limit: int) -> tuple[dict[str, Any], Outcome]:
-        given, found = _checked(entry, arguments)
+        given, found = _check_arguments(entry, arguments)
         if found:
             return given, failure("invalid_arguments", "; ".join(map(str, found)), limit)
         refusal = self._refusal(entry.tool, given)
@@ -113,7 +113,7 @@ def not_there(name: str, reason: str) -> str:
     return f"Tool '{name}': {reason}"
 
 
-def _checked(entry: RegisteredTool, arguments: Any) -> tuple[dict[str, Any], tuple[SchemaViolation, ...]]:
+def _check_arguments(entry: RegisteredTool, arguments: Any) -> tuple[dict[str, Any], tuple[SchemaViolation, ...]]:
     """The arguments as JSON has them, and their violations of the input schema."""
     if not isinstance(arguments, Mapping):
         return {}, (SchemaViolation("", f"arguments are an object, not {type(arguments).__name__}"),)

@@ -88,7 +88,7 @@ class ToolRegistry:
         """
         if not isinstance(tool.name, str) or not _NAME.fullmatch(tool.name):
             raise ConfigError(f"tool {tool.name!r}: a name is 1 to 64 letters, digits, '_', '.' and '-'")
-        entry = _checked(tool)
+        entry = _check_tool(tool)
         with self._lock:
             if self.get(tool.name) is not None:
                 raise ConfigError(f"a tool named {tool.name!r} is registered already")
@@ -155,7 +155,7 @@ class ToolRegistry:
                 close()
 
 
-def _checked(tool: Tool) -> RegisteredTool:
+def _check_tool(tool: Tool) -> RegisteredTool:
     seconds, characters = tool.timeout_seconds, tool.max_output_characters
     if seconds is not None and not 0 < seconds <= LONGEST_CALL:
         allowed = f"more than 0 and at most {LONGEST_CALL} seconds"

@@ -105,8 +105,8 @@ class ToolSettings(Value):
     docstring. `approval` says for patterns of names (`*`, `?`, `[...]`) whether a tool is called: `always`; `ask`, the
     person at the terminal decides, and it is refused when there is nobody to ask; `never`, it is refused. The first
     pattern that matches decides; what none matches is called, but for `memory_write`, which a person is asked about.
-    `timeout_seconds` is how long a call may take, at most `LONGEST_CALL`, `max_output_characters` how much of what it
-    returns is kept; a tool may have its own.
+    `timeout_seconds` is how long a call may take, at most `LONGEST_CALL`, `max_output_characters` the longest output;
+    a tool may have its own.
     """
 
     builtin: BuiltinSettings | None = None

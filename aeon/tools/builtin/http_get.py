@@ -47,22 +47,22 @@ def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_byte
     A redirect is followed only to an allowed host. `timeout_seconds` is for everything together, `max_bytes` for the
     body. Raises ConfigError for a host that cannot be one.
     """
-    allowed = frozenset(_parsed(host) for host in allowed_hosts)
+    allowed = frozenset(_parse_host(host) for host in allowed_hosts)
 
     @tool(timeout_seconds=timeout_seconds + 1, examples=[{"url": f"https://{allowed_hosts[0]}/"}])
     def http_get(url: Annotated[str, Field(max_length=4_000, description="An http or https address.")]) -> Page:
         """Fetch text from the web with a GET request."""
-        return _fetched(url, allowed, time.monotonic() + timeout_seconds, max_bytes)
+        return _fetch(url, allowed, time.monotonic() + timeout_seconds, max_bytes)
 
     return replace(http_get, description=f"{http_get.description} Only these hosts: {', '.join(allowed_hosts)}.")
 
 
-def _parsed(host: str) -> tuple[str, int | None]:
+def _parse_host(host: str) -> tuple[str, int | None]:
     import httpx2
 
     try:
         url = httpx2.URL(f"http://{host}")
-        # A port that is the scheme's own is not told apart from none, so it is read from the text.
+        # The parsed URL omits the scheme's own port, so the port is read from the text.
         port = int(host.rpartition(":")[2]) if host.rpartition(":")[2].isdigit() and not host.endswith("]") else None
     except (httpx2.InvalidURL, ValueError) as error:
         raise ConfigError(f"tools.builtin.allowed_hosts: {host!r} is not a host: {error}") from error
@@ -72,20 +72,20 @@ def _parsed(host: str) -> tuple[str, int | None]:
     return name, port
 
 
-def _fetched(address: str, allowed: frozenset[tuple[str, int | None]], deadline: float, max_bytes: int) -> Page:
+def _fetch(address: str, allowed: frozenset[tuple[str, int | None]], deadline: float, max_bytes: int) -> Page:
     import httpx2
 
     try:
         url = httpx2.URL(address)
         with httpx2.Client(follow_redirects=False) as client:
             for _ in range(MAX_REDIRECTS + 1):
-                _check(url, allowed)
+                _check_url(url, allowed)
                 request = client.build_request("GET", url, headers={"Accept-Encoding": "identity"})
-                request.extensions["timeout"] = httpx2.Timeout(_left(deadline)).as_dict()
+                request.extensions["timeout"] = httpx2.Timeout(_seconds_left(deadline)).as_dict()
                 response = client.send(request, stream=True)
                 try:
                     if not response.has_redirect_location:
-                        return _page(response, deadline, max_bytes)
+                        return _read_page(response, deadline, max_bytes)
                     url = url.join(response.headers["location"])
                 finally:
                     response.close()
@@ -98,7 +98,7 @@ def _fetched(address: str, allowed: frozenset[tuple[str, int | None]], deadline:
     raise ValueError(f"more than {MAX_REDIRECTS} redirects")
 
 
-def _check(url: httpx2.URL, allowed: frozenset[tuple[str, int | None]]) -> None:
+def _check_url(url: httpx2.URL, allowed: frozenset[tuple[str, int | None]]) -> None:
     if url.scheme not in _PORTS:
         raise ValueError(f"{url}: only http and https")
     if url.userinfo:
@@ -108,14 +108,14 @@ def _check(url: httpx2.URL, allowed: frozenset[tuple[str, int | None]]) -> None:
         raise ValueError(f"{host}:{port} is not among the allowed hosts")
 
 
-def _page(response: httpx2.Response, deadline: float, max_bytes: int) -> Page:
+def _read_page(response: httpx2.Response, deadline: float, max_bytes: int) -> Page:
     encoding = response.headers.get("content-encoding", "identity")
     if encoding != "identity":
         raise ValueError(f"the server sent it compressed ({encoding}), which was not asked for")
     body = bytearray()
     for chunk in response.iter_raw():
         body += chunk
-        _left(deadline)
+        _seconds_left(deadline)
         if len(body) > max_bytes:
             break
     if b"\0" in body:
@@ -125,19 +125,19 @@ def _page(response: httpx2.Response, deadline: float, max_bytes: int) -> Page:
         url=str(response.url),
         status=response.status_code,
         content_type=response.headers.get("content-type", ""),
-        text=_decoded(kept, response.charset_encoding),
+        text=_decode(kept, response.charset_encoding),
         complete=len(body) <= max_bytes,
     )
 
 
-def _decoded(content: bytes, charset: str | None) -> str:
+def _decode(content: bytes, charset: str | None) -> str:
     try:
         return content.decode(charset or "utf-8", "replace")
     except LookupError:
         return content.decode("utf-8", "replace")
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise ValueError("it took too long")

@@ -48,12 +48,12 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
             memory.write(arguments["key"], arguments["value"])
 
     calls: tuple[Callable[[Mapping[str, Any]], Any], ...] = (read, search, write)
-    made = [replace(described, invoke=call) for described, call in zip(_described(), calls, strict=True)]
+    made = [replace(described, invoke=call) for described, call in zip(_describe_tools(), calls, strict=True)]
     return (*made[:-1], replace(made[-1], approval="ask", again=write_again))
 
 
 @cache
-def _described() -> tuple[Tool, ...]:
+def _describe_tools() -> tuple[Tool, ...]:
     """The tools without a memory: their names, descriptions and schemas are the same for every run of a process."""
 
     @tool(examples=[{"key": "step/collect/output"}])

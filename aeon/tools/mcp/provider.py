@@ -108,6 +108,8 @@ class McpTools:
                 self._dead[name] = str(listed)
                 problems.append(f"MCP server {name!r} is not available, and neither are its tools: {listed}")
                 continue
+            if isinstance(listed, BaseException):
+                raise listed
             problems.extend(_find_doubts(name, server, listed))
             for tool in self._tools_of(name, server, listed, problems.append):
                 _add(tools, name, tool)
@@ -159,14 +161,9 @@ class McpTools:
         return self._loop
 
 
-async def _list_all(sessions: Mapping[str, ServerSession]) -> dict[str, tuple[ListedTool, ...] | ServerUnavailable]:
-    async def listed(session: ServerSession) -> tuple[ListedTool, ...] | ServerUnavailable:
-        try:
-            return await session.list_tools()
-        except ServerUnavailable as error:
-            return error
-
-    return dict(zip(sessions, await asyncio.gather(*map(listed, sessions.values())), strict=True))
+async def _list_all(sessions: Mapping[str, ServerSession]) -> dict[str, tuple[ListedTool, ...] | BaseException]:
+    listed = (session.list_tools() for session in sessions.values())
+    return dict(zip(sessions, await asyncio.gather(*listed, return_exceptions=True), strict=True))
 
 
 async def _close_all(sessions: Iterable[ServerSession]) -> None:

@@ -34,7 +34,7 @@ def open_transport(
     Entering starts the process or opens the connection, leaving ends it. Raises MissingVariable when a variable named
     in the configuration is not in `environ`.
     """
-    return _watched(_http(server, environ) if server.url else _stdio(server, environ, stderr), on_end)
+    return _watch_end(_http(server, environ) if server.url else _stdio(server, environ, stderr), on_end)
 
 
 def _stdio(server: McpServer, environ: Mapping[str, str], stderr: StderrTail) -> AbstractAsyncContextManager[Any]:
@@ -94,7 +94,7 @@ def _value(name: str, environ: Mapping[str, str]) -> str:
 
 
 @asynccontextmanager
-async def _watched(inner: AbstractAsyncContextManager[Any], on_end: Callable[[], None]) -> AsyncIterator[Any]:
+async def _watch_end(inner: AbstractAsyncContextManager[Any], on_end: Callable[[], None]) -> AsyncIterator[Any]:
     async with inner as (read_stream, write_stream):
         yield _WatchedStream(read_stream, on_end), write_stream
 

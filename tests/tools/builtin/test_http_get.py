@@ -202,13 +202,13 @@ def test_a_host_that_cannot_be_reached_is_an_error() -> None:
 def test_hosts_are_compared_whole_with_their_port(allowed: str, url: str, refused: bool) -> None:
     import httpx2
 
-    from aeon.tools.builtin.http_get import _check, _parsed
+    from aeon.tools.builtin.http_get import _check_url, _parse_host
 
     if not refused:
-        _check(httpx2.URL(url), frozenset([_parsed(allowed)]))
+        _check_url(httpx2.URL(url), frozenset([_parse_host(allowed)]))
         return
     with pytest.raises(ValueError, match="not among the allowed hosts"):
-        _check(httpx2.URL(url), frozenset([_parsed(allowed)]))
+        _check_url(httpx2.URL(url), frozenset([_parse_host(allowed)]))
 
 
 @pytest.mark.parametrize("name", ["[", "a:b:c", "example.com:http", "example.com:99999"])
