@@ -213,14 +213,14 @@ class _Check:
         try:
             found = resolver.lookup(reference)
         except (Unresolvable, TypeError):
-            raise self._error(f"{place}/$ref", f"{reference!r} does not lead to a schema within it") from None
+            raise self._error(f"{place}/$ref", f"{reference!r} does not lead to a schema in this document") from None
         if isinstance(found.contents, Mapping):
             if id(found.contents) not in self.seen:
                 # It may stand where the meta-schema expects anything at all.
                 self._check_form(found.contents, reference.removeprefix("#"), self._document)
                 self._check_part(found.contents, reference.removeprefix("#"), found.resolver, specification)
         elif not isinstance(found.contents, bool):
-            raise self._error(f"{place}/$ref", f"{reference!r} does not lead to a schema within it")
+            raise self._error(f"{place}/$ref", f"{reference!r} does not lead to a schema in this document")
 
     def _check_patterns(self, schema: Mapping[str, Any], place: str) -> None:
         self.unevaluated = self.unevaluated or "unevaluatedProperties" in schema
