@@ -239,7 +239,7 @@ def _options(shared: Process, plan: Plan | None) -> RunOptions:
         limits=settings.limits,
         base_ttl=settings.ttl.base,
         ttl_limit=settings.ttl.limit,
-        criteria=settings.convergence.criteria,
+        convergence=settings.convergence,
         requires_final_step=settings.answer.json_schema is not None,
         answer_mark=answer_mark(settings, synthetic=shared.synthetic),
         configuration=history_configuration(settings, synthetic=shared.synthetic),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from aeon.domain import events
-from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.assessment import ConvergenceAssessment, ConvergenceSettings
 from aeon.domain.errors import LLMError, ValidationError
 from aeon.domain.graph import current_outputs
 from aeon.domain.history import EvaluationResults
@@ -25,8 +25,8 @@ UNAVAILABLE = ConvergenceAssessment(
 class Evaluation:
     """Evaluates one run's plan and passes, as far as its budget allows."""
 
-    def __init__(self, run: OpenRun, components: Components, criteria: Mapping[str, Any]) -> None:
-        self._run, self._components, self._criteria = run, components, dict(criteria)
+    def __init__(self, run: OpenRun, components: Components, settings: ConvergenceSettings) -> None:
+        self._run, self._components, self._criteria = run, components, dict(settings.criteria)
 
     def review_plan(self, this: OpenPass, phase: OpenPhase) -> SemanticValidationReport | None:
         """The report on a plan before it is executed; None when it is unavailable or not affordable."""

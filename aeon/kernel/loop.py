@@ -51,7 +51,7 @@ class Loop:
         self._run, self._components, self._options = run, components, options
         self._core = options.mode == "core"
         self._batches = Batches(components.executor, run, components.memory, core=self._core)
-        self._evaluation = Evaluation(run, components, options.criteria)
+        self._evaluation = Evaluation(run, components, options.convergence)
         self._profiling = Profiling(run, components.depth, options)
 
     @property

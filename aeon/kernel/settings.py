@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
+from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.plan import Plan
 from aeon.domain.values import Value
 from aeon.llm.stack.limits import LimitSettings
@@ -54,8 +55,8 @@ class RunOptions:
     """How runs go. `base_ttl` is the base of the TTL table, in core mode the whole TTL; no run gets more than
     `ttl_limit`.
 
-    `one_step` describes the step of a small task in mode auto. `plan` is run instead of a generated one. `criteria` are
-    the custom convergence criteria. `requires_final_step`: the answer must be one step's output. `answer_mark` is put
+    `one_step` describes the step of a small task in mode auto. `plan` is run instead of a generated one. The custom
+    criteria of `convergence` are used. `requires_final_step`: the answer must be one step's output. `answer_mark` is put
     before every answer. `configuration` is recorded in the history.
     """
 
@@ -66,7 +67,7 @@ class RunOptions:
     limits: LimitSettings = field(default_factory=LimitSettings)
     base_ttl: int = 10
     ttl_limit: int | None = None
-    criteria: Mapping[str, Any] = field(default_factory=dict)
+    convergence: ConvergenceSettings = field(default_factory=ConvergenceSettings)
     requires_final_step: bool = False
     answer_mark: str = ""
     configuration: Mapping[str, Any] = field(default_factory=dict)
