@@ -55,9 +55,9 @@ class RunOptions:
     """How runs go. `base_ttl` is the base of the TTL table, in core mode the whole TTL; no run gets more than
     `ttl_limit`.
 
-    `one_step` describes the step of a small task in mode auto. `plan` is run instead of a generated one. The custom
-    criteria of `convergence` are used. `requires_final_step`: the answer must be one step's output. `answer_mark` is put
-    before every answer. `configuration` is recorded in the history.
+    `one_step` describes the step of a small task in mode auto. `plan` is run instead of a generated one. The criteria
+    of `convergence` are used. `requires_final_step`: the answer must be one step's output. `answer_mark` is put before
+    every answer. `configuration` is recorded in the history.
     """
 
     mode: Mode = "adaptive"
