@@ -26,7 +26,7 @@ from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
 from aeon.files.writing import encode_json, unwritable_error
-from aeon.observability.history_file import history_document, restored
+from aeon.observability.history_file import history_document, restore_document
 
 RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
 
@@ -117,7 +117,7 @@ def read(directory: Path) -> RunResult:
     directory = Path(directory)
     head, history = _loaded(directory / RESULT), _loaded(directory / HISTORY)
     with _of_this_version(directory, "a result"):
-        return RunResult.model_validate({**head, "history": restored(history)}, context=OWN_LEVELS)
+        return RunResult.model_validate({**head, "history": restore_document(history)}, context=OWN_LEVELS)
 
 
 def read_history(path: Path | str) -> ExecutionHistory:
@@ -130,7 +130,7 @@ def read_history(path: Path | str) -> ExecutionHistory:
     path = path / HISTORY if path.is_dir() else path
     document = _loaded(path)
     with _of_this_version(path, "a history"):
-        return ExecutionHistory.model_validate(restored(document), context=OWN_LEVELS)
+        return ExecutionHistory.model_validate(restore_document(document), context=OWN_LEVELS)
 
 
 def result_json(result: RunResult) -> str:

@@ -27,7 +27,7 @@ from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.llm.stack.endpoint_state import EndpointState
 from aeon.llm.stack.limiter import Limiter
 from aeon.memory.run_memory import InMemory
-from aeon.plan.workflow.load import Workflow, load_workflow, located
+from aeon.plan.workflow.load import Workflow, format_problem, load_workflow
 from aeon.store.opening import check_store
 from aeon.tools.registry import Tool, ToolRegistry
 
@@ -77,7 +77,7 @@ def build_process(
         registry.close()
         raise
     if workflow is not None:
-        warnings += (located(workflow.path, problem) for problem in workflow.warnings)
+        warnings += (format_problem(workflow.path, problem) for problem in workflow.warnings)
     return Process(
         settings=settings,
         adapter=adapter,

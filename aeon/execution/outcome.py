@@ -12,7 +12,7 @@ from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import PlanStep
 from aeon.domain.tool_result import ToolResult
 from aeon.execution.values import remembered
-from aeon.plan.transitions import failed, finished
+from aeon.plan.transitions import fail_step, finish_step
 
 Remarks = tuple[tuple[AdvisoryKind, str], ...]
 
@@ -55,14 +55,14 @@ def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepR
 def successful(step: PlanStep, tool: ToolResult) -> Worked:
     """A step whose tool gave a result."""
     result = StepResult(step_id=step.step_id, step_output=tool.text, tool_result=tool.model_dump(mode="json"))
-    return Worked(finished(step, result), result)
+    return Worked(finish_step(step, result), result)
 
 
 def uncalled(step: PlanStep, reason: NotSimulated) -> Worked:
     """A step of a rehearsal whose tool was not called: made-up arguments are not acted upon, and its output says so."""
     output = f"(simulated) Tool '{step.tool}' was not called: {reason.message}."
     result = StepResult(step_id=step.step_id, step_output=output)
-    return Worked(finished(step, result), result)
+    return Worked(finish_step(step, result), result)
 
 
 def unsuccessful(
@@ -72,7 +72,7 @@ def unsuccessful(
     (FR-054)."""
     given = tool.model_dump(mode="json") if tool else None
     result = StepResult(step_id=step.step_id, error=message, tool_result=given)
-    return Worked(failed(step, message), result, error=error if isinstance(error, LLMError) else None)
+    return Worked(fail_step(step, message), result, error=error if isinstance(error, LLMError) else None)
 
 
 def provider_down(error: AeonError | None) -> LLMError | None:

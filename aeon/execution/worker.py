@@ -27,7 +27,7 @@ from aeon.execution.forecast import cycles
 from aeon.execution.outcome import Remarks, Worked, provider_down, step_result, successful, uncalled, unsuccessful
 from aeon.execution.values import referable
 from aeon.memory.run_memory import ShownMemory
-from aeon.plan.transitions import ContextPart, everything_before, finished, with_error
+from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view, subplan_view
 from aeon.plan.workflow.references import resolve_arguments
 from aeon.schema.violations import FieldError
@@ -152,7 +152,7 @@ class StepWorker:
             )
         except (LLMError, ValidationError) as error:
             return unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
-        return Worked(finished(step, result), result)
+        return Worked(finish_step(step, result), result)
 
     def _plan_view(self, plan: Plan) -> dict[str, Any]:
         """The view of a plan, made once for the steps of a batch."""

@@ -17,7 +17,7 @@ from aeon.kernel.control import Workers, as_done
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
 from aeon.memory.interface import Memory
-from aeon.plan.transitions import abandoned, incoming_context, started
+from aeon.plan.transitions import abandon_step, incoming_context, start_step
 from aeon.plan.views import step_key
 
 
@@ -58,7 +58,7 @@ class StepExecutor:
             del running[future]
             yield future.result()
         for dispatch in running.values():
-            yield self._report_finished(dispatch, Executed(abandoned(dispatch.step)))
+            yield self._report_finished(dispatch, Executed(abandon_step(dispatch.step)))
 
     def _carry_out(self, dispatch: Dispatch) -> Executed:
         with at_site(dispatch.site):
@@ -66,7 +66,7 @@ class StepExecutor:
                 worked = self.worker.work(dispatch.step, dispatch.situation)
                 executed = Executed(worked.step, worked, worked.ended_by)
             except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
-                executed = Executed(abandoned(dispatch.step), ended_by=error)
+                executed = Executed(abandon_step(dispatch.step), ended_by=error)
         return self._report_finished(dispatch, executed)
 
     def _report_finished(self, dispatch: Dispatch, executed: Executed) -> Executed:
@@ -105,7 +105,7 @@ class Batches:
                 continue
             allowed -= cost
             context = "" if self._core else worker.context(incoming_context(plan, step, results))
-            chosen.append((started(step, context), run.charge(cost, step.step_id)))
+            chosen.append((start_step(step, context), run.charge(cost, step.step_id)))
         plan = plan.with_steps([step for step, _ in chosen])
         run.update(plan=plan)
         for _, site in chosen:

@@ -70,7 +70,7 @@ class CycleLog:
                         cycle.step_ended(step)
                     self._finish(recorded.sequence, recorded.time)
                 case RunFinished():
-                    self._abandon(recorded.time)
+                    self._abandon_open_cycles(recorded.time)
                 case (
                     CallAnswered() | CallFailed() | RepairFinished() | RetryScheduled() | ToolStarted() | ToolCalled()
                 ) as event:
@@ -81,7 +81,7 @@ class CycleLog:
         """Close the file. Cycles that a run left open without ending are written as `Abandoned`."""
         with self._lock:
             try:
-                self._abandon("")
+                self._abandon_open_cycles("")
             finally:
                 self._lines.close()
 
@@ -136,7 +136,7 @@ class CycleLog:
     def _write(self, cycle: OpenCycle, time: str) -> None:
         self._lines.write(cycle.record(self._run_id, time or cycle.time).model_dump(mode="json"))
 
-    def _abandon(self, time: str) -> None:
+    def _abandon_open_cycles(self, time: str) -> None:
         for sequence in sorted(self._open):
             self._open[sequence].abandoned = True
             self._finish(sequence, time)

@@ -25,7 +25,7 @@ ABANDONED, STEP_ERROR = "Abandoned", "StepError"
 FREE = "tool"  # what a step that takes no cycle is dispatched as
 BATCH = "batch"  # what the plan of several cycles at once is written as
 REPAIR = "repair"
-Heard = CallAnswered | CallFailed | RepairFinished | RetryScheduled | ToolStarted | ToolCalled
+CycleEvent = CallAnswered | CallFailed | RepairFinished | RetryScheduled | ToolStarted | ToolCalled
 
 
 class CycleError(Value):
@@ -113,44 +113,44 @@ class OpenCycle:
     step_errors: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage)
 
-    def note(self, event: Heard) -> None:
+    def note(self, event: CycleEvent) -> None:
         """Take in what is told of the cycle while it is open."""
         match event:
             case CallAnswered():
-                self._answered(event)
+                self._note_answer(event)
             case CallFailed():
-                self._failed(event)
+                self._note_failure(event)
             case RepairFinished(record=record):
-                self._repaired(record)
+                self._note_repair(record)
             case RetryScheduled():
-                self._retried(event)
+                self._note_retry(event)
             case ToolStarted():
                 self.tools_in_flight.append(event)
             case ToolCalled(result=result):
-                self._tool_called(result)
+                self._note_tool_result(result)
 
-    def _answered(self, event: CallAnswered) -> None:
+    def _note_answer(self, event: CallAnswered) -> None:
         self.answers.append(event)
         self.usage += event.usage
         if event.call == REPAIR:
             self.attempts.append(event.text)
 
-    def _failed(self, event: CallFailed) -> None:
+    def _note_failure(self, event: CallFailed) -> None:
         self.errors.append(CycleError(call=event.call, type=event.error, message=event.message))
         self.usage += event.usage
 
-    def _retried(self, event: RetryScheduled) -> None:
+    def _note_retry(self, event: RetryScheduled) -> None:
         kind, _, said = event.error.partition(": ")
         message = f"{said} (attempt {event.attempt}, tried again after {event.seconds:.3g} s)".strip()
         self.errors.append(CycleError(call=event.call, type=kind, message=message, transient=True))
 
-    def _repaired(self, record: RepairRecord) -> None:
+    def _note_repair(self, record: RepairRecord) -> None:
         """A repair ended: the attempts since the one before it are its own."""
         attempts, self.attempts = tuple(self.attempts), []
         action = SupervisorAction(call=record.call, errors=record.errors, attempts=attempts, outcome=record.outcome)
         self.actions.append(action)
 
-    def _tool_called(self, result: ToolResult) -> None:
+    def _note_tool_result(self, result: ToolResult) -> None:
         ended = next((started for started in self.tools_in_flight if started.tool == result.tool), None)
         if ended is not None:
             self.tools_in_flight.remove(ended)

@@ -65,7 +65,7 @@ def history_document(history: ExecutionHistory) -> dict[str, Any]:
     return {**document, "passes": in_order}
 
 
-def restored(document: Mapping[str, Any]) -> dict[str, Any]:
+def restore_document(document: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the `ExecutionHistory` that a document was written for, its plans and steps as values.
 
     Raises pydantic's ValidationError, LookupError or TypeError for a document that no history was written to.

@@ -63,9 +63,9 @@ class Ledger:
         with self._lock:
             match recorded.event:
                 case CallAnswered() as event:
-                    self._answered(event)
+                    self._book_answer(event)
                 case CallFailed() as event:
-                    self._failed(event)
+                    self._book_failure(event)
                 case RepairFinished(record=record):
                     self._repairs.append(record)
                 case PhaseStarted() as event:
@@ -80,11 +80,11 @@ class Ledger:
             booked = {account: Booked(b.usage, list(b.costs)) for account, b in sorted(self._booked.items())}
             unpriced, unreported = tuple(sorted(self._unpriced)), tuple(sorted(self._unreported))
         return UsageReport(
-            total=_sum(booked.values()),
-            by_call=_grouped(booked, attrgetter("call")),
-            by_role=_grouped(booked, attrgetter("role")),
-            by_model=_grouped(booked, attrgetter("model")),
-            by_pass=dict(sorted(_grouped(booked, attrgetter("pass_number")).items())),
+            total=_total(booked.values()),
+            by_call=_group(booked, attrgetter("call")),
+            by_role=_group(booked, attrgetter("role")),
+            by_model=_group(booked, attrgetter("model")),
+            by_pass=dict(sorted(_group(booked, attrgetter("pass_number")).items())),
             unpriced=unpriced,
             unreported=unreported,
         )
@@ -92,7 +92,7 @@ class Ledger:
     def cost(self) -> float | None:
         """The cost so far; None where that of one call is not known."""
         with self._lock:
-            return _cost([cost for booked in self._booked.values() for cost in booked.costs])
+            return _total_cost([cost for booked in self._booked.values() for cost in booked.costs])
 
     def repairs(self) -> tuple[RepairRecord, ...]:
         """Every repair, in the order its cycle was dispatched (FR-029, FR-033)."""
@@ -121,9 +121,9 @@ class Ledger:
 
     def totals(self, by_model: Mapping[str, Usage]) -> TokenUsage:
         """Usage by model as one sum, with its cost at the provider's own endpoint."""
-        return _sum(Booked(usage, [self._prices.cost(usage, answered=model)]) for model, usage in by_model.items())
+        return _total(Booked(usage, [self._prices.cost(usage, answered=model)]) for model, usage in by_model.items())
 
-    def _answered(self, event: CallAnswered) -> None:
+    def _book_answer(self, event: CallAnswered) -> None:
         self._models[event.role].add(event.model)
         if event.endpoint:
             self._endpoints[event.endpoint] += 1
@@ -136,7 +136,7 @@ class Ledger:
             self._unpriced.add(event.model)
         self._book(event, event.model, cost)
 
-    def _failed(self, event: CallFailed) -> None:
+    def _book_failure(self, event: CallFailed) -> None:
         cost = self._prices.cost(event.usage, endpoint=event.endpoint, answered=event.model, asked=event.asked)
         named = event.model or event.asked or event.endpoint or UNKNOWN_MODEL
         if not event.usage_reported:
@@ -158,14 +158,14 @@ class Ledger:
             self._seconds_by_phase[event.phase] += (datetime.fromisoformat(time) - started).total_seconds()
 
 
-def _grouped(booked: Mapping[Account, Booked], key: Callable[[Account], Key]) -> dict[Key, TokenUsage]:
+def _group(booked: Mapping[Account, Booked], key: Callable[[Account], Key]) -> dict[Key, TokenUsage]:
     groups: dict[Key, list[Booked]] = {}
     for account, of_account in booked.items():
         groups.setdefault(key(account), []).append(of_account)
-    return {name: _sum(items) for name, items in groups.items()}
+    return {name: _total(items) for name, items in groups.items()}
 
 
-def _sum(items: Iterable[Booked]) -> TokenUsage:
+def _total(items: Iterable[Booked]) -> TokenUsage:
     items = list(items)
     total = sum((booked.usage for booked in items), Usage())
     return TokenUsage(
@@ -175,11 +175,11 @@ def _sum(items: Iterable[Booked]) -> TokenUsage:
         cached_tokens=total.cached_tokens,
         reasoning_tokens=total.reasoning_tokens,
         total_tokens=total.total_tokens,
-        cost=_cost([cost for booked in items for cost in booked.costs]),
+        cost=_total_cost([cost for booked in items for cost in booked.costs]),
     )
 
 
-def _cost(costs: Sequence[float | None]) -> float | None:
+def _total_cost(costs: Sequence[float | None]) -> float | None:
     known = [cost for cost in costs if cost is not None]
     return math.fsum(known) if len(known) == len(costs) else None
 

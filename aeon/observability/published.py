@@ -41,7 +41,7 @@ class _AsWritten(GenerateJsonSchema):
         return False
 
 
-def published() -> dict[str, dict[str, Any]]:
+def build_schemas() -> dict[str, dict[str, Any]]:
     """The schema of each artefact, by the stem of its file in `schemas/artefacts/`."""
     lines = [line_model(kind) for kind in event_types()]
     schemas = {
@@ -55,7 +55,7 @@ def published() -> dict[str, dict[str, Any]]:
 
 def write(directory: Path) -> None:
     """Write every published schema to a directory, as `<name>.json`."""
-    for name, schema in published().items():
+    for name, schema in build_schemas().items():
         (directory / f"{name}.json").write_text(text(schema), encoding="utf-8")
 
 

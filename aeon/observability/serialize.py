@@ -10,8 +10,6 @@ from pydantic import create_model
 
 from aeon.domain import events
 from aeon.domain.events import CallAnswered, CycleStarted, Event, Recorded, Refined
-from aeon.domain.plan import PlanStep
-from aeon.domain.refinement import RefinementAction, RefinementRecord, StepChange
 from aeon.domain.values import Value
 
 LEFT_OUT: dict[type[Event], frozenset[str]] = {
@@ -65,42 +63,22 @@ def event_line(recorded: Recorded) -> dict[str, Any]:
     """
     event = recorded.event
     model = line_model(type(event))
-    values = {name: _shortened(getattr(event, name)) for name in model.model_fields if hasattr(event, name)}
+    values = {name: getattr(event, name) for name in model.model_fields if hasattr(event, name)}
     values |= {"sequence": recorded.sequence, "part": recorded.part, "time": recorded.time}
     values["event"] = event_name(type(event))
     if isinstance(event, CallAnswered):
         values["characters"] = len(event.text)
-    return model.model_construct(**values).model_dump(mode="json", warnings="none")
+    line: dict[str, Any] = model.model_construct(**values).model_dump(mode="json", warnings="none")
+    _drop_contexts(line)
+    return line
 
 
-def _shortened(value: Any) -> Any:
-    if isinstance(value, PlanStep):
-        return _without_context(value)
-    return _short_refinement(value) if isinstance(value, RefinementRecord) else value
-
-
-def _short_refinement(record: RefinementRecord) -> RefinementRecord:
-    supervisor = record.supervisor
-    if supervisor is not None:
-        supervisor = supervisor.model_copy(update={"repairs": tuple(map(_short_action, supervisor.repairs))})
-    refused = (refusal.model_copy(update={"action": _short_action(refusal.action)}) for refusal in record.refused)
-    short: dict[str, Any] = {
-        "accepted": tuple(map(_short_action, record.accepted)),
-        "refused": tuple(refused),
-        "changes": tuple(map(_short_change, record.changes)),
-        "supervisor": supervisor,
-    }
-    return record.model_copy(update=short)
-
-
-def _short_action(action: RefinementAction) -> RefinementAction:
-    return action.model_copy(update={"new_step": _without_context(action.new_step)})
-
-
-def _short_change(change: StepChange) -> StepChange:
-    steps = {"before": _without_context(change.before), "after": _without_context(change.after)}
-    return change.model_copy(update=steps)
-
-
-def _without_context(step: PlanStep | None) -> PlanStep | None:
-    return step if step is None else step.model_copy(update={"incoming_context": None})
+def _drop_contexts(value: Any) -> None:
+    """Set `incoming_context` to null in every step within a JSON value."""
+    if isinstance(value, dict):
+        if "incoming_context" in value and "step_index" in value:
+            value["incoming_context"] = None
+        value = value.values()
+    if not isinstance(value, str | int | float | None):
+        for item in value:
+            _drop_contexts(item)

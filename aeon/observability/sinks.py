@@ -38,14 +38,14 @@ def open_sinks(
                 opened.callback(written.close)
                 sinks.append(written)
         for name, sink in settings.sinks.items():
-            sinks.append(opened.enter_context(_queued(f"observability.sinks.{name}", sink, warn)))
+            sinks.append(opened.enter_context(_open_sink(f"observability.sinks.{name}", sink, warn)))
         yield tuple(sinks)
 
 
 @contextmanager
-def _queued(key: str, settings: SinkSettings, warn: Callable[[str], None]) -> Iterator[QueuedObserver]:
+def _open_sink(key: str, settings: SinkSettings, warn: Callable[[str], None]) -> Iterator[QueuedObserver]:
     """A person's own sink behind a queue; closed, if it has a `close`, when all events were passed to it."""
-    sink = _made(key, settings)
+    sink = _make_sink(key, settings)
     queue = QueuedObserver(cast(Subscriber, sink))
     try:
         yield queue
@@ -61,7 +61,7 @@ def _queued(key: str, settings: SinkSettings, warn: Callable[[str], None]) -> It
             warn(f"{key}: {queue.failed} events failed, {queue.dropped} were dropped{first}")
 
 
-def _made(key: str, settings: SinkSettings) -> object:
+def _make_sink(key: str, settings: SinkSettings) -> object:
     make: Any = load_object(key, settings.sink, "object")
     try:
         with redirect_prints_to_stderr():

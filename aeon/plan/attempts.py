@@ -43,7 +43,7 @@ def may_refine(attempts: RefinementAttempts, settings: RefinementSettings) -> bo
     return attempts.total < settings.max_attempts_total
 
 
-def failed(attempts: RefinementAttempts) -> RefinementAttempts:
+def count_failure(attempts: RefinementAttempts) -> RefinementAttempts:
     """The counts after a refinement that gave nothing usable (FR-067)."""
     return attempts.model_copy(update={"total": attempts.total + 1})
 
@@ -57,7 +57,7 @@ def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, set
     if not actions:
         return Admission(attempts=attempts)
     if not may_refine(attempts, settings):
-        return Admission(refused=_refuse(actions, _RUN_LIMIT), attempts=attempts)
+        return Admission(refused=_refuse_all(actions, _RUN_LIMIT), attempts=attempts)
     named = tuple(dict.fromkeys(action.fragment for action in actions))
     exhausted = tuple(f for f in named if attempts.by_fragment.get(f, 0) >= settings.max_attempts_per_fragment)
     return Admission(
@@ -67,12 +67,12 @@ def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, set
             for action in actions
             if action.fragment in exhausted
         ),
-        attempts=_counted(named, attempts),
+        attempts=_count_attempts(named, attempts),
         exhausted_fragments=exhausted,
     )
 
 
-def _counted(named: Sequence[str], attempts: RefinementAttempts) -> RefinementAttempts:
+def _count_attempts(named: Sequence[str], attempts: RefinementAttempts) -> RefinementAttempts:
     counts = {**attempts.by_fragment, **{f: attempts.by_fragment.get(f, 0) + 1 for f in named}}
     return attempts.model_copy(update={"by_fragment": counts, "total": attempts.total + 1})
 
@@ -105,7 +105,7 @@ def leave_alone(
     return attempts.model_copy(update={"left_alone": going_on}), tuple(given_up.values())
 
 
-def _refuse(actions: Sequence[RefinementAction], reason: str) -> tuple[RefusedAction, ...]:
+def _refuse_all(actions: Sequence[RefinementAction], reason: str) -> tuple[RefusedAction, ...]:
     return tuple(RefusedAction(action=action, reason=reason) for action in actions)
 
 

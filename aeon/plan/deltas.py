@@ -78,14 +78,14 @@ def apply_actions(
     """
     late: dict[int, str] = {}
     while True:
-        draft, refused = _drafted(plan, actions, late, subplans, max_nesting_depth)
+        draft, refused = _make_draft(plan, actions, late, subplans, max_nesting_depth)
         accepted = [number for number in range(len(actions)) if number not in refused]
         wrong = (
-            _unknown_references(draft)
-            or _closed_cycle(draft)
-            or _emptied(draft, actions, accepted)
-            or _too_long(draft, actions, accepted, subplans, max_steps)
-            or (_not_one_final(draft, accepted) if one_final_step else {})
+            _find_unknown_references(draft)
+            or _find_closing_action(draft)
+            or _find_emptying_removal(draft, actions, accepted)
+            or _find_surplus_actions(draft, actions, accepted, subplans, max_steps)
+            or (_find_lost_final_step(draft, accepted) if one_final_step else {})
         )
         if not wrong:
             break
@@ -101,7 +101,7 @@ def apply_actions(
     )
 
 
-def _drafted(
+def _make_draft(
     plan: Plan,
     actions: Sequence[RefinementAction],
     late: Mapping[int, str],
@@ -116,12 +116,12 @@ def _drafted(
         if reason is not None:
             refused[number] = reason
         else:
-            _work_in(number, action, draft, subplans)
+            _apply_action(number, action, draft, subplans)
     draft.settle()
     return draft, refused
 
 
-def _work_in(number: int, action: RefinementAction, draft: Draft, subplans: Mapping[str, Subplan]) -> None:
+def _apply_action(number: int, action: RefinementAction, draft: Draft, subplans: Mapping[str, Subplan]) -> None:
     new = cast(PlanStep, action.new_step)  # there where the rule says so
     if not action.rule.needs_target:
         draft.add(number, new)
@@ -142,7 +142,7 @@ _CHANGES: Mapping[ActionType, Callable[[Draft, int, PlanStep, PlanStep, str, Map
 }
 
 
-def _unknown_references(draft: Draft) -> dict[int, str]:
+def _find_unknown_references(draft: Draft) -> dict[int, str]:
     """The actions whose steps depend on something that neither the plan nor an accepted action has."""
     wrong: dict[int, str] = {}
     for number, step_id, dependency in draft.declared:
@@ -154,7 +154,7 @@ def _unknown_references(draft: Draft) -> dict[int, str]:
     return wrong
 
 
-def _closed_cycle(draft: Draft) -> dict[int, str]:
+def _find_closing_action(draft: Draft) -> dict[int, str]:
     """The action that closes a cycle: no earlier ones make one without it. Empty when there is no cycle."""
     if not _cycle_up_to(draft, max(draft.numbers)):
         return {}
@@ -171,13 +171,15 @@ def _cycle_up_to(draft: Draft, last: int) -> tuple[str, ...]:
     return cycle_in({one: [other for other, made in draft.edges[one].items() if made <= last] for one in draft.steps})
 
 
-def _emptied(draft: Draft, actions: Sequence[RefinementAction], accepted: Sequence[int]) -> dict[int, str]:
+def _find_emptying_removal(
+    draft: Draft, actions: Sequence[RefinementAction], accepted: Sequence[int]
+) -> dict[int, str]:
     """The last removal, when no step would be left."""
     removals = [number for number in accepted if actions[number].action_type == "REMOVE"]
     return {} if draft.steps or not removals else {removals[-1]: "no step would be left: a plan needs at least one"}
 
 
-def _too_long(
+def _find_surplus_actions(
     draft: Draft,
     actions: Sequence[RefinementAction],
     accepted: Sequence[int],
@@ -202,7 +204,7 @@ def _growth(action: RefinementAction, draft: Draft, subplans: Mapping[str, Subpl
     return int(rule.adds and (not rule.retires or action.fragment in draft.steps))
 
 
-def _not_one_final(draft: Draft, accepted: Sequence[int]) -> dict[int, str]:
+def _find_lost_final_step(draft: Draft, accepted: Sequence[int]) -> dict[int, str]:
     """The last action, while the plan does not end with exactly one step that gives, or gave, the whole answer."""
     final = unneeded(step for step in draft.result() if is_live(step))
     if not accepted or (len(final) == 1 and _is_the_answer(final[0], draft)):

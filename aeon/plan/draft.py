@@ -21,12 +21,12 @@ _RETRIED = {"status": "pending", "clarity_state": None, "errors": (), "incomplet
 _HELPFUL = ("pending", "running", "complete")
 
 
-def planned(new: PlanStep) -> dict[str, Any]:
+def planned_fields(new: PlanStep) -> dict[str, Any]:
     """What a planner may say of a step, dependencies aside; everything else about a step is the program's."""
     return {name: getattr(new, name) for name in _PLANNED}
 
 
-def unexecuted(step: PlanStep) -> bool:
+def is_changeable(step: PlanStep) -> bool:
     """Whether a step may still be changed: pending, or BLOCKED and not replaced."""
     return step.status == "pending" or (step.blocked and step.replaced_by is None)
 
@@ -77,8 +77,8 @@ class Draft:
         """New content under the same id; a BLOCKED step becomes pending, its output kept for the retry to see."""
         # What was wrong with the old content is not wrong with the new.
         renewed = _RETRIED if target.blocked else {"errors": ()}
-        self.steps[target.step_id] = target.model_copy(update={**planned(new), **renewed})
-        self._depend(number, target.step_id, new.dependencies)
+        self.steps[target.step_id] = target.model_copy(update={**planned_fields(new), **renewed})
+        self._set_dependencies(number, target.step_id, new.dependencies)
 
     def remove(self, number: int, target: PlanStep) -> None:
         """The step goes; its substeps move up to its own parent."""
@@ -109,7 +109,7 @@ class Draft:
         parent_id = target.step_id
         if target.blocked:
             self.steps[parent_id] = target.model_copy(update=_RETRIED)
-            self._depend(number, parent_id, target.dependencies)
+            self._set_dependencies(number, parent_id, target.dependencies)
         inherited = {dependency: max(number, made) for dependency, made in self.edges[parent_id].items()}
         ids = {substep_id(parent_id, step.step_id) for step in subplan.substeps}
         for substep in subplan.substeps:
@@ -126,21 +126,21 @@ class Draft:
         for step_id, step in self.steps.items():
             parent = step.parent_step_id
             if parent in self.written and parent in self.steps and step.status in _HELPFUL:
-                self.edges[parent].setdefault(step_id, self._made_by(self.written[parent], parent, step_id))
+                self.edges[parent].setdefault(step_id, self._edge_owner(self.written[parent], parent, step_id))
         for step_id, step in self.steps.items():
             if step.status == "pending" and not self.heirs.keys().isdisjoint(self.edges[step_id]):
-                self.edges[step_id] = self._inherited(self.edges[step_id])
+                self.edges[step_id] = self._inherit_edges(self.edges[step_id])
 
     def result(self) -> list[PlanStep]:
         """The steps with their dependencies, neither sorted nor renumbered yet; unchanged ones are shared."""
-        return [self._finished(self.steps[step_id]) for step_id in self.order if step_id in self.steps]
+        return [self._finish_step(self.steps[step_id]) for step_id in self.order if step_id in self.steps]
 
     @property
     def numbers(self) -> set[int]:
         """The numbers of all that made an edge, `OWN` for the plan itself."""
         return {OWN, *(made for step_id in self.steps for made in self.edges[step_id].values())}
 
-    def _finished(self, step: PlanStep) -> PlanStep:
+    def _finish_step(self, step: PlanStep) -> PlanStep:
         dependencies = tuple(self.edges[step.step_id])
         if tuple(dict.fromkeys(step.dependencies)) != dependencies:
             step = step.model_copy(update={"dependencies": dependencies})
@@ -149,14 +149,14 @@ class Draft:
 
     def _insert(self, number: int, new: PlanStep, place: int, parent: str | None = None) -> None:
         step = PlanStep(step_id=new.step_id, description=new.description)
-        self.steps[new.step_id] = step.model_copy(update={**planned(new), "parent_step_id": parent})
+        self.steps[new.step_id] = step.model_copy(update={**planned_fields(new), "parent_step_id": parent})
         self.order.insert(place, new.step_id)
         self.kinds[new.step_id] = ["ADD"]
-        self._depend(number, new.step_id, new.dependencies)
+        self._set_dependencies(number, new.step_id, new.dependencies)
 
-    def _depend(self, number: int, step_id: str, dependencies: Iterable[str]) -> None:
+    def _set_dependencies(self, number: int, step_id: str, dependencies: Iterable[str]) -> None:
         asked = list(dict.fromkeys(self.current(dependency) for dependency in dependencies))
-        self.edges[step_id] = {dependency: self._made_by(number, step_id, dependency) for dependency in asked}
+        self.edges[step_id] = {dependency: self._edge_owner(number, step_id, dependency) for dependency in asked}
         self.written[step_id] = number
         self.declared += [(number, step_id, dependency) for dependency in asked]
 
@@ -172,7 +172,7 @@ class Draft:
 
     def _hand_over_substeps(self, parent_id: str, new_parent_id: str | None) -> None:
         for step_id, step in self.steps.items():
-            if step.parent_step_id == parent_id and unexecuted(step):
+            if step.parent_step_id == parent_id and is_changeable(step):
                 self.steps[step_id] = step.model_copy(update={"parent_step_id": new_parent_id})
 
     def _point_replaced(self, old_id: str, new_id: str) -> None:
@@ -180,12 +180,12 @@ class Draft:
             if step.replaced_by == old_id:
                 self.steps[step_id] = step.model_copy(update={"replaced_by": new_id})
 
-    def _made_by(self, number: int, step_id: str, dependency: str) -> int:
+    def _edge_owner(self, number: int, step_id: str, dependency: str) -> int:
         """Who made an edge that an action asks for: the plan, where it had it before."""
         had = step_id in self.original and dependency in self.original[step_id].dependencies
         return OWN if had else number
 
-    def _inherited(self, edges: Mapping[str, int]) -> dict[str, int]:
+    def _inherit_edges(self, edges: Mapping[str, int]) -> dict[str, int]:
         """The edges with every removed or replaced dependency exchanged for what follows it, in its place."""
         settled: dict[str, int] = {}
         seen: set[str] = set()

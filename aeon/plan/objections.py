@@ -29,19 +29,19 @@ def objection(
 ) -> str | None:
     """Why the action cannot be worked in, None when it can. References to other steps are not looked at."""
     if not action.rule.needs_target:
-        return _about_new(action.new_step, draft) if action.new_step else "it has no new_step"
+        return _check_new_step(action.new_step, draft) if action.new_step else "it has no new_step"
     target = draft.original.get(action.fragment) or draft.steps.get(action.fragment)
     if target is None:
         return f"there is no step '{action.fragment}' in the plan"
     return (
-        _about_earlier_actions(action, draft)
-        or _about_status(action, target, draft)
-        or _about_content(action, target, draft)
-        or (_about_subplan(target, draft, subplans, max_nesting_depth) if action.rule.decomposes else None)
+        _check_earlier_actions(action, draft)
+        or _check_status(action, target, draft)
+        or _check_content(action, target, draft)
+        or (_check_subplan(target, draft, subplans, max_nesting_depth) if action.rule.decomposes else None)
     )
 
 
-def _about_earlier_actions(action: RefinementAction, draft: Draft) -> str | None:
+def _check_earlier_actions(action: RefinementAction, draft: Draft) -> str | None:
     kind = kind_of(action)
     for earlier in draft.kinds.get(action.fragment, ()):
         if {kind, earlier} not in _TOGETHER:
@@ -51,7 +51,7 @@ def _about_earlier_actions(action: RefinementAction, draft: Draft) -> str | None
     return None
 
 
-def _about_status(action: RefinementAction, target: PlanStep, draft: Draft) -> str | None:
+def _check_status(action: RefinementAction, target: PlanStep, draft: Draft) -> str | None:
     rule, standing = ACTIONS[kind_of(action)], target.standing
     named = f"step '{target.step_id}' is " + (f"replaced by '{target.replaced_by}'" if target.replaced_by else standing)
     if target.replaced_by is not None:
@@ -65,7 +65,7 @@ def _about_status(action: RefinementAction, target: PlanStep, draft: Draft) -> s
     return None
 
 
-def _about_content(action: RefinementAction, target: PlanStep, draft: Draft) -> str | None:
+def _check_content(action: RefinementAction, target: PlanStep, draft: Draft) -> str | None:
     new, rule = action.new_step, ACTIONS[kind_of(action)]
     if new is None or not rule.needs_new_step:
         return None
@@ -74,11 +74,11 @@ def _about_content(action: RefinementAction, target: PlanStep, draft: Draft) -> 
             return f"step '{new.step_id}' depends on '{target.step_id}', the step that it is to change"
         return f"step '{target.step_id}' depends on itself"
     if rule.adds:
-        return _about_new(new, draft)
+        return _check_new_step(new, draft)
     return None if new.description.strip() else f"step '{target.step_id}' has no description"
 
 
-def _about_new(new: PlanStep, draft: Draft) -> str | None:
+def _check_new_step(new: PlanStep, draft: Draft) -> str | None:
     if not new.step_id.strip():
         return "the new step has no step_id"
     if draft.knows(new.step_id):
@@ -88,7 +88,7 @@ def _about_new(new: PlanStep, draft: Draft) -> str | None:
     return None if new.description.strip() else f"step '{new.step_id}' has no description"
 
 
-def _about_subplan(
+def _check_subplan(
     target: PlanStep, draft: Draft, subplans: Mapping[str, Subplan], max_nesting_depth: int
 ) -> str | None:
     level = level_among(draft.steps, target.step_id) + 1
@@ -102,10 +102,10 @@ def _about_subplan(
         return f"there is no subplan for step '{target.step_id}'"
     if subplan.parent_step_id != target.step_id:
         return f"the subplan for step '{target.step_id}' belongs to step '{subplan.parent_step_id}'"
-    return _about_substeps(target.step_id, subplan.substeps, draft)
+    return _check_substeps(target.step_id, subplan.substeps, draft)
 
 
-def _about_substeps(parent_id: str, substeps: Sequence[PlanStep], draft: Draft) -> str | None:
+def _check_substeps(parent_id: str, substeps: Sequence[PlanStep], draft: Draft) -> str | None:
     counts = Counter(substep_id(parent_id, step.step_id) for step in substeps)
     for substep in substeps:
         step_id = substep_id(parent_id, substep.step_id)

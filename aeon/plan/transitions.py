@@ -11,12 +11,12 @@ from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
 
 
-def started(step: PlanStep, context: str) -> PlanStep:
+def start_step(step: PlanStep, context: str) -> PlanStep:
     """pending -> running, with what its dependencies gave it."""
     return step.model_copy(update={"status": "running", "incoming_context": context, "incomplete": False})
 
 
-def finished(step: PlanStep, result: StepResult) -> PlanStep:
+def finish_step(step: PlanStep, result: StepResult) -> PlanStep:
     """running -> complete, or invalid with its output kept when the worker was BLOCKED (FR-093)."""
     update: dict[str, Any] = {
         "status": "invalid" if result.clarity_state == "BLOCKED" else "complete",
@@ -40,12 +40,12 @@ def with_errors(plan: Plan, messages: Mapping[str, str]) -> Plan:
     return plan.model_copy(update={"steps": tuple(noted)})
 
 
-def failed(step: PlanStep, message: str) -> PlanStep:
+def fail_step(step: PlanStep, message: str) -> PlanStep:
     """running -> failed, the reason among its errors."""
     return step.model_copy(update={"status": "failed", "errors": (*step.errors, message)})
 
 
-def abandoned(step: PlanStep) -> PlanStep:
+def abandon_step(step: PlanStep) -> PlanStep:
     """Back to pending, marked incomplete: a budget or a stop left it unfinished (FR-064)."""
     return step.model_copy(update={"status": "pending", "incomplete": True})
 
@@ -53,11 +53,11 @@ def abandoned(step: PlanStep) -> PlanStep:
 def cut_off(plan: Plan) -> Plan:
     """The plan of a pass that a budget or a stop ended: steps that ran or could have run are marked incomplete."""
     for step in (*(s for s in plan.steps if s.status == "running"), *ready_steps(plan)):
-        plan = plan.with_step(abandoned(step))
+        plan = plan.with_step(abandon_step(step))
     return plan
 
 
-def left_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
+def leave_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
     """The plan with these steps marked for a person; ids that it does not have are ignored (FR-065)."""
     for step in plan.steps:
         if step.step_id in step_ids and not step.manual_intervention:
@@ -94,7 +94,7 @@ def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResu
     return tuple(parts)
 
 
-def _unfinished(step: PlanStep) -> ContextPart:
+def _unfinished_part(step: PlanStep) -> ContextPart:
     reason = step.clarity_reason if step.blocked else "; ".join(step.errors)
     return ContextPart("unfinished", step.step_id, step.step_output or "", reason or "")
 
@@ -107,7 +107,7 @@ def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResul
     parts = []
     for dependency in incoming_steps(plan, step):
         if dependency.unfinished:
-            parts.append(_unfinished(dependency))
+            parts.append(_unfinished_part(dependency))
             continue
         result = results.get(dependency.step_id)
         if result is None or result.step_output is None:

@@ -53,9 +53,9 @@ def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str,
 
 
 def _states(plan: Plan, above: Mapping[str, Any]) -> list[dict[str, Any]]:
-    users = _users(plan.steps)
+    users = _users_by_step(plan.steps)
     return [
-        _without(_CARRIED_OUT, step) | {"used_by": users.get(step.step_id, [])}
+        _omit_fields(_CARRIED_OUT, step) | {"used_by": users.get(step.step_id, [])}
         if _is_carried_out(step) and step.step_id in above
         else step_view(step)
         for step in plan.steps
@@ -67,11 +67,11 @@ def _is_carried_out(step: PlanStep) -> bool:
     return step.status in ("complete", "invalid") and not step.blocked
 
 
-def _only(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
+def _select_fields(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
     return {name: value for name, value in step_view(step).items() if name in names}
 
 
-def _without(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
+def _omit_fields(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
     return {name: value for name, value in step_view(step).items() if name == "step_id" or name not in names}
 
 
@@ -87,7 +87,7 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
     return [
         {
             "step_id": change.step_id,
-            "actions": [_reason_view(a) for a in delta.accepted if change.step_id in delta.changed_by(a)],
+            "actions": [_action_view(a) for a in delta.accepted if change.step_id in delta.changed_by(a)],
             "before": step_view(change.before) if change.before else None,
             "after": step_view(change.after) if change.after else None,
         }
@@ -95,7 +95,7 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
     ]
 
 
-def _reason_view(action: RefinementAction) -> dict[str, Any]:
+def _action_view(action: RefinementAction) -> dict[str, Any]:
     """What an action is and why, with the issues that it answers, and whether an executed step contradicts the rest by
     it; the step itself is shown beside it."""
     detected = {"inconsistency_detected": True} if action.inconsistency_detected else {}
@@ -121,9 +121,9 @@ def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
     near = nearest_steps(plan.steps, own, most)
     live = nearest_steps([step for step in plan.steps if is_live(step)], own, most)
     return {
-        "outline": [_only(("step_id", "description"), step) for step in live],
-        "definitions": [_only(_DEFINITION, step) for step in near],
-        "state": [_without(_DEFINITION, step) for step in near],
+        "outline": [_select_fields(("step_id", "description"), step) for step in live],
+        "definitions": [_select_fields(_DEFINITION, step) for step in near],
+        "state": [_omit_fields(_DEFINITION, step) for step in near],
         "steps_left_out": len(plan.steps) - len(near),
     }
 
@@ -150,20 +150,20 @@ def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[
     added at the end; they have the step's `definition` beside them, and neither changes again. The others follow in
     plan order, and those that belong to none of the steps come last, as they are.
     """
-    users, known = _users(steps), by_id(steps)
+    users, known = _users_by_step(steps), by_id(steps)
     of_steps = [
         {
             "step_id": step.step_id,
             "status": "BLOCKED" if step.blocked else step.status,
             "used_by": users.get(step.step_id, []),
-            "definition": _only(_CARRIED_OUT, step) if _is_carried_out(step) else None,
-            "step_output": _text(outputs[step.step_id]),
+            "definition": _select_fields(_CARRIED_OUT, step) if _is_carried_out(step) else None,
+            "step_output": _to_text(outputs[step.step_id]),
         }
         for step in _carried_out_first(steps)
         if step.step_id in outputs
     ]
     others: list[dict[str, Any]] = [
-        {"step_id": step_id, "status": None, "used_by": [], "definition": None, "step_output": _text(output)}
+        {"step_id": step_id, "status": None, "used_by": [], "definition": None, "step_output": _to_text(output)}
         for step_id, output in outputs.items()
         if step_id not in known
     ]
@@ -178,12 +178,12 @@ def _carried_out_first(steps: Sequence[PlanStep]) -> list[PlanStep]:
     return sorted(steps, key=lambda step: layer_of[step.step_id] if _is_carried_out(step) else len(steps) + 1)
 
 
-def _text(output: Any) -> str:
+def _to_text(output: Any) -> str:
     """An output as prompts show it: text as it is, anything else as JSON."""
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
 
 
-def _users(steps: Iterable[PlanStep]) -> dict[str, list[str]]:
+def _users_by_step(steps: Iterable[PlanStep]) -> dict[str, list[str]]:
     users: dict[str, list[str]] = {}
     for step in filter(is_live, steps):
         for dependency in step.dependencies:

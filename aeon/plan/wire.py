@@ -67,7 +67,7 @@ def parse_refinement(
     if errors:
         raise InvalidAnswer(tuple(errors))
     questions = tuple(_question(raw, f"/questions/{index}") for index, raw in enumerate(answer["questions"]))
-    declined = tuple(_declined(raw) for raw in answer.get("declined_issues", ()) if _is_declined(raw, by_id))
+    declined = tuple(_parse_declined(raw) for raw in answer.get("declined_issues", ()) if _is_declined(raw, by_id))
     return Refinement(
         actions=tuple(actions),
         questions=questions,
@@ -80,10 +80,10 @@ def require_answers(refinement: Refinement, issues: Sequence[ValidationIssue]) -
     """InvalidAnswer when a refinement says nothing of an issue that binds it."""
     unanswered = [issue for issue in issues if issue.issue_id in refinement.unanswered]
     if unanswered:
-        raise InvalidAnswer(FieldError("/declined_issues", _unanswered(issue)) for issue in unanswered)
+        raise InvalidAnswer(FieldError("/declined_issues", _describe_unanswered(issue)) for issue in unanswered)
 
 
-def _unanswered(issue: ValidationIssue) -> str:
+def _describe_unanswered(issue: ValidationIssue) -> str:
     return (
         f"issue {issue.issue_id} ({issue.severity}: {issue.description}) is neither in addresses_issues of an action"
         " nor in declined_issues with a reason"
@@ -94,7 +94,7 @@ def _is_declined(raw: Mapping[str, Any], issues: Mapping[str, ValidationIssue]) 
     return raw["issue_id"] in issues and bool(raw["reason"].strip())
 
 
-def _declined(raw: Mapping[str, Any]) -> DeclinedIssue:
+def _parse_declined(raw: Mapping[str, Any]) -> DeclinedIssue:
     return DeclinedIssue(issue_id=raw["issue_id"], reason=raw["reason"].strip())
 
 

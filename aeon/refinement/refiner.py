@@ -27,7 +27,7 @@ from aeon.plan.deltas import DeltaResult, apply_actions
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.structural import MAX_NESTING_DEPTH
-from aeon.plan.transitions import left_to_person
+from aeon.plan.transitions import leave_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues
 from aeon.refinement.components import has_own_refine_plan, propose_method, validate_method
 from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark
@@ -88,7 +88,7 @@ class Refiner:
             )
         except UNUSABLE as error:
             remark = Remark("refinement_unavailable", f"The plan stays as it is: {error.message}")
-            return Refined(plan, counting.failed(attempts), remarks=(remark,))
+            return Refined(plan, counting.count_failure(attempts), remarks=(remark,))
         admission = counting.admit(proposal.actions, attempts, self._settings)
         screened = self._decompose(plan, admission, occasion.closed, budget)
         draft = self._apply(plan, screened.sound, screened.subplans)
@@ -102,7 +102,7 @@ class Refiner:
         attempts, conflicts = counting.leave_alone(
             admission.attempts, alone, proposal.actions, self._settings, is_last=is_stuck(plan, refined)
         )
-        refined = left_to_person(refined, [fragment_of(issue) for issue in conflicts])
+        refined = leave_to_person(refined, [fragment_of(issue) for issue in conflicts])
         record = RefinementRecord(
             triggers=tuple(str(trigger) for trigger in occasion.triggers),
             accepted=final.accepted,
@@ -200,7 +200,7 @@ def _completed(plan: Plan, questions: Sequence[FollowUpQuestion], left: Sequence
     """The plan with new questions, and with what is left to a person marked."""
     if questions:
         plan = plan.model_copy(update={"questions": (*plan.questions, *questions)})
-    return left_to_person(plan, left)
+    return leave_to_person(plan, left)
 
 
 def may_be_decomposed(step: PlanStep) -> bool:

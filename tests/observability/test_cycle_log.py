@@ -9,7 +9,7 @@ from aeon.domain.request import CallSite, Usage
 from aeon.domain.tool_result import ToolResult
 from aeon.files.jsonl import read_lines
 from aeon.observability.cycle_log import CycleLog, plan_at
-from aeon.plan.transitions import abandoned
+from aeon.plan.transitions import abandon_step
 from tests.observability.support import PLAN, REPAIR, Story, feed, logged, realistic_run
 
 
@@ -104,7 +104,7 @@ def test_an_abandoned_step_is_logged_as_such_with_the_tool_it_was_waiting_for(tm
     site = story.dispatch("tool", "EXECUTE", 1, PLAN, "gather")
     call_tool(story, site, {"url": "first"}, ends=True)
     call_tool(story, site, {"url": "second"}, ends=False)
-    story.tell(e.StepFinished(pass_number=1, cycle=0, step=abandoned(PLAN.step("gather"))), site)
+    story.tell(e.StepFinished(pass_number=1, cycle=0, step=abandon_step(PLAN.step("gather"))), site)
     (line,) = logged(tmp_path, story.told)
     assert [(error["call"], error["type"]) for error in line["errors"]] == [("tool", "Abandoned")]
     calls = [(call["tool"], call["arguments"], call["output"], call["error"]) for call in line["tool_calls"]]
@@ -115,7 +115,7 @@ def test_an_abandoned_step_keeps_the_error_that_its_call_ended_with(tmp_path: Pa
     story = Story()
     site = story.dispatch("step", "EXECUTE", 1, PLAN, "gather")
     story.ends(site, "step", "LimitReached")
-    story.tell(e.StepFinished(pass_number=1, cycle=1, step=abandoned(PLAN.step("gather"))), site)
+    story.tell(e.StepFinished(pass_number=1, cycle=1, step=abandon_step(PLAN.step("gather"))), site)
     (line,) = logged(tmp_path, story.told)
     assert [error["type"] for error in line["errors"]] == ["LimitReached", "Abandoned"]
 

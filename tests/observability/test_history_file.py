@@ -12,7 +12,7 @@ from aeon import ArtefactError, read_history
 from aeon.app import artefacts
 from aeon.domain.history import ExecutionHistory
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, SubplanOrigin
-from aeon.observability.history_file import history_document, restored
+from aeon.observability.history_file import history_document, restore_document
 from aeon.observability.plan_delta import apply_change, apply_steps, plan_change, steps_difference
 from tests.observability.support import a_result
 from tests.plan.builders import done, plan_of, step
@@ -108,5 +108,5 @@ def test_a_plan_is_its_difference_applied() -> None:
 
 
 def test_restoring_shares_the_steps_that_did_not_change() -> None:
-    passes = restored(history_document(HISTORIES["steps carried out"]))["passes"]
+    passes = restore_document(history_document(HISTORIES["steps carried out"]))["passes"]
     assert passes[1]["steps"][2] is passes[2]["steps"][2]

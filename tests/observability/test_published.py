@@ -10,7 +10,7 @@ from aeon.files.jsonl import read_lines
 from aeon.files.resources import resource_root
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
-from aeon.observability.published import published, text, write
+from aeon.observability.published import build_schemas, text, write
 from tests.observability.support import a_result, chain_run, feed, realistic_run
 
 NAMES = ("result", "history", "events", "cycles")
@@ -32,13 +32,13 @@ def objects(schema: Any) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_published_schemas_are_current(name: str) -> None:
     path = resource_root() / "schemas" / "artefacts" / f"{name}.json"
-    current = path.read_text(encoding="utf-8") == text(published()[name])
+    current = path.read_text(encoding="utf-8") == text(build_schemas()[name])
     assert current, "the models have changed: run python -m aeon.observability.published"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_published_schemas_are_strict_and_described(name: str) -> None:
-    schema = published()[name]
+    schema = build_schemas()[name]
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     for found in objects(schema):
@@ -50,7 +50,7 @@ def test_the_published_schemas_are_strict_and_described(name: str) -> None:
 
 def test_schemas_are_written_by_name(tmp_path: Path) -> None:
     write(tmp_path)
-    assert {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()} == published()
+    assert {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.iterdir()} == build_schemas()
 
 
 @pytest.mark.parametrize("told", [realistic_run(), realistic_run(synthetic=True), chain_run(5)])

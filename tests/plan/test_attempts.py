@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from aeon.plan.attempts import RefinementAttempts, admit, failed, may_refine
+from aeon.plan.attempts import RefinementAttempts, admit, count_failure, may_refine
 from aeon.plan.settings import RefinementSettings
 from tests.plan.builders import add, decompose, modify, remove, replace
 
@@ -41,7 +41,7 @@ def test_a_refinement_without_actions_is_not_counted() -> None:
 
 
 def test_a_failed_refinement_counts_for_the_run_and_for_no_fragment() -> None:
-    assert failed(RefinementAttempts(by_fragment={"a": 1}, total=1)) == RefinementAttempts(
+    assert count_failure(RefinementAttempts(by_fragment={"a": 1}, total=1)) == RefinementAttempts(
         by_fragment={"a": 1}, total=2
     )
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from aeon.domain.history import StepResult
-from aeon.plan.transitions import ContextPart, abandoned, cut_off, failed, finished, incoming_context, started
+from aeon.plan.transitions import (
+    ContextPart,
+    abandon_step,
+    cut_off,
+    fail_step,
+    finish_step,
+    incoming_context,
+    start_step,
+)
 from tests.plan.builders import blocked, done, plan_of, step
 from tests.plan.builders import failed as failed_step
 
@@ -15,7 +23,7 @@ def result(clarity: str = "CLEAR") -> StepResult:
 
 
 def test_a_started_step_runs_with_its_context_and_is_no_longer_incomplete():
-    begun = started(abandoned(step("a")), "from b")
+    begun = start_step(abandon_step(step("a")), "from b")
     assert (begun.status, begun.incoming_context, begun.incomplete) == ("running", "from b", False)
 
 
@@ -23,7 +31,7 @@ def test_a_started_step_runs_with_its_context_and_is_no_longer_incomplete():
     ("clarity", "status"), [("CLEAR", "complete"), ("PARTIALLY_CLEAR", "complete"), ("BLOCKED", "invalid")]
 )
 def test_clarity_decides_whether_a_step_is_complete_and_its_output_is_kept(clarity: str, status: str):
-    ended = finished(started(step("a"), ""), result(clarity))
+    ended = finish_step(start_step(step("a"), ""), result(clarity))
     assert (ended.status, ended.clarity_state, ended.step_output, ended.clarity_reason) == (
         status,
         clarity,
@@ -34,12 +42,12 @@ def test_clarity_decides_whether_a_step_is_complete_and_its_output_is_kept(clari
 
 
 def test_a_failed_step_keeps_every_reason():
-    ended = failed(failed(step("a"), "first"), "second")
+    ended = fail_step(fail_step(step("a"), "first"), "second")
     assert (ended.status, ended.errors) == ("failed", ("first", "second"))
 
 
 def test_an_abandoned_step_is_pending_again_and_marked_incomplete():
-    left = abandoned(started(step("a"), ""))
+    left = abandon_step(start_step(step("a"), ""))
     assert (left.status, left.incomplete) == ("pending", True)
 
 
@@ -81,5 +89,5 @@ def test_there_is_no_context_without_dependencies_or_before_their_results():
 
 def test_no_transition_changes_the_step_it_is_given():
     before = step("a")
-    started(before, "x"), finished(before, result()), failed(before, "y"), abandoned(before)
+    start_step(before, "x"), finish_step(before, result()), fail_step(before, "y"), abandon_step(before)
     assert before == step("a")

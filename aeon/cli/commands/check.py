@@ -26,7 +26,7 @@ from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
 from aeon.execution.forecast import cycles, forecast
 from aeon.memory.run_memory import InMemory
-from aeon.plan.workflow.load import Workflow, inspect_workflow, located
+from aeon.plan.workflow.load import Workflow, format_problem, inspect_workflow
 from aeon.plan.workflow.models import Problem
 from aeon.plan.workflow.references import resolve_arguments
 from aeon.tools.invoke import ToolInvoker
@@ -122,7 +122,7 @@ def _as_text(checked: Sequence[Checked], ascii_only: bool) -> str:
     width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
     parts = []
     for one in checked:
-        lines = [located(one.path, problem) for problem in one.problems]
+        lines = [format_problem(one.path, problem) for problem in one.problems]
         if one.workflow is None:
             errors = sum(problem.severity == "error" for problem in one.problems)
             lines += [f"{one.path}: {count_noun(errors, 'error')}, cannot be run"]

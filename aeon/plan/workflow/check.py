@@ -49,16 +49,16 @@ def content_problems(
     sound = _sound_steps(document.value)
     if len(sound) > max_steps:
         # What else is wrong with a plan that is too large would take long to find, and be too much to read.
-        return [*_repeated(document), *_structure(document, sound, max_steps, one_final_step)]
+        return [*_repeated_keys(document), *_structural_problems(document, sound, max_steps, one_final_step)]
     return [
-        *_repeated(document),
-        *_structure(document, sound, max_steps, one_final_step),
-        *_references(document, sound, input_names),
-        *_workers(document, sound, tool_names, unavailable),
+        *_repeated_keys(document),
+        *_structural_problems(document, sound, max_steps, one_final_step),
+        *_reference_problems(document, sound, input_names),
+        *_worker_problems(document, sound, tool_names, unavailable),
     ]
 
 
-def _repeated(document: LocatedYaml) -> Iterator[Problem]:
+def _repeated_keys(document: LocatedYaml) -> Iterator[Problem]:
     for again in document.repeated:
         message = f"{dotted(again.place)}: stands here again, it is on line {again.first_line} already"
         yield problem_at(again.position, message)
@@ -67,10 +67,10 @@ def _repeated(document: LocatedYaml) -> Iterator[Problem]:
 def _sound_steps(value: Any) -> list[Sound]:
     raw = value.get("steps") if isinstance(value, Mapping) else None
     listed = raw if isinstance(raw, list) else []
-    return [_sound(index, step) for index, step in enumerate(listed) if isinstance(step, Mapping)]
+    return [_sound_step(index, step) for index, step in enumerate(listed) if isinstance(step, Mapping)]
 
 
-def _sound(index: int, raw: Mapping[str, Any]) -> Sound:
+def _sound_step(index: int, raw: Mapping[str, Any]) -> Sound:
     step_id, description, tool = raw.get("id"), raw.get("description"), raw.get("tool")
     listed = raw.get("depends_on")
     named = [(n, d) for n, d in enumerate(listed if isinstance(listed, list) else ()) if isinstance(d, str)]
@@ -84,7 +84,9 @@ def _sound(index: int, raw: Mapping[str, Any]) -> Sound:
     return Sound(index, raw, step, tuple(n for n, _ in named))
 
 
-def _structure(document: LocatedYaml, sound: Sequence[Sound], max_steps: int, one_final: bool) -> Iterator[Problem]:
+def _structural_problems(
+    document: LocatedYaml, sound: Sequence[Sound], max_steps: int, one_final: bool
+) -> Iterator[Problem]:
     if not sound:
         return
     steps = [one.step for one in sound]
@@ -93,7 +95,7 @@ def _structure(document: LocatedYaml, sound: Sequence[Sound], max_steps: int, on
     for finding in check_steps(steps, max_steps=max_steps, one_final_step=one_final):
         if finding.step_id is None or not finding.step_id.startswith("\0"):
             place = _place(finding, sound)
-            yield problem_at(document.position(place), finding.message + _meant(finding, steps))
+            yield problem_at(document.position(place), finding.message + _suggest_id(finding, steps))
 
 
 def _place(finding: StructuralFinding, sound: Sequence[Sound]) -> Place:
@@ -106,39 +108,39 @@ def _place(finding: StructuralFinding, sound: Sequence[Sound]) -> Place:
     return (*place, one.places[int(parts[3])]) if len(parts) > 3 else place
 
 
-def _meant(finding: StructuralFinding, steps: Sequence[PlanStep]) -> str:
+def _suggest_id(finding: StructuralFinding, steps: Sequence[PlanStep]) -> str:
     """The id that an unknown one resembles."""
     _, *parts = finding.pointer.split("/")
     if len(parts) < 4:
         return ""
     step = steps[int(parts[1])]
     named = step.dependencies[int(parts[3])]
-    return "" if named in by_id(steps) else _near(named, [s.step_id for s in steps if s is not step])
+    return "" if named in by_id(steps) else _suggest(named, [s.step_id for s in steps if s is not step])
 
 
-def _references(
+def _reference_problems(
     document: LocatedYaml, sound: Sequence[Sound], input_names: Collection[str] | None
 ) -> Iterator[Problem]:
     raw = document.value if isinstance(document.value, Mapping) else {}
     declared = raw.get("inputs") if isinstance(raw.get("inputs"), Mapping) else None
     before = transitive_dependencies([one.step for one in sound])
     for field in ("goal", "task"):
-        yield from _unread(document, (field,), raw)
+        yield from _unread_references(document, (field,), raw)
     for name in declared or ():
         if isinstance(name, str) and input_names is not None and name not in input_names:
-            yield problem_at(document.key_position(("inputs", name)), _missing(name))
+            yield problem_at(document.key_position(("inputs", name)), _missing_input(name))
     for one in sound:
-        yield from _unread(document, ("steps", one.index, "handoff"), one.raw)
+        yield from _unread_references(document, ("steps", one.index, "handoff"), one.raw)
         for place, text in _texts(one):
             if "arguments" in place and not _is_unicode(text):
                 yield problem_at(document.position(place), f"{dotted(place)}: must be valid Unicode text")
             for found in references(text, before):
-                message = _wrong(found.reference, one, place, before, declared, input_names)
+                message = _check_reference(found.reference, one, place, before, declared, input_names)
                 if message:
                     yield problem_at(document.position(place), f"{dotted(place)}: {message}")
 
 
-def _wrong(
+def _check_reference(
     reference: Reference | BadReference,
     one: Sound,
     place: Place,
@@ -150,7 +152,7 @@ def _wrong(
     if isinstance(reference, BadReference):
         return str(reference)
     if reference.kind == "input":
-        return _wrong_input(reference, declared, given)
+        return _check_input(reference, declared, given)
     if place[2] == "description":
         return (
             f"`{reference.text}`: outputs of steps are named in arguments only; "
@@ -158,7 +160,7 @@ def _wrong(
         )
     own = one.step.step_id
     if reference.name not in before:
-        return f"`{reference.text}`: there is no step '{reference.name}'{_near(reference.name, before)}"
+        return f"`{reference.text}`: there is no step '{reference.name}'{_suggest(reference.name, before)}"
     if reference.name == own:
         return f"`{reference.text}`: a step cannot use its own output"
     if reference.name not in before.get(own, ()):
@@ -169,11 +171,11 @@ def _wrong(
     return ""
 
 
-def _wrong_input(reference: Reference, declared: Mapping[str, Any] | None, given: Collection[str] | None) -> str:
+def _check_input(reference: Reference, declared: Mapping[str, Any] | None, given: Collection[str] | None) -> str:
     if declared is not None and reference.name not in declared:
-        return f"`{reference.text}`: `inputs` has no '{reference.name}'{_near(reference.name, declared)}"
+        return f"`{reference.text}`: `inputs` has no '{reference.name}'{_suggest(reference.name, declared)}"
     if declared is None and given is not None and reference.name not in given:
-        return _missing(reference.name)
+        return _missing_input(reference.name)
     return ""
 
 
@@ -183,11 +185,11 @@ def _name(one: Sound) -> str:
     return dotted(("steps", one.index)) if step_id.startswith("\0") else f"step '{step_id}'"
 
 
-def _missing(name: str) -> str:
+def _missing_input(name: str) -> str:
     return f"the input '{name}' is not given: inputs.{name}=\"...\" or input_files.{name}=path"
 
 
-def _near(name: str, known: Collection[str]) -> str:
+def _suggest(name: str, known: Collection[str]) -> str:
     if len(name) > _LONGEST_NAME:
         return ""  # to compare long names takes long
     near = get_close_matches(name, [one for one in map(str, known) if not one.startswith("\0")], n=1)
@@ -218,7 +220,7 @@ def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= ch <= "\udfff" for ch in text)
 
 
-def _unread(document: LocatedYaml, place: Place, within: Mapping[str, Any]) -> Iterator[Problem]:
+def _unread_references(document: LocatedYaml, place: Place, within: Mapping[str, Any]) -> Iterator[Problem]:
     """A reference where none is read."""
     text = within.get(str(place[-1]))
     for found in references(text) if isinstance(text, str) else ():
@@ -247,7 +249,7 @@ def transitive_dependencies(steps: Sequence[PlanStep]) -> dict[str, set[str]]:
     return found
 
 
-def _workers(
+def _worker_problems(
     document: LocatedYaml, sound: Sequence[Sound], tool_names: Collection[str] | None, unavailable: Unavailable
 ) -> Iterator[Problem]:
     """Who does each step. A missing tool is no error: the supervisor looks for one, or the model does the step."""
@@ -264,10 +266,10 @@ def _workers(
             message = f"{name} has arguments but no tool: they are not used"
             yield problem_at(document.key_position((*place, "arguments")), message, "warning")
         if isinstance(tool, str) and tool and tool_names is not None:
-            yield from _tool(document, one, tool, tool_names, unavailable)
+            yield from _tool_problems(document, one, tool, tool_names, unavailable)
 
 
-def _tool(
+def _tool_problems(
     document: LocatedYaml, one: Sound, tool: str, tools: Collection[str], unavailable: Unavailable
 ) -> Iterator[Problem]:
     """What is known of a step's tool: that it is not registered, or that it will refuse its arguments."""
@@ -275,7 +277,7 @@ def _tool(
     name, arguments = _name(one), one.raw.get("arguments")
     if tool not in tools:
         why = unavailable(tool)
-        message = f"{name} uses the tool '{tool}': {why}; {_INSTEAD}" if why else _no_tool(name, tool, tools)
+        message = f"{name} uses the tool '{tool}': {why}; {_INSTEAD}" if why else _unknown_tool(name, tool, tools)
         yield problem_at(document.position((*place, "tool")), message, "warning")
     elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
         for inner, said in argument_problems(arguments, tools[tool]):
@@ -286,6 +288,6 @@ def _tool(
             yield problem_at(document.position(within), message, "warning")
 
 
-def _no_tool(name: str, tool: str, tool_names: Collection[str]) -> str:
+def _unknown_tool(name: str, tool: str, tool_names: Collection[str]) -> str:
     known = f"there are: {', '.join(sorted(tool_names))}" if tool_names else "there is none: see `tools=`"
-    return f"{name} uses the tool '{tool}', which is not registered{_near(tool, tool_names)} ({known}): {_INSTEAD}"
+    return f"{name} uses the tool '{tool}', which is not registered{_suggest(tool, tool_names)} ({known}): {_INSTEAD}"

@@ -5,7 +5,7 @@ The format is `WorkflowFile`, published for editors as `schemas/workflow.json` a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +14,26 @@ import pydantic
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import topological
 from aeon.domain.plan import Plan, PlanStep
+from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml, UnreadableFile
 from aeon.plan.workflow.check import Unavailable, content_problems
-from aeon.plan.workflow.form import form_problems
 from aeon.plan.workflow.models import Problem, WorkflowFile, WorkflowStep, problem_at
 from aeon.plan.workflow.references import Reference, references, resolve_text
+
+_OTHER_SPELLINGS = {
+    "step_id": "id",
+    "name": "id",
+    "dependencies": "depends_on",
+    "needs": "depends_on",
+    "requires": "depends_on",
+    "handoff_to_next": "handoff",
+    "args": "arguments",
+    "params": "arguments",
+    "parameters": "arguments",
+    "with": "arguments",
+    "uses": "tool",
+    "prompt": "description",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +94,7 @@ def load_workflow(
     if workflow is None:
         errors = [problem for problem in problems if problem.severity == "error"]
         raise ConfigError(
-            "\n".join(located(path, problem) for problem in errors),
+            "\n".join(format_problem(path, problem) for problem in errors),
             hint=f"`aeon check {path}` says the same without a run; `aeon docs workflows` explains the format.",
         )
     return workflow
@@ -108,7 +123,7 @@ def inspect_workflow(
     try:
         content = WorkflowFile.model_validate(document.value)
     except pydantic.ValidationError as error:
-        found += form_problems(error, document)
+        found += _form_problems(error, document)
     found += content_problems(document, tool_names, input_names, max_steps, one_final_step, unavailable)
     problems = tuple(sorted(dict.fromkeys(found), key=lambda p: (p.line, p.column, p.severity, p.message)))
     if content is None or any(problem.severity == "error" for problem in problems):
@@ -116,9 +131,15 @@ def inspect_workflow(
     return Workflow(path, content, problems), problems
 
 
-def located(path: Path, problem: Problem) -> str:
+def format_problem(path: Path, problem: Problem) -> str:
     """A problem as one line that editors and terminals can jump to."""
     return f"{path}:{problem.line}:{problem.column}: {problem.severity}: {problem.message}"
+
+
+def _form_problems(error: pydantic.ValidationError, document: LocatedYaml) -> Iterator[Problem]:
+    """A problem for each of pydantic's errors."""
+    for mistake in explain(error, document.value, WorkflowFile, _OTHER_SPELLINGS):
+        yield problem_at(mistake.position(document), mistake.sentence())
 
 
 def _step_references(step: WorkflowStep) -> list[Reference]:

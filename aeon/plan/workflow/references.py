@@ -60,7 +60,7 @@ def references(value: Any, step_ids: Collection[str] = ()) -> Iterator[Found]:
     if isinstance(value, str):
         for match in _REFERENCE.finditer(value):
             if match[0] != "$${":
-                yield Found(_parsed(match, step_ids), value)
+                yield Found(_parse(match, step_ids), value)
     elif isinstance(value, Mapping):
         for item in value.values():
             yield from references(item, step_ids)
@@ -71,7 +71,7 @@ def references(value: Any, step_ids: Collection[str] = ()) -> Iterator[Found]:
 
 def resolve_text(text: str, inputs: Mapping[str, str]) -> str:
     """A description with its inputs filled in, and `$${` made `${`. PlanError names what cannot be resolved."""
-    return _filled(text, inputs, None)
+    return _fill(text, inputs, None)
 
 
 def resolve_arguments(
@@ -85,23 +85,25 @@ def resolve_arguments(
     rather than handed on as if it were the whole. Raises PlanError naming everything that cannot be resolved.
     """
     problems: list[str] = []
-    resolved = {key: _resolved(item, inputs, outputs, f"arguments.{key}", problems) for key, item in arguments.items()}
+    resolved = {key: _resolve(item, inputs, outputs, f"arguments.{key}", problems) for key, item in arguments.items()}
     if problems:
         raise PlanError("; ".join(problems))
     return resolved
 
 
-def escaped(text: str, keep: Callable[[Reference], bool] = lambda _: False, step_ids: Collection[str] = ()) -> str:
+def escape_references(
+    text: str, keep: Callable[[Reference], bool] = lambda _: False, step_ids: Collection[str] = ()
+) -> str:
     """The text so that it is read back as it is: every `${` in it is literal, but for the references to `keep`."""
 
     def literal(match: re.Match[str]) -> str:
-        found = None if match[0] == "$${" else _parsed(match, step_ids)
+        found = None if match[0] == "$${" else _parse(match, step_ids)
         return match[0] if isinstance(found, Reference) and keep(found) else match[0].replace("${", "$${")
 
     return _REFERENCE.sub(literal, text)
 
 
-def _parsed(match: re.Match[str], step_ids: Collection[str]) -> Reference | BadReference:
+def _parse(match: re.Match[str], step_ids: Collection[str]) -> Reference | BadReference:
     text, inside = match[0], match[1]
     if len(text) > _LONGEST:
         return BadReference(f"`{text[:_SHOWN_OF_LONG]}...` is too long: a reference has at most {_LONGEST} characters")
@@ -110,7 +112,7 @@ def _parsed(match: re.Match[str], step_ids: Collection[str]) -> Reference | BadR
     kind, _, rest = inside.partition(".")
     if kind == "inputs" and rest:
         return Reference(text=text, kind="input", name=rest)
-    if kind == "steps" and (split := _split(rest, step_ids)):
+    if kind == "steps" and (split := _split_path(rest, step_ids)):
         name, path = split
         return Reference(text=text, kind="step", name=name, path=path)
     return BadReference(
@@ -118,7 +120,7 @@ def _parsed(match: re.Match[str], step_ids: Collection[str]) -> Reference | BadR
     )
 
 
-def _split(rest: str, step_ids: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
+def _split_path(rest: str, step_ids: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
     """Step id and path of `ID.output.PATH`; the longest known id, else the shortest that it could be."""
     ways = [(rest[: end.start()], rest[end.end() :]) for end in _END_OF_ID.finditer(rest) if end.start()]
     if not ways:
@@ -128,41 +130,41 @@ def _split(rest: str, step_ids: Collection[str]) -> tuple[str, tuple[str, ...]] 
     return None if "" in parts else (name, parts)
 
 
-def _resolved(value: Any, inputs: Mapping[str, str], outputs: Mapping[str, Any], at: str, problems: list[str]) -> Any:
+def _resolve(value: Any, inputs: Mapping[str, str], outputs: Mapping[str, Any], at: str, problems: list[str]) -> Any:
     if isinstance(value, Mapping):
-        return {key: _resolved(item, inputs, outputs, f"{at}.{key}", problems) for key, item in value.items()}
+        return {key: _resolve(item, inputs, outputs, f"{at}.{key}", problems) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_resolved(item, inputs, outputs, f"{at}[{i}]", problems) for i, item in enumerate(value, start=1)]
+        return [_resolve(item, inputs, outputs, f"{at}[{i}]", problems) for i, item in enumerate(value, start=1)]
     if not isinstance(value, str):
         return value
     try:
         match = _REFERENCE.fullmatch(value)
-        return _value(match, inputs, outputs) if match and match[1] is not None else _filled(value, inputs, outputs)
+        return _look_up(match, inputs, outputs) if match and match[1] is not None else _fill(value, inputs, outputs)
     except PlanError as error:
         problems.append(f"{at}: {error.message}")
         return None
 
 
-def _filled(text: str, inputs: Mapping[str, str], outputs: Mapping[str, Any] | None) -> str:
-    return _REFERENCE.sub(lambda m: "${" if m[0] == "$${" else _as_text(_value(m, inputs, outputs)), text)
+def _fill(text: str, inputs: Mapping[str, str], outputs: Mapping[str, Any] | None) -> str:
+    return _REFERENCE.sub(lambda m: "${" if m[0] == "$${" else _to_text(_look_up(m, inputs, outputs)), text)
 
 
-def _value(match: re.Match[str], inputs: Mapping[str, str], outputs: Mapping[str, Any] | None) -> Any:
-    found = _parsed(match, outputs or ())
+def _look_up(match: re.Match[str], inputs: Mapping[str, str], outputs: Mapping[str, Any] | None) -> Any:
+    found = _parse(match, outputs or ())
     if isinstance(found, BadReference):
         raise PlanError(str(found))
     if found.kind == "input":
         if found.name not in inputs:
-            raise PlanError(f"`{found.text}`: there is no input `{found.name}` (there are: {_listed(inputs)})")
+            raise PlanError(f"`{found.text}`: there is no input `{found.name}` (there are: {_list_names(inputs)})")
         return inputs[found.name]
     if outputs is None:
         raise PlanError(f"`{found.text}`: outputs of steps can be named in arguments only")
     if found.name not in outputs:
         raise PlanError(f"`{found.text}`: step `{found.name}` has no output")
-    return _part(_whole(outputs[found.name], found), found)
+    return _follow_path(_require_whole(outputs[found.name], found), found)
 
 
-def _whole(value: Any, reference: Reference) -> Any:
+def _require_whole(value: Any, reference: Reference) -> Any:
     if isinstance(value, CutOutput):
         raise PlanError(
             f"`{reference.text}`: the output of step {reference.name} was cut "
@@ -171,7 +173,7 @@ def _whole(value: Any, reference: Reference) -> Any:
     return value
 
 
-def _part(value: Any, reference: Reference) -> Any:
+def _follow_path(value: Any, reference: Reference) -> Any:
     for part in reference.path:
         value = _from_json(value)
         if isinstance(value, Mapping) and part in value:
@@ -179,7 +181,7 @@ def _part(value: Any, reference: Reference) -> Any:
         elif isinstance(value, list | tuple) and part.isdecimal() and int(part) < len(value):
             value = value[int(part)]
         else:
-            raise PlanError(f"`{reference.text}`: there is no `{part}` in {_described(value)}")
+            raise PlanError(f"`{reference.text}`: there is no `{part}` in {_describe(value)}")
     return value
 
 
@@ -192,18 +194,18 @@ def _from_json(value: Any) -> Any:
         return value
 
 
-def _described(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"an object (it has: {_listed(value)})"
+        return f"an object (it has: {_list_names(value)})"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
     return "a text that is no JSON" if isinstance(value, str) else f"`{json.dumps(value)}`"
 
 
-def _listed(names: Collection[str]) -> str:
+def _list_names(names: Collection[str]) -> str:
     shown = ", ".join(list(names)[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
     return shown or "none"
 
 
-def _as_text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

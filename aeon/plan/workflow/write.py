@@ -12,7 +12,7 @@ import yaml
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.files.located_yaml import add_core_schema
 from aeon.plan.workflow.check import transitive_dependencies
-from aeon.plan.workflow.references import Reference, escaped
+from aeon.plan.workflow.references import Reference, escape_references
 
 _WIDTH = 110
 # Breaks that YAML does not give back as they were, unless they are escaped.
@@ -69,20 +69,20 @@ def workflow_text(
     if declared:
         top["inputs"] = declared
     before = transitive_dependencies(plan.steps)
-    steps = [textwrap.indent(_dumped([_entry(step, declared, before)]), "  ") for step in plan.steps]
-    comments = [*([f"yaml-language-server: $schema={schema}"] if schema else []), *header, *_questions(plan.questions)]
-    parts = [
-        _commented(comments),
-        *(_dumped({key: value}) for key, value in top.items()),
-        "steps:\n" + "\n".join(steps),
+    steps = [textwrap.indent(_dump([_step_entry(step, declared, before)]), "  ") for step in plan.steps]
+    comments = [
+        *([f"yaml-language-server: $schema={schema}"] if schema else []),
+        *header,
+        *_question_lines(plan.questions),
     ]
+    parts = [_comment(comments), *(_dump({key: value}) for key, value in top.items()), "steps:\n" + "\n".join(steps)]
     return "\n".join(part for part in parts if part)
 
 
-def _entry(step: PlanStep, inputs: Mapping[str, str], before: Mapping[str, set[str]]) -> dict[str, Any]:
-    in_text = partial(_stays, inputs=inputs, outputs=())
-    in_arguments = partial(_stays, inputs=inputs, outputs=before[step.step_id])
-    entry: dict[str, Any] = {"id": step.step_id, "description": escaped(step.description, in_text)}
+def _step_entry(step: PlanStep, inputs: Mapping[str, str], before: Mapping[str, set[str]]) -> dict[str, Any]:
+    in_text = partial(_is_kept, inputs=inputs, outputs=())
+    in_arguments = partial(_is_kept, inputs=inputs, outputs=before[step.step_id])
+    entry: dict[str, Any] = {"id": step.step_id, "description": escape_references(step.description, in_text)}
     if step.dependencies:
         entry["depends_on"] = _Row(step.dependencies)
     if step.provides:
@@ -94,23 +94,23 @@ def _entry(step: PlanStep, inputs: Mapping[str, str], before: Mapping[str, set[s
     elif step.agent:
         entry["agent"] = step.agent
     if step.arguments is not None:
-        entry["arguments"] = _escaped(step.arguments, in_arguments, list(before))
+        entry["arguments"] = _escape_value(step.arguments, in_arguments, list(before))
     return entry
 
 
-def _stays(reference: Reference, inputs: Mapping[str, str], outputs: Sequence[str] | set[str]) -> bool:
+def _is_kept(reference: Reference, inputs: Mapping[str, str], outputs: Sequence[str] | set[str]) -> bool:
     return reference.name in (inputs if reference.kind == "input" else outputs)
 
 
-def _escaped(value: Any, keep: Any, step_ids: Sequence[str]) -> Any:
+def _escape_value(value: Any, keep: Any, step_ids: Sequence[str]) -> Any:
     if isinstance(value, str):
-        return escaped(value, keep, step_ids)
+        return escape_references(value, keep, step_ids)
     if isinstance(value, Mapping):
-        return {key: _escaped(item, keep, step_ids) for key, item in value.items()}
-    return [_escaped(item, keep, step_ids) for item in value] if isinstance(value, list | tuple) else value
+        return {key: _escape_value(item, keep, step_ids) for key, item in value.items()}
+    return [_escape_value(item, keep, step_ids) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _questions(questions: Sequence[FollowUpQuestion]) -> list[str]:
+def _question_lines(questions: Sequence[FollowUpQuestion]) -> list[str]:
     lines: list[str] = []
     for question in questions:
         about = f" (step {question.step_id})" if question.step_id else ""
@@ -119,20 +119,20 @@ def _questions(questions: Sequence[FollowUpQuestion]) -> list[str]:
     return lines
 
 
-def _commented(lines: Sequence[str]) -> str:
+def _comment(lines: Sequence[str]) -> str:
     """Comment lines; no text, whatever it holds, gets out of its comment."""
-    wrapped = [part for line in lines for part in _wrapped(line)]
+    wrapped = [part for line in lines for part in _wrap(line)]
     return "".join(f"# {line}".rstrip() + "\n" for line in wrapped)
 
 
-def _wrapped(line: str) -> list[str]:
+def _wrap(line: str) -> list[str]:
     printable = "".join(ch if ch.isprintable() else " " for ch in line)
     if printable.startswith(("yaml-language-server:", "  ")):
         return [printable]
     return textwrap.wrap(printable, _WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
 
 
-def _dumped(value: Any) -> str:
+def _dump(value: Any) -> str:
     return str(
         yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH, default_flow_style=False)
     )

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.domain.errors import PlanError
-from aeon.plan.workflow.references import BadReference, Reference, escaped, references, resolve_arguments, resolve_text
+from aeon.plan.workflow.references import (
+    BadReference,
+    Reference,
+    escape_references,
+    references,
+    resolve_arguments,
+    resolve_text,
+)
 
 INPUTS = {"name": "Ada", "n": "5"}
 OUTPUTS: dict[str, Any] = {
@@ -111,11 +118,11 @@ def test_references_are_found_wherever_a_text_is() -> None:
 
 @given(st.text(alphabet="${}ab.inputs", max_size=30))
 def test_an_escaped_text_is_read_back_as_it_was(text: str) -> None:
-    assert resolve_text(escaped(text), {}) == text
-    assert resolve_arguments({"x": escaped(text)}, {}, {}) == {"x": text}
+    assert resolve_text(escape_references(text), {}) == text
+    assert resolve_arguments({"x": escape_references(text)}, {}, {}) == {"x": text}
 
 
 def test_references_to_keep_are_not_escaped() -> None:
     text = "${inputs.a} ${inputs.b} $${ ${c}"
-    kept = escaped(text, lambda reference: reference.name == "a")
+    kept = escape_references(text, lambda reference: reference.name == "a")
     assert resolve_text(kept, {"a": "A"}) == "A ${inputs.b} $${ ${c}"
