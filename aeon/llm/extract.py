@@ -39,28 +39,30 @@ class ExtractError(ValueError):
         self.position = position
 
 
-class _Unusable(ValueError):
-    """JSON by its grammar that is refused all the same."""
-
-
 def extract_json(text: str, accepts: Accepts | None = None) -> Any:
     """The JSON value in a model's text: the text itself, after its reasoning, in a code fence, amid prose, in a tool
     call.
 
     Reasoning is `<think>...</think>` and its like, or the channels before the final one. Of several values the first
-    that `accepts` says yes to is taken, and where it says no to all, or is not given, the first fenced one, else the
-    first object, else the first array. What is written as a tool call is taken for its arguments if those are accepted
+    that `accepts` says yes to is returned; where it says no to all, or is not given, the first fenced one, else the
+    first object, else the first array. A value written as a tool call stands for its arguments if those are accepted
     and the whole is not. Duplicate keys, NaN, infinite numbers, lone surrogates and more than 200 levels of nesting
     are refused. Raises ExtractError with the position (FR-029).
     """
     try:
-        return _unwrapped(_usable(text.removeprefix("\ufeff")), accepts)
+        return _unwrap(_decode(text.removeprefix("\ufeff")), accepts)
     except ExtractError as error:
-        whole = error
-    try:
-        return _first(_within(text, _begin(text)), accepts)
-    except ExtractError as error:
-        raise whole if text.lstrip().startswith(("{", "[")) else error from None
+        failures = [error] if text.lstrip().startswith(("{", "[")) else []
+    rejected: list[Any] = []
+    begin = _answer_start(text)
+    for found in _candidates(text, begin, failures):
+        value = _unwrap(found, accepts)
+        if accepts is None or accepts(value):
+            return value
+        rejected.append(value)
+    if rejected:
+        return rejected[0]
+    raise failures[0] if failures else ExtractError("there is no JSON object in the answer", begin)
 
 
 def read_json(text: str) -> Any:
@@ -68,14 +70,14 @@ def read_json(text: str) -> Any:
 
     Raises ExtractError with the position, also for what `extract_json` refuses.
     """
-    return _usable(text)
+    return _decode(text)
 
 
 def is_bare(text: str) -> bool:
     """Whether a text is JSON and nothing else, reasoning before it aside: what constrained decoding gives."""
-    for begin in (lambda _: 0, _begin):
+    for begin in (0, _answer_start(text)):
         try:
-            _usable(text[begin(text) :].removeprefix("\ufeff"))
+            _decode(text[begin:].removeprefix("\ufeff"))
         except ExtractError:
             continue
         return True
@@ -96,7 +98,7 @@ def text_of(message: Mapping[str, Any], name: str = "") -> str:
 
 
 def _content(content: Any) -> str:
-    """Parts of reasoning are left out; an object in place of a text is its JSON."""
+    """The text of a message's content, without parts of reasoning; the JSON of content that is an object."""
     if isinstance(content, list):
         parts = (part if isinstance(part, dict) else {"text": part} for part in content)
         texts = (part.get("text") for part in parts if part.get("type", "text") in _OF_TEXT)
@@ -114,7 +116,7 @@ def _call_arguments(message: Mapping[str, Any], name: str) -> str | None:
     return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
-def _unwrapped(value: Any, accepts: Accepts | None) -> Any:
+def _unwrap(value: Any, accepts: Accepts | None) -> Any:
     """The arguments, where the value is a tool call that is not accepted as it is."""
     if accepts is None or (inner := _arguments_in(value)) is None or accepts(value):
         return value
@@ -134,13 +136,13 @@ def _arguments_in(value: Any) -> Any:
         return _arguments_in(value["function"])
     inner = next((value[key] for key in ("arguments", "parameters", "input") if key in value), None)
     try:
-        return _usable(inner) if isinstance(inner, str) else inner
+        return _decode(inner) if isinstance(inner, str) else inner
     except ExtractError:
         return None
 
 
-def _begin(text: str) -> int:
-    """Where the answer may begin: behind the reasoning. A mark in a bracketed stretch belongs to that stretch."""
+def _answer_start(text: str) -> int:
+    """Where the answer may begin: after the reasoning. A closing tag within brackets is part of what they hold."""
     if _CHANNELS.match(text):
         channel = _ANSWER_CHANNEL.search(text)
         return channel.end() if channel else len(text)
@@ -156,33 +158,32 @@ def _begin(text: str) -> int:
     return begin
 
 
-def _first(values: Iterator[Any], accepts: Accepts | None) -> Any:
-    """The first value that is accepted, else the first of all."""
-    first, seen = None, False
-    try:
-        for found in values:
-            value = _unwrapped(found, accepts)
-            if accepts is None or accepts(value):
-                return value
-            first, seen = (first, True) if seen else (value, True)
-    except ExtractError:
-        if not seen:
-            raise
-    return first
+def _candidates(text: str, begin: int, failures: list[ExtractError]) -> Iterator[Any]:
+    """The JSON in the text from `begin` on: all of it, each fenced block, each object in prose, each array in prose.
 
-
-def _within(text: str, begin: int) -> Iterator[Any]:
-    """The JSON in the text from `begin` on: all of it, each fenced block, each object, each array."""
+    What looks like an object or an array in prose and cannot be read is added to `failures`.
+    """
     for start, end in ((begin, len(text)), *_fenced(text, begin)):
         try:
-            yield _usable(text[start:end])
+            yield _decode(text[start:end])
         except ExtractError:
             continue
-    yield from _amid(text, begin)
+    arrays: list[Any] = []
+    for start, end in _spans(text, begin):
+        try:
+            value = _decode(text[start:end])
+        except ExtractError as error:
+            failures.append(_moved(error, start, text))
+            continue
+        if isinstance(value, dict):
+            yield value
+        else:
+            arrays.append(value)
+    yield from arrays
 
 
 def _fenced(text: str, begin: int) -> Iterator[tuple[int, int]]:
-    """What stands in each code fence."""
+    """Where the content of each code fence begins and ends."""
     opened: int | None = None
     for mark in _FENCE.finditer(text, begin):
         if opened is None:
@@ -192,29 +193,8 @@ def _fenced(text: str, begin: int) -> Iterator[tuple[int, int]]:
             opened = None
 
 
-def _amid(text: str, begin: int) -> Iterator[Any]:
-    """Objects, then arrays, that stand in prose; ExtractError where there is neither."""
-    arrays: list[Any] = []
-    failure: ExtractError | None = None
-    found = False
-    for start, end in _spans(text, begin):
-        try:
-            value = _usable(text[start:end])
-        except ExtractError as error:
-            failure = failure or _moved(error, start, text)
-            continue
-        if isinstance(value, dict):
-            found = True
-            yield value
-        else:
-            arrays.append(value)
-    yield from arrays
-    if not found and not arrays:
-        raise failure or ExtractError("there is no JSON object in the answer", begin)
-
-
 def _spans(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Bracketed stretches, outermost only: a part of a broken object must never pass for the answer."""
+    """Where brackets open and close, outermost only: a part of a broken object must never pass for the answer."""
     beginning = _BEGINNING.search(text, start)
     while beginning:
         end = _balanced(text, beginning.start())
@@ -223,7 +203,7 @@ def _spans(text: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def _balanced(text: str, start: int) -> int:
-    """The offset behind the bracket that closes the one at `start`; the end of the text if none does."""
+    """The offset after the bracket that closes the one at `start`; the end of the text if none does."""
     depth, mark = 0, _MARK.search(text, start)
     while mark:
         position = mark.end()
@@ -240,7 +220,7 @@ def _balanced(text: str, start: int) -> int:
     return len(text)
 
 
-def _usable(text: str) -> Any:
+def _decode(text: str) -> Any:
     """The text as JSON; ExtractError with a position in it."""
     try:
         value = _DECODER.decode(text)
@@ -260,7 +240,7 @@ def _usable(text: str) -> Any:
 
 
 def _moved(error: ExtractError, offset: int, text: str) -> ExtractError:
-    """The error of a stretch of the text, placed in the whole."""
+    """The error of a part of the text, with its position in the whole."""
     position = offset + error.position
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
@@ -272,18 +252,18 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
         name, _ = Counter(name for name, _ in pairs).most_common(1)[0]
-        raise _Unusable(f"the key {name!r} appears twice in one object")
+        raise ValueError(f"the key {name!r} appears twice in one object")
     return value
 
 
 def _constant(name: str) -> Any:
-    raise _Unusable(f"{name} is not a JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _number(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise _Unusable(f"{digits} is too large")
+        raise ValueError(f"{digits} is too large")
     return value
 
 
