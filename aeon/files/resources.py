@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -26,3 +27,12 @@ def find_meant(folder: Path, name: str, holds: Callable[[Path], bool]) -> Path |
     around = Path(os.path.normpath(folder / ".."))
     places = (folder / name, around, around / name)
     return next((place for place in places if place.is_dir() and holds(place)), None)
+
+
+def digest_of_files(files: Mapping[str, Path]) -> str:
+    """SHA-256, hex, over the contents of files by name, in the order of their names."""
+    total = hashlib.sha256()
+    for name in sorted(files):
+        content = files[name].read_bytes()
+        total.update(f"{name}\0{len(content)}\0".encode() + content)
+    return total.hexdigest()

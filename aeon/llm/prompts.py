@@ -9,101 +9,29 @@ Templates are code of the person who runs Aeon; tasks, inputs, model text and to
 from __future__ import annotations
 
 import difflib
-import hashlib
-import json
-import re
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, is_dataclass
 from functools import cache
-from html import escape
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from jinja2 import BaseLoader, StrictUndefined, Template, TemplateSyntaxError, Undefined
+from jinja2 import Template, TemplateSyntaxError
 from jinja2.exceptions import TemplateNotFound, TemplatesNotFound
 from jinja2.loaders import split_template_path
-from jinja2.sandbox import ImmutableSandboxedEnvironment
-from pydantic import BaseModel
 
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName, Message
-from aeon.llm.prompt_folders import prompt_folders
+from aeon.files.resources import digest_of_files, find_meant, resource_root
+from aeon.llm.rendering import make_environment, to_json
 from aeon.llm.template_names import NamingLoader, TemplateNames, no_template
 
 Part = Literal["system", "user"]
 PARTS: tuple[Part, ...] = get_args(Part)
 CALLS: tuple[CallName, ...] = get_args(CallName)
 
-_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-
-
-def fence(value: Any, label: str, **attributes: Any) -> str:
-    """Data between tags that it cannot close: `<label attr="..">`, the text verbatim, `</label>`, on lines of its own.
-
-    Where the text holds the closing tag, the label gets the first of the suffixes -2, -3, ... whose closing tag it does
-    not hold. None is empty text, other values are rendered as JSON. Attributes that are None are left out. Raises
-    ValueError for a label that is no tag name.
-    """
-    if not _LABEL.fullmatch(label):
-        raise ValueError(f"{label!r} cannot be the label of a fence")
-    text = value if isinstance(value, str) else "" if value is None else to_json(value)
-    tag = _unclosed(text, label)
-    given = "".join(f' {name}="{_attribute(v)}"' for name, v in attributes.items() if v is not None)
-    return f"<{tag}{given}>\n{text}\n</{tag}>"
-
-
-def _unclosed(text: str, label: str) -> str:
-    """The label, or the first numbered one, that the text does not close; `</ TASK >` may pass for a closing tag."""
-    closed = {name.lower() for name in re.findall(r"<\s*/\s*([A-Za-z0-9_-]+)\s*>", text)}
-    tag, number = label, 1
-    while tag.lower() in closed:
-        number += 1
-        tag = f"{label}-{number}"
-    return tag
-
-
-def _attribute(value: Any) -> str:
-    return escape(str(value)).replace("\n", "&#10;").replace("\r", "&#13;")
-
-
-def to_json(value: Any) -> str:
-    """Compact JSON on one line, in the value's own order, not escaped. Models, dataclasses, sets and paths too."""
-    return _ENCODER.encode(value)
-
-
-def to_json_lines(value: Any) -> str:
-    """JSON with one item of a list, or one member of a mapping, on each line; lists in a mapping likewise."""
-    if isinstance(value, Mapping):
-        members = [f"{to_json(str(k))}:{to_json_lines(v) if _is_list(v) else to_json(v)}" for k, v in value.items()]
-        return "{\n" + ",\n".join(members) + "\n}" if members else "{}"
-    items = ",\n".join(to_json(item) for item in value)
-    return f"[\n{items}\n]" if items else "[]"
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, BaseModel):
-        return value.model_dump(mode="json")
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    if isinstance(value, set | frozenset):
-        return sorted(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Path | Undefined):
-        return str(value)
-    raise TypeError(f"a {type(value).__name__} cannot be rendered as JSON")
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
-
 
 class PromptLibrary:
-    """The templates of one prompt set, compiled once and kept; safe to use from many threads.
+    """The templates of one prompt set, compiled once; safe to use from many threads.
 
     `directory` is a person's folder of prompt sets, looked in before the packaged one (`prompts.dir`, `prompts.set`).
     Raises PromptError when the folder, or the set, is nowhere to be found.
@@ -111,9 +39,9 @@ class PromptLibrary:
 
     def __init__(self, directory: Path | None = None, prompt_set: str = "default") -> None:
         self._own = directory
-        self._folders = prompt_folders(directory, prompt_set)
+        self._folders = _prompt_folders(directory, prompt_set)
         self._loader = NamingLoader([str(folder) for folder in self._folders])
-        self._environment = _environment(self._loader)
+        self._environment = make_environment(self._loader)
         self._templates: dict[CallName, tuple[Template, Template]] = {}
         self._schema_texts: dict[int, tuple[Mapping[str, Any], str]] = {}
         self._schema_prompts: dict[tuple[str, str, bool], str] = {}
@@ -128,7 +56,7 @@ class PromptLibrary:
         return Message("system", system), Message("user", user)
 
     def text(self, name: str, variables: Mapping[str, Any]) -> str:
-        """A template that is no call's own, rendered. PromptError, with file and line, when it cannot be."""
+        """Another template than a call's, rendered. PromptError, with file and line, when it cannot be rendered."""
         try:
             return self._template(name).render(variables)
         except PromptError:
@@ -137,7 +65,7 @@ class PromptLibrary:
             raise self._broken(error) from error
 
     def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
-        """What tells a model the schema of its answer in words; briefly where its messages show it already."""
+        """The words that give a model the schema of its answer; few where its messages hold the schema already."""
         text = self._schema_text(schema)
         key = call, text, any(text in message.content for message in messages)
         if key not in self._schema_prompts:
@@ -185,11 +113,7 @@ class PromptLibrary:
             for part in PARTS:
                 names |= self._reachable(f"{call}.{part}.j2")
         names |= self._reachable("_schema.j2") | self._reachable("_context.j2")
-        total = hashlib.sha256()
-        for name in sorted(names):
-            content = self._path(name).read_bytes()
-            total.update(f"{name}\0{len(content)}\0".encode() + content)
-        return total.hexdigest()
+        return digest_of_files({name: self._path(name) for name in names})
 
     def _path(self, name: str) -> Path:
         found = self._found(name)
@@ -289,27 +213,44 @@ def packaged_prompts() -> PromptLibrary:
     return PromptLibrary()
 
 
-def _environment(loader: BaseLoader) -> ImmutableSandboxedEnvironment:
-    environment = ImmutableSandboxedEnvironment(
-        loader=loader,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-        auto_reload=False,
-        cache_size=-1,
-    )
-    environment.filters.update(fence=fence, json=to_json, json_lines=to_json_lines)
-    # Equal situations must give equal bytes.
-    environment.globals.pop("lipsum")
-    environment.filters.pop("random")
-    return environment
-
-
 def shown_path(path: Path) -> str:
     """The path as a person would type it from here."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
         return str(path)
+
+
+def _prompt_folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]:
+    """The folders that hold templates of a set, the person's own before the packaged ones.
+
+    Raises PromptError when the person's folder is missing, holds no set, or neither the chosen set nor `default`.
+    """
+    if directory is not None and not directory.is_dir():
+        raise PromptError(f"there is no prompts folder {directory}", hint="Set prompts.dir to a folder of prompt sets.")
+    if directory is not None and not _sets(directory):
+        raise _no_sets(directory)
+    roots = [root for root in (directory, resource_root() / "prompts") if root is not None]
+    sets = sorted({path.name for root in roots if root.is_dir() for path in root.iterdir() if path.is_dir()})
+    if prompt_set not in sets and prompt_set != "default":
+        raise PromptError(f"there is no prompt set {prompt_set!r}; there are: {', '.join(sets)}")
+    if directory is not None and not {prompt_set, "default"} & set(own := _sets(directory)):
+        raise PromptError(
+            f"prompts.dir={directory}: it has no prompt set {prompt_set!r}, so nothing of it would be used",
+            hint=f"Choose one that it has: prompts.set={own[0]}.",
+        )
+    candidates = dict.fromkeys((root / name) for root in roots for name in (prompt_set, "default"))
+    return tuple(folder for folder in candidates if folder.is_dir())
+
+
+def _sets(folder: Path) -> list[str]:
+    """The prompt sets in a folder: its folders that hold templates."""
+    return sorted({template.parent.name for template in folder.glob("*/*.j2")})
+
+
+def _no_sets(directory: Path) -> PromptError:
+    meant = find_meant(directory, "prompts", lambda place: bool(_sets(place)))
+    return PromptError(
+        f"prompts.dir={directory}: it holds no prompt set (a folder of *.j2 files)",
+        hint=f"Did you mean prompts.dir={meant}?" if meant else "`aeon init DIR` copies the packaged set.",
+    )

@@ -9,7 +9,6 @@ model and dropped before the answer is read.
 from __future__ import annotations
 
 import difflib
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from typing import Any, Literal, get_args
 
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
-from aeon.files.resources import find_meant, resource_root
+from aeon.files.resources import digest_of_files, find_meant, resource_root
 from aeon.schema.edits import change_at, drop_absent, embed_schema, relax_absent, strip_header
 from aeon.schema.fit import drop_extras, extras, misfits, relax_extras
 from aeon.schema.json_schema import rebuild
@@ -51,7 +50,7 @@ class WireSchema:
 
 
 class SchemaLibrary:
-    """The schema files, each read and checked once and kept, with its wire forms and validators; thread-safe.
+    """The schema files with their wire forms and validators, each read and made once, when it is needed; thread-safe.
 
     `directory` is a person's folder of `<call>.json` files, looked in before the packaged one (`schemas.dir`).
     `levels` are all that a property of the task's profile may be, where a person's file names levels of its own;
@@ -68,13 +67,12 @@ class SchemaLibrary:
         if directory is not None and not directory.is_dir():
             raise SchemaFileError(f"there is no schemas folder {directory}", hint="Set schemas.dir to one that exists.")
         if directory is not None and not _holds_schemas(directory):
-            raise _no_schemas(directory)
+            raise _no_schemas_error(directory)
         self._folders = tuple(f for f in (directory, resource_root() / "schemas") if f is not None)
         self._levels, self._dimensions = levels or {}, dimensions or {}
         self._documents: dict[SchemaName, dict[str, Any]] = {}
         self._wires: dict[tuple[object, ...], WireSchema] = {}
         self._validators: dict[tuple[object, ...], SchemaValidator] = {}
-        self._others: dict[str, SchemaValidator] = {}
         self._extras: dict[SchemaName, dict[str, frozenset[str]]] = {}
 
     def wire(
@@ -87,7 +85,7 @@ class SchemaLibrary:
         absent: Collection[str] = (),
     ) -> WireSchema:
         """The schema as sent. `tools`: the only names a property `tool` may take beside null; None leaves it open.
-        `criteria`: the only names an entry of `convergence`'s `criteria` may have; none leaves them open.
+        `criteria`: the only names an entry of `convergence`'s `criteria` may have; without any, all are allowed.
 
         `answer_schema` takes the place of a step's `step_output`, where null stays allowed if the file allows it; for
         `tool_arguments` it is the tool's input schema, and the whole. `strict` is False for what is outside OpenAI's
@@ -97,10 +95,10 @@ class SchemaLibrary:
         names = None if tools is None else tuple(tools)
         key = (call, names, tuple(criteria), _key(answer_schema), frozenset(absent))
         if key not in self._wires:
-            self._wires[key] = self._made(call, tools, criteria, answer_schema, absent)
+            self._wires[key] = self._make_wire(call, tools, criteria, answer_schema, absent)
         return self._wires[key]
 
-    def _made(
+    def _make_wire(
         self,
         call: SchemaName,
         tools: Sequence[str] | None,
@@ -123,7 +121,7 @@ class SchemaLibrary:
     def local(
         self, call: SchemaName, answer_schema: Mapping[str, Any] | None = None, absent: Collection[str] = ()
     ) -> SchemaValidator:
-        """The kept validator of the file's own form, with `answer_schema` as in `wire()`.
+        """The validator of the file's own form, made once, with `answer_schema` as in `wire()`.
 
         What only a person's file asks for may be missing, and may be anything; what is there only with something absent
         may be missing. For `tool_arguments` it is of the draft of the tool's schema (`aeon.schema.validators`).
@@ -141,12 +139,12 @@ class SchemaLibrary:
         return drop_extras(answer, self._with_dimensions(call, _packaged(call))) if self._extra(call) else answer
 
     def validator(self, schema: Mapping[str, Any]) -> SchemaValidator:
-        """The kept validator of any schema. Raises SchemaFileError when it is not one."""
-        key = json.dumps(schema)
-        if key not in self._others:
+        """The validator of any schema, made once. Raises SchemaFileError when it is not one."""
+        key = (_key(schema),)
+        if key not in self._validators:
             check_schema(schema, "the schema")
-            self._others[key] = SchemaValidator(schema)
-        return self._others[key]
+            self._validators[key] = SchemaValidator(schema)
+        return self._validators[key]
 
     def files(self, call: SchemaName) -> dict[str, Path]:
         """The file the schema of a call comes from, as `schema`; nothing for `repair` and `tool_arguments`."""
@@ -154,22 +152,19 @@ class SchemaLibrary:
 
     def digest(self) -> str:
         """SHA-256, hex, over the schema files in force."""
-        total = hashlib.sha256()
-        for call in sorted(NAMES):
-            content = self._path(call).read_bytes()
-            total.update(f"{call}\0{len(content)}\0".encode() + content)
-        return total.hexdigest()
+        return digest_of_files({call: self._path(call) for call in NAMES})
 
     def check(self) -> None:
-        """Load every file. Raises SchemaFileError for the first that cannot be used.
+        """Load every file of the person's folder. Raises SchemaFileError for the first that cannot be used.
 
         A file that differs from the packaged one must be within the strict subset and have, at every place, all the
         properties of the packaged one in the same types; every place where it has not is named by its JSON pointer.
         """
         for call in NAMES:
-            self._check_fit(call)
-            self.local(call)
-            self.wire(call, tools=())
+            if self._path(call).parent != self._folders[-1]:
+                self._check_fit(call)
+                self.local(call)
+                self.wire(call, tools=())
 
     def _check_fit(self, call: SchemaName) -> None:
         schema, packaged = strip_header(self._document(call)), self._with_dimensions(call, _packaged(call))
@@ -256,7 +251,7 @@ def _holds_schemas(folder: Path) -> bool:
     return any((folder / f"{call}.json").is_file() for call in CALLS)
 
 
-def _no_schemas(directory: Path) -> SchemaFileError:
+def _no_schemas_error(directory: Path) -> SchemaFileError:
     meant = find_meant(directory, "schemas", _holds_schemas)
     return SchemaFileError(
         f"schemas.dir={directory}: it holds no schema of a call ({', '.join(f'{call}.json' for call in CALLS)})",
@@ -294,8 +289,8 @@ def _with_tools(schema: dict[str, Any], tools: tuple[str, ...]) -> dict[str, Any
 
 
 def _one_of(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    kept = {"description": schema["description"]} if "description" in schema else {}
-    return {"type": "string", "enum": list(names), **kept}
+    described = {"description": schema["description"]} if "description" in schema else {}
+    return {"type": "string", "enum": list(names), **described}
 
 
 def _key(schema: Mapping[str, Any] | None) -> str | None:

@@ -16,7 +16,8 @@ from aeon.domain.errors import PromptError
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import CallName, Message, Usage
 from aeon.files.resources import resource_root
-from aeon.llm.prompts import PromptLibrary, fence, packaged_prompts, to_json, to_json_lines
+from aeon.llm.prompts import PromptLibrary, packaged_prompts
+from aeon.llm.rendering import fence, to_json, to_json_lines
 
 MakeSet = Callable[..., Path]
 CALLS = get_args(CallName)

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
 from aeon.files.resources import resource_root
-from aeon.llm.schemas import CALLS, SchemaLibrary, packaged_schemas, read_schema, strict_violations
+from aeon.llm.schemas import CALLS, NAMES, SchemaLibrary, packaged_schemas, read_schema, strict_violations
 from aeon.schema.edits import drop_absent, relax_absent
 from tests.support.strict_subset import violations
 
@@ -277,7 +277,9 @@ def test_every_packaged_schema_is_strict_on_the_wire(call: Any, tools: tuple[str
 
 
 def test_the_packaged_schemas_can_all_be_used() -> None:
-    packaged_schemas().check()
+    for call in NAMES:
+        packaged_schemas().local(call)
+        packaged_schemas().wire(call, tools=())
     assert packaged_schemas() is packaged_schemas()
 
 
