@@ -25,6 +25,7 @@ from aeon.domain.errors import ArtefactError
 from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
+from aeon.files.explain import first_mistake
 from aeon.files.writing import encode_json, unwritable_error
 from aeon.observability.history_file import history_document, restore_document
 
@@ -191,8 +192,7 @@ def _of_this_version(path: Path, what: str) -> Iterator[None]:
     except (pydantic.ValidationError, LookupError, TypeError, AttributeError) as error:
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, pydantic.ValidationError):
-            first = error.errors(include_url=False, include_input=False)[0]
-            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            reason = first_mistake(error)
         raise ArtefactError(
             f"{path} does not hold {what} of this version: {reason}",
             hint="Read it with the version of Aeon that wrote it; result.json names it under versions.",

@@ -11,6 +11,7 @@ from pydantic import ValidationError as PydanticError
 
 from aeon.domain.assessment import criterion_problem
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
+from aeon.files.explain import first_mistake
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.text import decode_utf8, require_unicode
 from aeon.memory.settings import MemorySettings
@@ -71,9 +72,8 @@ def read_entries(settings: MemorySettings) -> MemorySettings:
     try:
         read = MemorySettings(entries=_yaml(path, "memory.entries_file")).entries
     except PydanticError as error:
-        found = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, found["loc"][1:]))
-        raise ConfigError(f"memory.entries_file {path}: {place + ': ' if place else ''}{found['msg']}") from None
+        problem = first_mistake(error).removeprefix("entries.")
+        raise ConfigError(f"memory.entries_file {path}: {problem}") from None
     return settings.model_copy(update={"entries": {**read, **settings.entries}})
 
 

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pydantic
-import yaml
 from pydantic import Field
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import Address, Value
+from aeon.files.explain import first_mistake
+from aeon.files.located_yaml import LocatedYaml
 
 FORMAT: Literal["aeon.run/1"] = "aeon.run/1"
 FILE = "run.json"
@@ -135,9 +136,7 @@ def parse(values: Any, where: str) -> Origin:
     try:
         return Origin.model_validate(values)
     except pydantic.ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{where}: {place}: {first['msg']}", hint=_version_hint(values)) from None
+        raise ConfigError(f"{where}: {first_mistake(error)}", hint=_version_hint(values)) from None
 
 
 def _version_hint(values: Any) -> str:
@@ -149,12 +148,11 @@ def _version_hint(values: Any) -> str:
 def _start_again(directory: Path) -> str:
     """What to do with a job that was killed before it began; Hydra has written what it was to be."""
     try:
-        overrides = yaml.safe_load((directory / ".hydra" / "overrides.yaml").read_bytes())
-    except (OSError, yaml.YAMLError):
+        overrides = LocatedYaml(directory / ".hydra" / "overrides.yaml").value
+    except ConfigError:
         overrides = None
-    resumed = (
-        [text for text in overrides or () if str(text).startswith("resume=")] if isinstance(overrides, list) else []
-    )
+    texts = map(str, overrides) if isinstance(overrides, list) else ()
+    resumed = [text for text in texts if text.startswith("resume=")]
     return f"Nothing had been asked; start it again{f' with {resumed[-1]}' if resumed else ''}."
 
 

@@ -131,3 +131,10 @@ def _find_model(annotation: Any) -> type[pydantic.BaseModel] | None:
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
         return annotation
     return next((found for inner in get_args(annotation) if (found := _find_model(inner))), None)
+
+
+def first_mistake(error: pydantic.ValidationError) -> str:
+    """The place and the message of pydantic's first error, for values that no person wrote."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else str(first["msg"])

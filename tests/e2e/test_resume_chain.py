@@ -120,7 +120,7 @@ def test_another_run_in_the_place_of_one_that_is_gone_is_not_taken_for_it(
 def test_a_parent_whose_answers_are_gone_names_the_run_before_it(first: Path) -> None:
     second = begun(first, "second")
     (second / "store.sqlite").unlink()
-    with pytest.raises(Exception, match="its answers cannot be had") as raised:
+    with pytest.raises(Exception, match="its answers cannot be read") as raised:
         begun(second, "third")
     assert f"resume={first}" in raised.value.hint  # type: ignore[attr-defined]
 
