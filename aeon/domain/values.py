@@ -37,7 +37,8 @@ def is_loopback(address: str) -> bool:
 class Value(BaseModel):
     """An immutable value. A transition returns a new one (`model_copy(update=...)`)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    # Deferred: a process needs few of the validators and serializers that all models would make when imported.
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 Address = Annotated[str, PlainSerializer(shown_address, when_used="json")]

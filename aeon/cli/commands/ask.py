@@ -9,11 +9,11 @@ from aeon.cli.commands import run
 from aeon.cli.job.arguments import STANDARD_INPUT, is_override, quoted_for_shell
 from aeon.domain.errors import ConfigError
 
-_SAID_ELSEWHERE = ("task=", "task_file=")
+_TASK_KEYS = ("task=", "task_file=")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the task. Raises ConfigError when the first argument is none, and for everything that a run refuses."""
+    """Run the task. Raises ConfigError when the first argument is no task, and for what a run refuses."""
     if not arguments:
         raise ConfigError("which task?", hint='aeon ask "name three rivers"')
     task, rest = arguments[0], arguments[1:]
@@ -26,6 +26,6 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError(
             f"{bare[1]}: the task is one argument", hint=f"Quote it: aeon ask {quoted_for_shell(' '.join(bare))}"
         )
-    if again := next((text for text in rest if text.startswith(_SAID_ELSEWHERE)), None):
+    if again := next((text for text in rest if text.startswith(_TASK_KEYS)), None):
         raise ConfigError(f"{again}: the task is given twice", hint="Leave one of them out.")
     return run.main([f"task={task}", *rest])

@@ -22,18 +22,18 @@ from aeon.config import recorded as config_recorded
 from aeon.config.origin import Composition
 from aeon.config.settings import compose_settings, environment
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.store.cassette import Cassette, CassetteSource, Provenance, encode, read, write
+from aeon.store.cassette import Cassette, CassetteSource, encode, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
 from aeon.store.opening import open_source
 from aeon.store.settings import CASSETTE_SUFFIX
 
-_LISTED = 200
+_MOST_ROWS = 200
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Export a recording, or tell what is in one; the exit status.
+    """Export a recording, or show one; the exit status.
 
     Raises ConfigError for bad usage and for what cannot be read, StoreFailed for what cannot be written.
     """
@@ -51,14 +51,14 @@ def main(arguments: Sequence[str]) -> int:
     if given.command == "show":
         with _readable():
             cassette = read(given.file)
-        print("\n".join(described(given.file, cassette)))
+        print("\n".join(_describe(given.file, cassette)))
         return DONE
     return _export(given)
 
 
 @contextmanager
 def _readable() -> Iterator[None]:
-    """What a person names and cannot be read is their mistake."""
+    """A file that was named and cannot be read is a mistake of usage."""
     try:
         yield
     except StoreFailed as error:
@@ -76,10 +76,10 @@ def _export(given: argparse.Namespace) -> int:
     with _readable():
         source = open_source(given.run)
     with closing(source):
-        made = _recorded(source, given)
+        made = _record(source, given)
     write(made.cassette, out, force=given.force)
-    told = made.cassette.provenance
-    print(f"{out}: {count_noun(len(made.cassette.answers), 'answer')}, answered by {one_line(told.answered_by)}")
+    answered_by = one_line(made.cassette.provenance.answered_by)
+    print(f"{out}: {count_noun(len(made.cassette.answers), 'answer')}, answered by {answered_by}")
     for line in _remarks(made, out):
         say(line)
     return DONE
@@ -87,47 +87,47 @@ def _export(given: argparse.Namespace) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A cassette; the secrets that could not be looked for, and the overrides that could not go with it, by name."""
+    """A cassette; the names of secrets too short to search for, and of the overrides that it must not hold."""
 
     cassette: Cassette
     too_short: tuple[str, ...]
     left_out: tuple[str, ...]
 
 
-def _recorded(source: AnswerSource, given: argparse.Namespace) -> _Made:
+def _record(source: AnswerSource, given: argparse.Namespace) -> _Made:
     earlier = source.cassette if isinstance(source, CassetteSource) else None
     origin = earlier.origin if earlier else _origin(given.run)
     environ = environment()
     scrubber = Scrubber(secret_names([origin, *_configurations(given.run)], environ), environ)
     overrides = config_recorded.make_portable(origin.get("overrides") or (), scrubber.has_secret, scrubber.text)
-    told = earlier.provenance if earlier else None
+    before = earlier.provenance if earlier else None
     made = make_cassette(
         source.entries(),
         {**origin, "overrides": list(overrides.kept)} if origin.get("overrides") else origin,
         scrubber=scrubber,
         home=Path.home(),
-        answered_by=given.answered_by or (told.answered_by if told else None),
-        note=(told.note if told else "") if given.note is None else given.note,
+        answered_by=given.answered_by or (before.answered_by if before else None),
+        note=(before.note if before else "") if given.note is None else given.note,
         aeon=version("aeon-engine"),
-        replaced=told.secrets_replaced if told else {},
+        replaced=before.secrets_replaced if before else {},
     )
     return _Made(made, scrubber.too_short, overrides.left_out)
 
 
 def _remarks(made: _Made, out: Path) -> Iterator[str]:
-    """What a person should know of a cassette that was made."""
+    """Notes and warnings for the user about a cassette that was made."""
     for name, number in made.cassette.provenance.secrets_replaced.items():
         yield f"The value of {name} stood in it {number} times and was replaced by [value of {name}]."
     for name in made.too_short:
-        yield f"Warning: the value of {name} is too short to be looked for; see that it is not in {out}."
+        yield f"Warning: the value of {name} is too short to search for; make sure that it is not in {out}."
     for key in made.left_out:
         yield (
             f"Warning: the override {one_line(key)} holds a secret or an address and was left out; "
-            "whoever replays it must say it again."
+            "a replay must be given it again."
         )
     origin = made.cassette.origin
     if not origin:
-        yield "Warning: how the run was started is not known; whoever replays it must say task and overrides."
+        yield "Warning: how the run was started is not known; a replay must be given task and overrides."
     try:
         taken, held = config_recorded.select_overrides(origin.get("overrides") or (), None)
         compose_settings(Composition(overrides=taken))
@@ -136,7 +136,7 @@ def _remarks(made: _Made, out: Path) -> Iterator[str]:
         return
     folder = ["--config-dir"] if origin.get("config_dir") else []
     if names := [*folder, *held]:
-        yield f"A replay takes these from whoever replays it, not from {out}: {one_line(', '.join(names))}."
+        yield f"A replay must be given these, they are not taken from {out}: {one_line(', '.join(names))}."
 
 
 def _origin(run: Path) -> Mapping[str, Any]:
@@ -158,39 +158,30 @@ def _configurations(run: Path) -> list[Any]:
     return found
 
 
-def described(path: Path, cassette: Cassette) -> list[str]:
-    """What is in a cassette, for a person: who answered, what was run, a line for every call."""
+def _describe(path: Path, cassette: Cassette) -> list[str]:
+    of = cassette.provenance
     calls = Counter(entry.request.path.call for entry in cassette.answers)
     passes = max((entry.request.path.pass_number for entry in cassette.answers), default=0)
     rows = [
-        *told(cassette.provenance),
+        ("answered by", one_line(of.answered_by)),
+        ("models", ", ".join(map(one_line, of.models))),
+        ("from, to", f"{of.first}, {of.last}"),
+        ("usage", of.usage),
+        ("note", one_line(of.note)),
+        ("replaced", ", ".join(f"{name} ({number})" for name, number in of.secrets_replaced.items())),
         ("task", one_line(str(cassette.origin.get("task", "")), 300)),
         ("overrides", one_line(" ".join(map(str, cassette.origin.get("overrides") or ())), 300)),
         ("answers", f"{len(cassette.answers)}: {', '.join(f'{number} {call}' for call, number in calls.items())}"),
         ("passes", str(passes)),
         ("size", f"{len(encode(cassette).encode()):,} bytes"),
     ]
-    listed = [_line(entry) for entry in cassette.answers[:_LISTED]]
-    more = len(cassette.answers) - len(listed)
+    more = len(cassette.answers) - _MOST_ROWS
     return [
         str(path),
         *(f"  {name:<12} {text}" for name, text in rows if text),
         "",
-        *listed,
-        *([f"  and {more} more"] if more else []),
-    ]
-
-
-def told(of: Provenance) -> list[tuple[str, str]]:
-    """Provenance as names and texts."""
-    replaced = ", ".join(f"{name} ({number})" for name, number in of.secrets_replaced.items())
-    return [
-        ("answered by", one_line(of.answered_by)),
-        ("models", ", ".join(map(one_line, of.models))),
-        ("from, to", f"{of.first}, {of.last}"),
-        ("usage", of.usage),
-        ("note", one_line(of.note)),
-        ("replaced", replaced),
+        *map(_line, cassette.answers[:_MOST_ROWS]),
+        *([f"  and {more} more"] if more > 0 else []),
     ]
 
 

@@ -19,8 +19,7 @@ from aeon.cli.terminal.status import DONE, USAGE
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put, stdout
 from aeon.cli.terminal.text import count_noun
-from aeon.config.compose import compose as config_compose
-from aeon.config.settings import Settings, environment, read_inputs, settings_from
+from aeon.config.settings import Settings, environment, read_inputs
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
@@ -37,7 +36,7 @@ _WIDEST = 120
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A file after its check: the workflow, None when it has errors, all problems, and by mode the calls foretold."""
+    """A checked file: the workflow, None when it has errors, all problems, and by mode the calls that a run expects."""
 
     path: Path
     workflow: Workflow | None
@@ -63,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError("which file?", hint="aeon check workflow.yaml")
     folder = ["--config-dir", given.config_dir] if given.config_dir else []
     composed = parse([*overrides, *folder, *(["--no-project"] if given.no_project else [])])
-    settings = settings_from(config_compose.compose(composed.overrides, composed.config_dir))
+    settings = composed.settings()
     with answer_alone_on_stdout():
         checked = check_files(files, settings)
         put(_as_json(checked) if given.json else _as_text(checked, given.ascii))
@@ -71,42 +70,36 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def check_files(files: Sequence[Path], settings: Settings) -> list[Checked]:
-    """Each file checked as a run with these settings would; inputs only when some are given.
+    """Check each file as a run with these settings would; inputs only when some are given.
 
     Raises ConfigError when the tools cannot be had.
     """
-    tools = registered_tools(settings)  # closed already: only what is known of them is looked at
-    inputs = {*settings.inputs, *settings.input_files} or None
-    return [_checked(path, settings, tools, inputs) for path in files]
-
-
-def registered_tools(settings: Settings) -> ToolRegistry:
-    """The tools that a run with these settings has, none of which can be called any more. Raises ConfigError."""
     registry = build(settings.tools, environment(), report=say)
     try:
-        return build_run_registry(registry, InMemory(), settings=settings.tools)
+        tools = build_run_registry(registry, InMemory(), settings=settings.tools)
     finally:
-        registry.close()
+        registry.close()  # No tool is called, so their descriptions are enough.
+    return [_check(path, settings, tools) for path in files]
 
 
-def _checked(path: Path, settings: Settings, tools: ToolRegistry, inputs: set[str] | None) -> Checked:
+def _check(path: Path, settings: Settings, tools: ToolRegistry) -> Checked:
     try:
         workflow, problems = inspect_workflow(
             path,
             tool_names={tool.name: tool.input_schema for tool in tools.list()},
-            input_names=inputs,
+            input_names={*settings.inputs, *settings.input_files} or None,
             max_steps=settings.execution.max_steps,
             one_final_step=settings.answer.json_schema is not None,
             unavailable=tools.unavailable,
         )
     except ConfigError as error:
-        said = error.message.removeprefix(f"{path}: ")
-        return Checked(path, None, (Problem(line=1, column=1, severity="error", message=said),))
+        message = error.message.removeprefix(f"{path}: ")
+        return Checked(path, None, (Problem(line=1, column=1, severity="error", message=message),))
     return Checked(path, workflow, problems, _calls(workflow.plan(), settings, tools) if workflow else {})
 
 
 def _calls(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str, int]:
-    """About how many calls to the model a run foretells, by mode."""
+    """About how many calls to the model a run expects, by mode."""
     invoker, texts = ToolInvoker(tools, settings.tools), dict(settings.inputs)
     with suppress(ConfigError):
         texts = read_inputs(settings)
@@ -127,15 +120,14 @@ def _as_text(checked: Sequence[Checked], ascii_only: bool) -> str:
             errors = sum(problem.severity == "error" for problem in one.problems)
             lines += [f"{one.path}: {count_noun(errors, 'error')}, cannot be run"]
         else:
-            plan = one.workflow.plan()
-            lines += [*summary_lines(one.workflow, plan, one.calls), "", draw(plan, width=width, ascii_only=ascii_only)]
+            drawing = draw(one.workflow.plan(), width=width, ascii_only=ascii_only)
+            lines += [*_summary_lines(one, one.workflow), "", drawing]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 
 
-def summary_lines(workflow: Workflow, plan: Plan, calls: Mapping[str, int]) -> list[str]:
-    """What a workflow comes to, for a person."""
-    facts = summary(workflow, plan, calls)
+def _summary_lines(one: Checked, workflow: Workflow) -> list[str]:
+    facts, calls = _summary(one, workflow), one.calls
     final = ", ".join(facts["final_steps"])
     return [
         f"{workflow.path}: {count_noun(facts['steps'], 'step')} in {count_noun(len(facts['layers']), 'layer')},"
@@ -146,8 +138,8 @@ def summary_lines(workflow: Workflow, plan: Plan, calls: Mapping[str, int]) -> l
     ]
 
 
-def summary(workflow: Workflow, plan: Plan, calls: Mapping[str, int]) -> dict[str, Any]:
-    """What a workflow comes to, as JSON; `calls` are those that a run of it foretells, by mode."""
+def _summary(one: Checked, workflow: Workflow) -> dict[str, Any]:
+    plan = workflow.plan()
     return {
         "goal": plan.goal,
         "task": plan.task,
@@ -156,7 +148,7 @@ def summary(workflow: Workflow, plan: Plan, calls: Mapping[str, int]) -> dict[st
         "final_steps": [step.step_id for step in final_steps(plan)],
         "tools": sorted({step.tool for step in plan.steps if step.tool}),
         "inputs": list(workflow.input_names),
-        "expected_llm_calls": dict(calls),
+        "expected_llm_calls": dict(one.calls),
     }
 
 
@@ -166,7 +158,7 @@ def _as_json(checked: Sequence[Checked]) -> str:
             "file": str(one.path),
             "ok": one.workflow is not None,
             "problems": [problem.model_dump() for problem in one.problems],
-            "summary": summary(one.workflow, one.workflow.plan(), one.calls) if one.workflow else None,
+            "summary": _summary(one, one.workflow) if one.workflow else None,
         }
         for one in checked
     ]

@@ -1,6 +1,6 @@
-"""`aeon completion SHELL`: the script for a shell; `aeon completion -- WORD...`: what may stand for the last word.
+"""`aeon completion SHELL`: the script for a shell; `aeon completion -- WORD...`: completions of the last word.
 
-Candidates come from the configuration files themselves: nothing is composed, and nothing that takes time is imported.
+They come from the configuration files themselves: nothing is composed, and nothing slow is imported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INSTALL = "install="
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a script, or candidates a line each. Raises ConfigError for a shell that is not supported."""
+    """Print a script, or completions a line each. Raises ConfigError for a shell that is not supported."""
     if arguments and arguments[0] == "--":
         for candidate in candidates(arguments[1:] or [""]):
             print(candidate)
@@ -31,25 +31,21 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def install(arguments: Sequence[str]) -> int:
-    """What Hydra's flag `-sc install=SHELL` asks for. Raises ConfigError for anything else that it may ask for."""
+    """Print the script that Hydra's flag `-sc install=SHELL` names. Raises ConfigError for its other uses."""
     asked = next((text.removeprefix(_INSTALL) for text in arguments if text.startswith(_INSTALL)), "")
     return main([asked] if asked else [])
 
 
 def candidates(words: Sequence[str]) -> list[str]:
-    """What may stand in the place of the last of the words that follow `aeon`; empty where a file or a text may."""
+    """The completions of the last of the words that follow `aeon`; empty where a file or a text is expected."""
     command, typed = (words[0] if len(words) > 1 else ""), words[-1]
     if len(words) == 2 and command in _ARGUMENTS:
         keys = _overrides(typed, config_folders(words)) if command == "docs" and typed else []
-        return [*_starting(typed, _ARGUMENTS[command]()), *(key.removesuffix("=") for key in keys)]
+        return [*_with_prefix(typed, _ARGUMENTS[command]()), *(key.removesuffix("=") for key in keys)]
     if typed.startswith("-"):
-        return _starting(typed, FLAGS)
-    commands = _starting(typed, COMMANDS) if len(words) == 1 else []
+        return _with_prefix(typed, FLAGS)
+    commands = _with_prefix(typed, COMMANDS) if len(words) == 1 else []
     return [*commands, *_overrides(typed, config_folders(words))] if typed or commands else []
-
-
-def _commands() -> Iterable[str]:
-    return COMMANDS
 
 
 def _calls() -> Iterable[str]:
@@ -70,29 +66,29 @@ _ARGUMENTS: dict[str, Callable[[], Iterable[str]]] = {
     "cassette": lambda: ("export", "show"),
     "completion": lambda: SHELLS,
     "docs": _pages,
-    "help": _commands,
+    "help": lambda: COMMANDS,
     "render": _calls,
     "schema": config_reference.groups,
 }
 
 
 def _overrides(typed: str, own: Sequence[Path]) -> list[str]:
-    """The groups, options and keys that an override may go on to; `+` and `~` before it are kept."""
+    """The groups, options and keys that begin as an override does; its `+` or `~` stays before them."""
     bare = typed.lstrip("+~")
     sign = typed[: len(typed) - len(bare)]
     key, equals, _ = bare.partition("=")
     groups = config_reference.groups(own)
     if equals:
-        found = _starting(bare, (f"{key}={option}" for option in groups.get(key, ())))
+        found = _with_prefix(bare, (f"{key}={option}" for option in groups.get(key, ())))
     elif "." in bare:
         entries = config_reference.entries_of(bare.partition(".")[0], own)
-        found = _starting(bare, sorted({f"{entry.path}=" for entry in entries}))
+        found = _with_prefix(bare, sorted({f"{entry.path}=" for entry in entries}))
     else:
         top = (f"{entry.path}=" for entry in config_reference.top_entries(own) if "." not in entry.path)
         both = (text for group in groups for text in (f"{group}=", f"{group}."))
-        found = _starting(bare, dict.fromkeys((*both, *(text for text in top if text[:-1] not in groups))))
+        found = _with_prefix(bare, dict.fromkeys((*both, *(text for text in top if text[:-1] not in groups))))
     return [f"{sign}{text}" for text in found]
 
 
-def _starting(typed: str, texts: Iterable[str]) -> list[str]:
+def _with_prefix(typed: str, texts: Iterable[str]) -> list[str]:
     return [text for text in texts if text.startswith(typed)]

@@ -1,4 +1,4 @@
-"""`aeon docs [TOPIC | KEY]`: the pages that come with Aeon, and what the configuration files say of a key."""
+"""`aeon docs [TOPIC | KEY]`: the pages of the documentation, and the meaning of a configuration key."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _find(named: str, own: Sequence[Path]) -> str:
     entries = _entries(key, own)
     if entries:
         return "\n".join(_describe_key(entries))
-    raise _unknown(named, own)
+    raise _unknown_topic(named, own)
 
 
 def _topic(named: str) -> str:
@@ -68,7 +68,7 @@ def _topic(named: str) -> str:
 
 
 def _entries(key: str, own: Sequence[Path]) -> list[Entry]:
-    """What the files say of a key; of the nearest one above it where a person names what is in it."""
+    """The entries of a key in the configuration files; of the nearest key above it where it has none."""
     while key:
         group = key.partition(".")[0]
         found = [entry for entry in (*entries_of(group, own), *top_entries(own)) if entry.path == key]
@@ -79,17 +79,17 @@ def _entries(key: str, own: Sequence[Path]) -> list[Entry]:
 
 
 def _describe_key(entries: Sequence[Entry]) -> Iterator[str]:
-    from aeon.config.settings import Settings  # takes time, and only the types need it
+    from aeon.config.settings import Settings  # slow to load, and only for the types
 
     first = entries[0]
     yield first.path
     yield f"  {first.comment}"
     yield f"  type: {' or '.join(describe_types(Settings.model_json_schema(), first.path)) or 'any'}"
-    yield f"  default: {_written(first.default)}  ({_place(first)})"
+    yield f"  default: {_as_yaml(first.default)}  ({_place(first)})"
     for entry in entries[1:]:
         if entry.default != first.default:
             comment = f"  {entry.comment}" if entry.comment != first.comment else ""
-            yield f"  {_place(entry)}: {_written(entry.default)}{comment}"
+            yield f"  {_place(entry)}: {_as_yaml(entry.default)}{comment}"
 
 
 def _describe_group(group: str, own: Sequence[Path]) -> Iterator[str]:
@@ -107,12 +107,12 @@ def _place(entry: Entry) -> str:
     return entry.file.name if group == "conf" else f"{group}={entry.file.stem}"
 
 
-def _written(value: Any) -> str:
-    """A value as it is written in YAML, on one line."""
+def _as_yaml(value: Any) -> str:
+    """A value in YAML, on one line."""
     return str(yaml.safe_dump(value, default_flow_style=True, width=10**6)).removesuffix("\n").removesuffix("\n...")
 
 
-def _unknown(named: str, own: Sequence[Path]) -> ConfigError:
+def _unknown_topic(named: str, own: Sequence[Path]) -> ConfigError:
     keys = {entry.path for group in groups(own) for entry in entries_of(group, own)}
     known = [*topics(), *groups(own), *keys, *(entry.path for entry in top_entries(own))]
     near = get_close_matches(named, known, n=3)

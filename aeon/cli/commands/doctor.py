@@ -12,8 +12,7 @@ from aeon.cli.terminal.status import DONE, FAILED
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
 from aeon.cli.terminal.text import count_noun, one_line
-from aeon.config.compose import compose as config_compose
-from aeon.config.settings import Settings, environment, settings_from
+from aeon.config.settings import Settings, environment
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
 from aeon.llm.settings import CustomProvider, EndpointSettings, SimulatedProvider
@@ -27,12 +26,12 @@ def main(arguments: Sequence[str]) -> int:
         return show(given)
     if given.flags.multirun:
         raise ConfigError("aeon doctor checks one configuration: leave --multirun out")
-    settings = settings_from(config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name))
+    settings = given.settings()
     with answer_alone_on_stdout():
-        return _checked(settings)
+        return _check(settings)
 
 
-def _checked(settings: Settings) -> int:
+def _check(settings: Settings) -> int:
     environ = environment()
     shared = process.build_process(settings, environ)
     try:
@@ -41,12 +40,12 @@ def _checked(settings: Settings) -> int:
             put(line)
         for warning in shared.warnings:
             say(f"Warning: {warning}")
-        return _examined(shared)
+        return _examine(shared)
     finally:
         process.close_process(shared)
 
 
-def _examined(shared: process.Process) -> int:
+def _examine(shared: process.Process) -> int:
     put(f"\n{'role':<9} {'works':<6} {'seconds':>7} {'tokens':>8}  model")
     checks = []
     for check in doctor.check_roles(shared):
@@ -63,13 +62,13 @@ def _verdict(failed: Sequence[RoleCheck], checks: Sequence[RoleCheck]) -> str:
     if not failed:
         return "Every role works." + (" Every fallback works." if any(check.fallback for check in checks) else "")
     roles = [check for check in failed if not check.fallback]
-    said = [f"{count_noun(len(roles), 'role')} of {len(doctor.ROLE_CALLS)}"] if roles else []
-    said += [f"fallback {check.fallback}" for check in failed if check.fallback]
-    return f"{', '.join(said)} cannot be used."
+    parts = [f"{count_noun(len(roles), 'role')} of {len(doctor.ROLE_CALLS)}"] if roles else []
+    parts += [f"fallback {check.fallback}" for check in failed if check.fallback]
+    return f"{', '.join(parts)} cannot be used."
 
 
 def _provider(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
-    """What is asked, and with which key, by the name of its variable."""
+    """The provider with its address, and the name of the variable that holds its key."""
     provider = settings.provider
     if isinstance(provider, SimulatedProvider):
         yield "Provider: simulated. No model is called, whatever stands below: this checks the program itself."
@@ -80,7 +79,7 @@ def _provider(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
     address = getattr(provider, "base_url", None)
     yield f"Provider: {getattr(provider, 'name', provider.kind)}" + (f" at {shown_address(address)}" if address else "")
     if isinstance(provider, EndpointSettings):
-        # A key that is not needed is sent too where there is one.
+        # A key that is not needed is sent all the same.
         is_sent = bool(environ.get(provider.api_key_env, "").strip())
         key = f"in {provider.api_key_env}" if is_sent or provider.needs_key(environ) else "none needed"
         yield f"Key: {key}"
@@ -90,7 +89,7 @@ def _lines(check: RoleCheck) -> Iterator[str]:
     model = check.answered or check.asked
     if check.answered and check.answered != check.asked:
         model = f"{check.answered} (asked: {check.asked})"
-    works, tokens = "yes" if check.works else "NO", check.usage.total_tokens if check.usage else "not said"
+    works, tokens = "yes" if check.works else "NO", check.usage.total_tokens if check.usage else "unknown"
     if check.fallback:
         yield f"fallback {one_line(check.fallback)}:"
     yield f"{check.role:<9} {works:<6} {check.seconds:>7.2f} {tokens:>8}  {one_line(model)}"

@@ -36,15 +36,14 @@ PLAN = "plan.yaml"
 """The file in the run's directory."""
 _OUT = "out="
 _WIDEST = 120
-# The task stands in the plan; where its making was recorded, and what it was answered from, does not matter to its run.
-_OF_THE_MAKING = re.compile(r"\+{0,2}(task|task_file|resume|store|store\.\w+|hydra\.run\.dir)=")
+# A run of the plan needs none of these: the task is in the plan, the others are about how the plan was made.
+_FOR_PLANNING = re.compile(r"\+{0,2}(task|task_file|resume|store|store\.\w+|hydra\.run\.dir)=")
 _UNDER_WAY = "its making was still under way"
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What is to be planned, and where. `out` None is standard output; `arguments` those that a run of the plan needs
-    too."""
+    """A plan to be made. `out` None is standard output; `arguments` are those that a run of the plan needs too."""
 
     job: Prepared
     directory: Path
@@ -52,12 +51,11 @@ class _Request:
     arguments: tuple[str, ...]
 
     def command(self, file: Path) -> str:
-        """What runs the plan in `file` with all that it was made with, but for the task and what it was answered
-        from."""
+        """The command line that runs this plan, saved as `file`."""
         return command_of((f"plan_file={file}", *self.arguments))
 
     def resuming(self) -> str:
-        """What goes on from what was answered."""
+        """The command line that goes on with the making of this plan."""
         return command_of(("plan", f"resume={relative_to_here(self.directory)}"))
 
 
@@ -82,16 +80,16 @@ def main(arguments: Sequence[str]) -> int:
     out = _target(outs)
     run = job.aeon.prepared_run(job.task, inputs=job.inputs)
     directory = claim_run_directory(whole, run)
-    # What a resumed run was given is in the new directory, and not among today's words.
-    of_today = tuple(word for word in words if not _OF_THE_MAKING.match(word))
-    needed = (f"resume={relative_to_here(directory)}",) if job.aeon.settings.resume else of_today
-    return _delivered(_Request(job, directory, out, needed), run)
+    # The arguments of a resumed run are recorded in the new directory.
+    own = tuple(word for word in words if not _FOR_PLANNING.match(word))
+    needed = (f"resume={relative_to_here(directory)}",) if job.aeon.settings.resume else own
+    return _carry_out(_Request(job, directory, out, needed), run)
 
 
-def _delivered(request: _Request, run: Run) -> int:
-    """Make the plan, write it as far as it came; the exit status."""
+def _carry_out(request: _Request, run: Run) -> int:
+    """Make the plan and write it as far as it came; the exit status."""
     try:
-        made = _made(request, run)
+        made = _make(request, run)
     except AeonError:
         say(f"To go on from what was answered: {request.resuming()}")
         raise
@@ -122,7 +120,7 @@ def _target(outs: Sequence[str]) -> Path | None:
     return path
 
 
-def _made(request: _Request, run: Run) -> Planned:
+def _make(request: _Request, run: Run) -> Planned:
     job = request.job
     for warning in job.aeon.warnings:
         say(f"Warning: {warning}")
@@ -130,37 +128,34 @@ def _made(request: _Request, run: Run) -> Planned:
         stderr = leaving.enter_context(own_stderr())
         leaving.enter_context(answer_alone_on_stdout())
         leaving.enter_context(job.aeon)
-        attendance = attended(job.aeon.settings, stderr, request.directory, request.resuming())
-        person = leaving.enter_context(attendance)
-        around = person.surroundings(request.directory, lambda said: say(f"Warning: {said}"))
+        person = leaving.enter_context(attended(job.aeon.settings, stderr, request.directory, request.resuming()))
+        around = person.surroundings(request.directory, lambda warning: say(f"Warning: {warning}"))
         return run.plan(replace(around, observers=[*around.observers, _drafts(request)]))
 
 
 def _drafts(request: _Request) -> Subscriber:
-    """Leaves the plan in the run's directory before each call, for a program that is killed."""
-    left: list[Plan] = []
+    """A subscriber that saves the plan before each call, in case the program is killed."""
+    saved: list[Plan] = []
 
-    def leave(recorded: Recorded) -> None:
+    def save(recorded: Recorded) -> None:
         plan = recorded.event.plan if isinstance(recorded.event, CycleStarted) else None
-        if plan is not None and left[-1:] != [plan]:
-            left.append(plan)
-            _keep(request, Planned(plan=plan, synthetic=request.job.aeon.synthetic, cut_short=_UNDER_WAY))
+        if plan is not None and saved[-1:] != [plan]:
+            saved.append(plan)
+            _save(request, Planned(plan=plan, synthetic=request.job.aeon.synthetic, cut_short=_UNDER_WAY), plan)
 
-    return leave
+    return save
 
 
-def _keep(request: _Request, made: Planned) -> None:
-    """Leave the plan in the run's directory. Raises ArtefactError."""
-    if made.plan is not None:
-        path = request.directory / PLAN
-        text = plan_text(made.plan, made, request.job.aeon.settings, path, request.command(relative_to_here(path)))
-        artefacts.replace_file(path, text.encode())
+def _save(request: _Request, made: Planned, plan: Plan) -> None:
+    """Write the plan into the run's directory. Raises ArtefactError."""
+    path = request.directory / PLAN
+    text = plan_text(plan, made, request.job.aeon.settings, path, request.command(relative_to_here(path)))
+    artefacts.replace_file(path, text.encode())
 
 
 def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
-    """Write the file, draw the steps."""
     out = request.out
-    _keep(request, made)
+    _save(request, made, plan)
     if out is None or not made.interrupted:
         text = plan_text(plan, made, request.job.aeon.settings, out, request.command(out or Path(PLAN)))
         _write(out, text)
@@ -182,11 +177,11 @@ def _write(out: Path | None, text: str) -> None:
 
 
 def _ending(request: _Request, made: Planned, plan: Plan) -> str:
-    facts = (
-        f"{count_noun(len(plan.steps), 'step')} in {count_noun(len(layers(plan)), 'layer')},"
-        f" about {made.calls} calls to the model to carry out."
-    )
+    steps, layered = count_noun(len(plan.steps), "step"), count_noun(len(layers(plan)), "layer")
     written = relative_to_here(request.directory / PLAN) if made.interrupted or request.out is None else request.out
-    cut_short = f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.\n" * bool(made.cut_short)
-    going_on = f"\nTo go on from what was answered: {request.resuming()}" * bool(made.cut_short)
-    return f"{cut_short}{facts}\nWritten to {written}. Run it: {request.command(written)}{going_on}"
+    lines = [f"{steps} in {layered}, about {made.calls} calls to the model to carry out."]
+    lines += [f"Written to {written}. Run it: {request.command(written)}"]
+    if made.cut_short:
+        lines.insert(0, f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.")
+        lines.append(f"To go on from what was answered: {request.resuming()}")
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Running the task, or several in a multirun: composed and checked here, before the engine is loaded."""
+"""A run of the task, or several in a multirun; the configuration is checked before the engine is loaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aeon.config.compose import compose as config_compose
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the command line asks for, or show what it asks to see; the exit status.
+    """Run the task, or let Hydra print what a flag asks for; the exit status.
 
     Raises ConfigError for everything that is wrong with the configuration, before any model is called and before any
     directory is made.
@@ -29,8 +29,8 @@ def main(arguments: Sequence[str]) -> int:
     several = given.flags.multirun or whole.hydra.mode == RunMode.MULTIRUN
     if not several and len(plain) < len(given.overrides):
         whole, _ = given.compose(given.overrides, with_hydra=True)
-    # A job of several is only whole with its own values.
+    # Each job of several has values of its own, and reads its material itself.
     material = None if several else read_material(whole)
-    from aeon.cli.job.start import run_one, run_several  # takes time, which a mistake need not wait for
+    from aeon.cli.job.start import run_one, run_several  # slow to load, and not for a configuration error
 
     return run_several(given, whole, added) if material is None else run_one(given, whole, material)

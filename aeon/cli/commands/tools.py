@@ -1,4 +1,4 @@
-"""`aeon tools [overrides]`: the tools that steps may use, as models are told of them."""
+"""`aeon tools [overrides]`: the tools that steps may use, as models are shown them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
 from aeon.cli.terminal.text import one_line
-from aeon.config.compose import compose as config_compose
-from aeon.config.settings import Settings, environment, settings_from
+from aeon.config.settings import Settings, environment
 from aeon.memory.run_memory import InMemory
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool
@@ -23,7 +22,7 @@ _NONE = "There are no tools. tools=builtin has some; `aeon docs tools` explains 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """List the tools; --json gives what a model is told, and the conditions, for machines.
+    """List the tools; --json prints what a model is shown, and the conditions, for programs.
 
     Raises ConfigError for tools that cannot be had.
     """
@@ -31,40 +30,43 @@ def main(arguments: Sequence[str]) -> int:
     given = parse([argument for argument in arguments if argument != "--json"])
     if given.shows:
         return show(given)
-    settings = settings_from(config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name))
+    settings = given.settings()
     with answer_alone_on_stdout():
-        put(_listed(settings, as_json) or _NONE)
+        put(_list_tools(settings, as_json) or _NONE)
     return DONE
 
 
-def _listed(settings: Settings, as_json: bool) -> str:
+def _list_tools(settings: Settings, as_json: bool) -> str:
     registry = build(settings.tools, environment(), report=lambda problem: say(f"Warning: {problem}"))
     try:
         of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
         invoker = ToolInvoker(of_run, settings.tools)
         if as_json:
-            tools = [_for_machines(tool, invoker.approval(tool.name)) for tool in of_run.list()]
+            tools = [_as_json(tool, invoker.approval(tool.name)) for tool in of_run.list()]
             return json.dumps(tools, indent=2, ensure_ascii=False)
-        return "\n".join(described(tool, invoker.approval(tool.name)) for tool in of_run.list())
+        return "\n".join(describe_tool(tool, invoker.approval(tool.name)) for tool in of_run.list())
     finally:
         registry.close()
 
 
-def _for_machines(tool: Tool, approval: str) -> dict[str, Any]:
-    """What a model is told of the tool, and under which conditions it is called."""
+def _as_json(tool: Tool, approval: str) -> dict[str, Any]:
     return {**tool.describe(), "side_effects": tool.side_effects, "pure": tool.pure, "approval": approval}
 
 
 def _json(value: Mapping[str, Any]) -> str:
-    """A value on one line, without what could steer a terminal: a server's words are not trusted."""
+    """A value on one line, without control characters: a server's words are not trusted."""
     return one_line(json.dumps(dict(value), ensure_ascii=False))
 
 
-def described(tool: Tool, approval: str) -> str:
-    """A tool as a person is shown it."""
-    said = [f"side effects: {'yes' if tool.side_effects else 'no'}", f"pure: {'yes' if tool.pure else 'no'}"]
-    said += [f"approval: {approval}"] if approval != "always" else []
-    lines = [tool.name, *(f"  {one_line(line)}" for line in tool.description.splitlines()), f"  {', '.join(said)}"]
+def describe_tool(tool: Tool, approval: str) -> str:
+    """The text for a tool: description, conditions, schemas, examples."""
+    conditions = [f"side effects: {'yes' if tool.side_effects else 'no'}", f"pure: {'yes' if tool.pure else 'no'}"]
+    conditions += [f"approval: {approval}"] if approval != "always" else []
+    lines = [
+        tool.name,
+        *(f"  {one_line(line)}" for line in tool.description.splitlines()),
+        f"  {', '.join(conditions)}",
+    ]
     for name, schema in (("input ", tool.input_schema), ("output", tool.output_schema)):
         lines.append(f"  {name}  {_json(schema)}")
     lines += [f"  for example  {_json(example)}" for example in tool.examples]

@@ -1,4 +1,4 @@
-"""The command line as Hydra is to see it: free text quoted, standard input read, flags and overrides apart."""
+"""The command line in Hydra's form: free text quoted, standard input read, flags and overrides apart."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from aeon.cli.job.syntax import COMMANDS
 from aeon.cli.terminal.stderr import say
 from aeon.config import project_check
 from aeon.config import recompose as config_origin
@@ -23,6 +24,7 @@ from aeon.config.compose.hydra_private import CONFIG_NAME
 from aeon.config.compose.literal import quote_override
 from aeon.config.origin import Composition
 from aeon.config.project_file import find_project, read_project
+from aeon.config.settings import Settings, settings_from
 from aeon.domain.errors import ConfigError
 from aeon.files.text import decode_utf8
 
@@ -42,7 +44,7 @@ class Arguments:
 
     @property
     def shows(self) -> bool:
-        """Whether something is to be shown, by Hydra, and nothing to be run."""
+        """Whether Hydra is to print something, and nothing is to be run."""
         return any(getattr(self.flags, name) for name in _SHOWING)
 
     def compose(self, overrides: Sequence[str], *, with_hydra: bool = False) -> tuple[DictConfig, frozenset[str]]:
@@ -51,9 +53,14 @@ class Arguments:
             overrides, self.config_dir, config_name=self.config_name, with_hydra=with_hydra
         )
 
+    def settings(self, *more: str) -> Settings:
+        """The validated settings of these overrides and of `more`. Raises ConfigError."""
+        overrides = [*self.overrides, *more]
+        return settings_from(config_compose.compose(overrides, self.config_dir, config_name=self.config_name))
+
     @property
     def config_dir(self) -> Path | None:
-        """The folder of a person's own configuration, looked in before the packaged one."""
+        """The user's own configuration folder, searched before the packaged one."""
         folder = self.flags.config_dir or self.flags.config_path
         return Path(folder).expanduser().resolve() if folder else None
 
@@ -64,7 +71,7 @@ class Arguments:
 
 
 def parse(arguments: Sequence[str]) -> Arguments:
-    """Parse a command line; `resume=DIR` in it brings what DIR was run with before the rest.
+    """Parse a command line; with `resume=DIR` the overrides of that run come first.
 
     Raises TaskTextError for text that is not valid UTF-8, ConfigError for a bare word or a DIR that is no run's. Leaves
     with status 2 and a usage line for an unknown flag.
@@ -80,13 +87,13 @@ def parse(arguments: Sequence[str]) -> Arguments:
     if bare:
         raise ConfigError(
             f"{bare[0]}: this is no override (key=value or group=option) and no command",
-            hint=_meant(bare[0], arguments),
+            hint=_suggest(bare[0], arguments),
         )
-    return _resumed(_with_project(Arguments(flags, overrides)))
+    return _add_resumed(_add_project(Arguments(flags, overrides)))
 
 
-def _with_project(given: Arguments) -> Arguments:
-    """The same, after what the project file in force says, which is shown. Raises ConfigError for what it may not."""
+def _add_project(given: Arguments) -> Arguments:
+    """The command line after the overrides of the project file in force, which are reported. Raises ConfigError."""
     found = None if given.flags.no_project else find_project(Path.cwd())
     if found is None:
         return given
@@ -103,8 +110,8 @@ def _with_project(given: Arguments) -> Arguments:
     return Arguments(flags, tuple(flags.overrides))
 
 
-def _resumed(given: Arguments) -> Arguments:
-    """The same, after what the run was given that is resumed, if one is; Hydra's flags say so too."""
+def _add_resumed(given: Arguments) -> Arguments:
+    """The command line after the overrides of the run that is resumed, if one is."""
     composed = config_origin.composition(
         Composition(overrides=given.overrides, config_dir=given.config_dir, config_name=given.config_name)
     )
@@ -115,10 +122,8 @@ def _resumed(given: Arguments) -> Arguments:
     return Arguments(flags, composed.overrides)
 
 
-def _meant(word: str, arguments: Sequence[str]) -> str:
-    """What a bare word was most likely meant as, by what stands around it."""
-    from aeon.cli.job.syntax import COMMANDS
-
+def _suggest(word: str, arguments: Sequence[str]) -> str:
+    """What a bare word was most likely meant as, by the words around it."""
     at = next((index for index, argument in enumerate(arguments) if argument == word), 0)
     before = arguments[at - 1] if at else ""
     after = arguments[at + 1] if at + 1 < len(arguments) else ""
@@ -167,7 +172,7 @@ def quoted_for_shell(text: str) -> str:
 
 
 def _text(key: str, argument: str) -> str:
-    """The text that an argument stands for; arguments come as bytes, which may be anything."""
+    """The text of an argument; arguments come as bytes, which need not be UTF-8."""
     if key == "task" and argument == STANDARD_INPUT:
         return decode_utf8(_standard_input(), "standard input")
     try:

@@ -1,4 +1,4 @@
-"""The person at the terminal of a run or of a plan's making: sees its progress, answers questions, presses Ctrl-C."""
+"""The user at the terminal while a run or the making of a plan goes on: progress, questions and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from aeon.tools.approval import ApprovalRequest, Approve
 
 @dataclass(frozen=True, slots=True)
 class Attendance:
-    """What a run has of the person: `ask` and `approve` are None where nobody is to be, or can be, asked."""
+    """The user's part in a run: `ask` and `approve` are None where nobody is to be, or can be, asked."""
 
     control: RunControl
     progress: Display
@@ -44,7 +44,7 @@ class Attendance:
     def surroundings(
         self, directory: Path, warn: Callable[[str], None], of_multirun: Path | None = None
     ) -> Surroundings:
-        """What a run in `directory` has around it."""
+        """The surroundings of a run in `directory`."""
         return Surroundings(
             directory=directory,
             of_multirun=of_multirun,
@@ -66,8 +66,8 @@ def check(settings: Settings) -> None:
 def attended(
     settings: Settings, stderr: TextIO, directory: Path | None = None, resuming: str = ""
 ) -> Iterator[Attendance]:
-    """The person, as the settings have them take part; progress is shown on `stderr` while the block lasts, and pauses
-    for questions.
+    """Show progress on `stderr`, ask the user and handle Ctrl-C while the block lasts, as the settings say; progress
+    pauses for questions.
 
     `directory` is the run's, if it has one, and `resuming` the command that goes on with it.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,6 @@ from omegaconf import DictConfig, OmegaConf
 from aeon.app.aeon import Aeon
 from aeon.app.run import Run
 from aeon.cli.job.attended import attended, check
-from aeon.cli.job.card import card, heading
 from aeon.cli.job.ending import ending
 from aeon.cli.job.forward import resume_command
 from aeon.cli.job.material import Material, read_material
@@ -31,11 +30,12 @@ from aeon.cli.terminal.text import one_line
 from aeon.config.compose.compose import with_fallbacks
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.origin import Composition
-from aeon.config.settings import environment
+from aeon.config.settings import Settings, environment
 from aeon.domain.errors import ArtefactError
+from aeon.domain.result import RunResult
 from aeon.store.opening import check_own_store
 
-# Said even when no progress is shown (Sprint 1, FR-071 to FR-073).
+# Reported even when no progress is shown (Sprint 1 FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
 
 
@@ -51,8 +51,8 @@ class Prepared:
 def prepared(
     cfg: DictConfig, hydra: DictConfig | HydraConf | None = None, material: Material | None = None
 ) -> Prepared:
-    """Check a composed configuration, its texts, provider, prompts and schemas; `hydra` is Hydra's part of it, and
-    `material` what was read of it already.
+    """Check a composed configuration, its texts, provider, prompts and schemas. `hydra` is Hydra's part of the
+    configuration, `material` the part that was read already.
 
     Raises ConfigError.
     """
@@ -70,7 +70,7 @@ def prepared(
 
 
 def composition_of(hydra: DictConfig | HydraConf) -> Composition:
-    """What a job was composed of, of which Hydra's part of its configuration is the only witness in its process."""
+    """The overrides and files that a job was composed of, as Hydra's part of its configuration records them."""
     main = next((source.path for source in hydra.runtime.config_sources if source.provider == "main"), None)
     own = Path(main) if main and Path(main) != packaged_config_dir() else None
     given, of_hydra = map(_texts, (hydra.overrides.task, hydra.overrides.hydra))
@@ -82,73 +82,78 @@ def composition_of(hydra: DictConfig | HydraConf) -> Composition:
 
 
 def _texts(overrides: Any) -> list[str]:
-    """Overrides as they were given: an interpolation in them is none in this list."""
+    """Overrides as they were typed, interpolations unresolved."""
     return [str(text) for text in OmegaConf.to_container(overrides, resolve=False) or ()]
 
 
 def sweep_job(cfg: DictConfig, *, keys: Collection[str] = (), process: int | None = None) -> int:
-    """What Hydra calls for each job of a multirun, perhaps in another process: prepare, run, leave the exit status.
+    """Prepare and run one job of a multirun, perhaps in a process of its own, and write its exit status.
 
-    In the process of that id, where one job follows the other, it first says which one this is, by what it was given of
-    the `keys` that are swept over. It does not raise, so that every job gets its turn; but an interrupted one ends the
-    multirun.
+    In the process of that id the job is announced by its overrides of the `keys` that are swept over. Does not raise,
+    so that every job gets its turn; only an interruption ends the multirun.
     """
     hydra = HydraConfig.get()
     if process == os.getpid():
         say(header(hydra.job.num, swept(_texts(hydra.overrides.task), keys)))
     directory = Path(hydra.runtime.output_dir)
     multirun = Path(hydra.sweep.dir).absolute() if hydra.mode == RunMode.MULTIRUN else None
-    status = guarded(lambda: _run_prepared(prepared(cfg, HydraConfig.get()), directory, multirun))
+
+    def run() -> int:
+        job = prepared(cfg, hydra)
+        return run_job(job, job.aeon.prepared_run(job.task, inputs=job.inputs), directory, multirun)
+
+    status = guarded(run)
     write_status(directory, status)
-    if status == INTERRUPTED and HydraConfig.get().mode == RunMode.MULTIRUN:
+    if status == INTERRUPTED and multirun is not None:
         raise KeyboardInterrupt
     return status
-
-
-def _run_prepared(job: Prepared, directory: Path, of_multirun: Path | None) -> int:
-    return run_job(job, job.aeon.prepared_run(job.task, inputs=job.inputs), directory, of_multirun)
 
 
 def run_job(job: Prepared, run: Run, directory: Path, of_multirun: Path | None = None) -> int:
     """Carry out the run of a job with its artefacts in `directory`; prints the answer, and on standard error how it
     ended. `of_multirun` is the folder of its multirun, whose jobs share a store."""
-    with own_stdout():
-        return _run(job, run, directory, of_multirun)
-
-
-def _run(job: Prepared, run: Run, directory: Path, of_multirun: Path | None) -> int:
-    settings = job.aeon.settings
-    for warning in job.aeon.warnings:
-        say(f"Warning: {warning}")
     if os.environ.get("HYDRA_FULL_ERROR"):
-        logging.getLogger("aeon").setLevel(logging.DEBUG)  # a defect inside a run is told with its traceback
-    lost: list[str] = []
-    unwritten: list[ArtefactError] = []
-    with ExitStack() as leaving:
-        stderr = leaving.enter_context(own_stderr())
-        leaving.enter_context(answer_alone_on_stdout())
-        leaving.enter_context(job.aeon)
-        person = leaving.enter_context(attended(settings, stderr, directory, resume_command(directory)))
-        try:
-            result = run.to_end(person.surroundings(directory, lost.append, of_multirun))
-        except ArtefactError as error:
-            if error.result is None:
-                raise
-            result = error.result
-            unwritten.append(error)
-    for warning in lost:
+        logging.getLogger("aeon").setLevel(logging.DEBUG)  # with tracebacks of defects inside a run
+    with own_stdout():
+        _warn(job.aeon.warnings)
+        settings, lost, unwritten = job.aeon.settings, list[str](), list[ArtefactError]()
+        with ExitStack() as leaving:
+            stderr = leaving.enter_context(own_stderr())
+            leaving.enter_context(answer_alone_on_stdout())
+            leaving.enter_context(job.aeon)
+            person = leaving.enter_context(attended(settings, stderr, directory, resume_command(directory)))
+            try:
+                result = run.to_end(person.surroundings(directory, lost.append, of_multirun))
+            except ArtefactError as error:
+                if error.result is None:
+                    raise
+                result = error.result
+                unwritten.append(error)
+        _warn(lost)
+        if settings.progress.kind == "none":
+            _warn(one_line(advisory.message) for advisory in result.advisories if advisory.kind in TOOL_WARNINGS)
+        unwritten += _print_result(result, settings, directory, live=person.progress.live)
+        for problem in unwritten:
+            report(problem)
+        return FAILED if unwritten else result.exit_status
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
         say(f"Warning: {warning}")
-    for advisory in result.advisories if settings.progress.kind == "none" else ():
-        if advisory.kind in TOOL_WARNINGS:
-            say(f"Warning: {one_line(advisory.message)}")
-    live = person.progress.live
-    try:
-        if live and result.answer and settings.output == "answer" and is_seen():
+
+
+def _print_result(result: RunResult, settings: Settings, directory: Path, *, live: bool) -> list[ArtefactError]:
+    """Print the answer and how the run ended; the error when the answer cannot be written."""
+    unwritten: list[ArtefactError] = []
+    if live:
+        from aeon.cli.job.card import card, heading  # slow to load
+
+        if result.answer and settings.output == "answer" and is_seen():
             say(heading("Answer"))
+    try:
         write_answer(result, settings.output, markdown=settings.answer.json_schema is None)
     except ArtefactError as error:
         unwritten.append(error)
     say(card(result, directory) if live else ending(result, directory))
-    for problem in unwritten:
-        report(problem)
-    return FAILED if unwritten else result.exit_status
+    return unwritten

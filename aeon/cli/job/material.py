@@ -1,4 +1,4 @@
-"""What a job works on: settings, task and inputs, read once from a composed configuration and the files it names."""
+"""The settings, task and inputs of a job, read once from a composed configuration and the files it names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from aeon.config.settings import Settings, read_inputs, read_task, settings_from
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Validated settings and the texts that they name; `task` None when a plan file is to say it."""
+    """Validated settings and the texts that they name; `task` is None when a plan file has it."""
 
     settings: Settings
     task: str | None

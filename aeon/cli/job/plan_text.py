@@ -15,22 +15,22 @@ from aeon.plan.workflow.write import workflow_text
 
 
 def plan_text(plan: Plan, made: Planned, settings: Settings, path: Path | None, command: str) -> str:
-    """The text of a workflow file at `path`, None where that is not known; `command` runs it."""
+    """The text of a workflow file; `path` is its place, None if not known, and `command` runs it."""
     lines = ["SIMULATED: no model was called, nothing here means anything."] if made.synthetic else []
     lines += ["A plan made by `aeon plan`. Change it as you like; `aeon docs workflows` explains the format. Run it:"]
     lines += [f"  {command}"]
     lines += [f"Cut short: {made.cut_short}."] if made.cut_short else []
     lines += [f"Note: {advisory.message}" for advisory in made.advisories]
-    return workflow_text(plan, inputs=_described(settings), header=lines, schema=_schema(path))
+    return workflow_text(plan, inputs=_inputs(settings), header=lines, schema=_schema(path))
 
 
 def command_of(arguments: Sequence[str]) -> str:
-    """The command line of a run with these arguments, on one line, as a shell reads it."""
+    """The command line of a run with these arguments, quoted for a shell, on one line."""
     return " ".join(("python -m aeon", *map(_word, arguments)))
 
 
 def _word(argument: str) -> str:
-    """An argument as a shell reads it, on one line; the key of an override is left as it is."""
+    """An argument quoted for a shell, on one line; the key of an override is not quoted."""
     key, equals, value = argument.partition("=")
     if not equals or shlex.quote(key) != key:
         key, equals, value = "", "", argument
@@ -44,13 +44,13 @@ def _escape(ch: str) -> str:
     return f"\\{ch}" if ch in "\\'" else "".join(f"\\x{byte:02x}" for byte in os.fsencode(ch))
 
 
-def _described(settings: Settings) -> dict[str, str]:
+def _inputs(settings: Settings) -> dict[str, str]:
     files = {name: f"The contents of {path.name}." for name, path in settings.input_files.items()}
     return {**files, **dict.fromkeys(settings.inputs, "A text.")}
 
 
 def _schema(out: Path | None) -> str | None:
-    """Where the format is described, as seen from the file; nothing when it is not known where the file will be."""
+    """The path of the format's schema, relative to the file; None when the file's place is not known."""
     if out is None:
         return None
     return Path(os.path.relpath(resource_root() / "schemas" / "workflow.json", out.resolve().parent)).as_posix()

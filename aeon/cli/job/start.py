@@ -1,4 +1,4 @@
-"""Starting the job or the jobs of a command line, once what they are composed of has been checked."""
+"""Starts the one job or the several jobs of a command line, once their configuration has been checked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from aeon.files.writing import unwritable_error
 
 
 def run_one(given: Arguments, whole: DictConfig, material: Material) -> int:
-    """Run the task of a composed configuration, of which `material` was read already; the exit status."""
+    """Run the task of a composed configuration whose `material` was read already; the exit status."""
     job = prepared(whole, whole.hydra, material)
     run = job.aeon.prepared_run(job.task, inputs=job.inputs)
     directory = claim_run_directory(whole, run)
@@ -45,10 +45,10 @@ def run_one(given: Arguments, whole: DictConfig, material: Material) -> int:
 
 
 def run_several(given: Arguments, whole: DictConfig, added: frozenset[str]) -> int:
-    """Run the jobs of a multirun, of keys that had to be `added` too; the exit status."""
+    """Run the jobs of a multirun; `added` are the keys that its configuration did not have. The exit status."""
     params = dict(whole.hydra.sweeper.get("params") or {})
     planned: list[list[str]] = []
-    # Another sweeper draws its values as it goes; each of its jobs checks itself.
+    # Another sweeper chooses values during the sweep; its jobs are checked when they start.
     if hydra_private.has_basic_sweeper(whole):
         planned = config_compose.sweep_jobs(given.overrides, params, given.config_dir)
         for overrides in planned:
@@ -75,8 +75,7 @@ def run_several(given: Arguments, whole: DictConfig, added: frozenset[str]) -> i
 
 
 def _sum_up(jobs: Sequence[Job], status: int, directory: Path) -> None:
-    """Show the jobs of a multirun side by side, within the terminal's width if there is one, and leave them as a
-    file."""
+    """Print the table of a multirun's jobs, within the terminal's width if there is one, and write it as a file."""
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     say(f"\n{summary(jobs, status, width)}")
     try:
@@ -87,11 +86,11 @@ def _sum_up(jobs: Sequence[Job], status: int, directory: Path) -> None:
 
 @contextmanager
 def _hydra_errors(directory: Path) -> Iterator[None]:
-    """What Hydra raises, as an error of Aeon's own."""
+    """Raise errors of Hydra as Aeon's own."""
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:
         raise composition_error(error) from error
     except OSError as error:
-        # Of its own jobs Hydra writes the configuration.
+        # Hydra itself writes the configuration of the jobs.
         raise unwritable_error(Path(error.filename or directory), error) from error

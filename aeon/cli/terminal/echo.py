@@ -1,4 +1,4 @@
-"""The terminal's own echo: what is typed while a picture is drawn, `^C` too, must not be written into it."""
+"""The terminal's echo, switched off while a picture is drawn: typed characters, `^C` too, would break the picture."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _unquiet: list[Callable[[], None]] = []
 
 
 class HasDescriptor(Protocol):
-    """What is connected to a terminal, perhaps."""
+    """A stream that may be connected to a terminal."""
 
     def fileno(self) -> int:
-        """Its descriptor; raises OSError when it has none."""
+        """The stream's descriptor; raises OSError when there is none."""
 
 
 @contextmanager
 def quiet(stream: HasDescriptor) -> Iterator[None]:
-    """Nothing that is typed is shown while the block lasts. Where that cannot be had (no terminal, in the background,
-    Windows) nothing changes."""
+    """Switch the echo off while the block lasts; nothing changes where there is none to switch (no terminal, in the
+    background, Windows)."""
     restore = _silenced(stream)
     if restore is None:
         yield
@@ -34,7 +34,7 @@ def quiet(stream: HasDescriptor) -> Iterator[None]:
 
 
 def restore_echo() -> None:
-    """Undo every `quiet` in force, for a program that ends inside one."""
+    """Switch the echo on again, for a program that ends inside `quiet`."""
     for restore in _unquiet:
         restore()
 

@@ -18,26 +18,25 @@ from aeon.kernel.control import RunControl
 _SHOW_CURSOR = "\x1b[?25h\x1b[0m"
 
 
-def _stopping() -> str:
-    return "Stopping at the next safe boundary; what there is will be written. Ctrl-C again ends at once."
+_STOPPING = "Stopping at the next safe boundary; what there is will be written. Ctrl-C again ends at once."
 
 
 @dataclass
 class Interruption:
-    """The control that Ctrl-C throws, and what is said when it comes.
+    """The control that Ctrl-C stops, and the messages for it.
 
-    `first` gives what the first one is answered with, nothing where the screen shows it; `last` what is said before the
-    second ends the program. Both are called in a signal handler: they take no lock and write nothing.
+    `first` returns the message for the first Ctrl-C, empty where the screen shows it; `last` the one before the second
+    ends the program. Both are called in a signal handler: they take no lock and write nothing.
     """
 
     control: RunControl = field(default_factory=RunControl)
-    first: Callable[[], str] = _stopping
+    first: Callable[[], str] = lambda: _STOPPING
     last: Callable[[], str] = str
 
 
 @contextmanager
 def interruptible() -> Iterator[Interruption]:
-    """Ctrl-C throws the control while the block lasts; outside the main thread nothing throws it."""
+    """Ctrl-C requests a stop of the control while the block lasts; outside the main thread Ctrl-C is not handled."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():
         yield interruption
@@ -47,7 +46,7 @@ def interruptible() -> Iterator[Interruption]:
         if interruption.control.stop_requested:
             end_at_once(interruption.last)
         interruption.control.request_stop()
-        _tell(_said(interruption.first, _stopping()))
+        _write(_message(interruption.first, _STOPPING))
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:
@@ -57,24 +56,24 @@ def interruptible() -> Iterator[Interruption]:
 
 
 def end_at_once(last: Callable[[], str] = str) -> None:
-    """Leave without waiting for anything, the terminal as it was found; `last` gives what is said before."""
-    said = _said(last, "")
+    """Leave without waiting for anything, the terminal restored; `last` returns the message before."""
+    message = _message(last, "")
     restore_echo()
     with suppress(Exception):
         if sys.stderr.isatty():
-            said = f"{_SHOW_CURSOR}\n{said}"
-    _tell(said)
+            message = f"{_SHOW_CURSOR}\n{message}"
+    _write(message)
     os._exit(INTERRUPTED)
 
 
-def _said(text: Callable[[], str], otherwise: str) -> str:
-    """What a handler has to say, whatever state it finds the program in."""
+def _message(text: Callable[[], str], otherwise: str) -> str:
+    """The text; `otherwise` when it cannot be made in the state that the signal found the program in."""
     with suppress(Exception):
         return text()
     return otherwise
 
 
-def _tell(text: str) -> None:
+def _write(text: str) -> None:
     """Straight to standard error: the signal may have come in the middle of a write to the stream."""
     if text:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""An answer in Markdown as a terminal shows it: nothing of the text is lost, no link hides its address."""
+"""An answer in Markdown rendered for a terminal: no text is lost, no link hides its address."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _WIDEST = 100
 _CODE = ("fence", "code_block")
 
 
-def rendered(text: str, width: int) -> str:
+def render_markdown(text: str, width: int) -> str:
     """The text with the terminal's codes for headings, tables, lists and code, at most `width` columns wide (and 100).
 
-    Its own control characters must have been taken out. Line breaks stay where they are, those of code too; HTML,
-    images and definitions of links, which a terminal cannot show, stay as they are written.
+    The text must not hold control characters. Line breaks stay where they are; HTML, images and definitions of links,
+    which a terminal cannot show, stay as they are written.
     """
     file = StringIO()
     console = Console(file=file, force_terminal=True, width=min(width, _WIDEST), highlight=False)
     if text.startswith(SIMULATED_LINE):
         console.print(SIMULATED_LINE, style="bold", markup=False)
-    for is_code, tokens in groupby(_parsed(text.removeprefix(SIMULATED_LINE)), _is_code):
+    for is_code, tokens in groupby(_parse(text.removeprefix(SIMULATED_LINE)), _is_code):
         if is_code:
             _print_code(console, list(tokens))
         else:
@@ -36,8 +36,8 @@ def rendered(text: str, width: int) -> str:
     return "\n".join(line.rstrip(" ") for line in file.getvalue().splitlines())
 
 
-def _parsed(text: str) -> Sequence[Token]:
-    """The tokens of a text; a line that ends within a paragraph ends where it does."""
+def _parse(text: str) -> Sequence[Token]:
+    """The tokens of a text; every line break within a paragraph is kept."""
     parser = (
         MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
     )
@@ -49,7 +49,7 @@ def _parsed(text: str) -> Sequence[Token]:
 
 
 def _is_code(token: Token) -> bool:
-    """Whether a token is code at the margin; that in lists and quotes keeps their indentation."""
+    """Whether a token is code at the margin; code in lists and quotes keeps their indentation."""
     return token.type in _CODE and not token.level
 
 
@@ -60,7 +60,7 @@ def _prose(tokens: list[Token]) -> Markdown:
 
 
 def _print_code(console: Console, blocks: Sequence[Token]) -> None:
-    """Code at the margin, in lines as long as they are, so that it can be copied."""
+    """Code at the margin, its lines not wrapped, so that it can be copied."""
     for block in blocks:
         language = (block.info.split() or ["text"])[0]
         code = Syntax(block.content, language, theme="ansi_dark", background_color="default")

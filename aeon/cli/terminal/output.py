@@ -1,4 +1,4 @@
-"""Writing to standard output and standard error, whatever is at the other end of them."""
+"""The answer on standard output: exact for pipes and files, safe and rendered for terminals."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from aeon.domain.result import RunResult
 
 
 def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> None:
-    """The answer, or with `json` the whole result as one line of JSON, on standard output.
+    """Write the answer, or with `json` the whole result as one line of JSON, on standard output.
 
-    With `markdown` a terminal that has the signs for it is shown the answer rendered; pipes and files get its exact
-    text. A terminal is shown control characters, other than newlines and tabs, as escapes; pipes and files get them as
-    they are. A reader that has gone away (`| head`) is no error. Raises ArtefactError when standard output is closed or
-    full.
+    Pipes and files get the exact text. A terminal gets control characters, other than newlines and tabs, as escapes,
+    and with `markdown` the answer rendered, if its encoding allows. A reader that has gone away (`| head`) is no error.
+    Raises ArtefactError when standard output is closed or full.
     """
     stream = stdout()
     text = _as_json(result, stream) if form == "json" else result.answer
     if stream is not None and is_seen():
-        text = _harmless(text, r"\u{:04x}" if form == "json" else r"\x{:02x}")
+        text = _escape_controls(text, r"\u{:04x}" if form == "json" else r"\x{:02x}")
         if markdown and form != "json" and text and _shows_signs(stream):
-            from aeon.cli.terminal.markdown import rendered  # slow to load, and not needed for a pipe
+            from aeon.cli.terminal.markdown import render_markdown  # slow to load, and not needed for a pipe
 
-            text = rendered(text, shutil.get_terminal_size().columns)
+            text = render_markdown(text, shutil.get_terminal_size().columns)
     if not text:
         return
     if stream is None:
@@ -57,6 +56,6 @@ def _as_json(result: RunResult, stream: TextIO | None) -> str:
     return result.model_dump_json(ensure_ascii=not unicode)
 
 
-def _harmless(text: str, escape: str) -> str:
-    """The text without a character that could steer a terminal."""
+def _escape_controls(text: str, escape: str) -> str:
+    """The text with every character that could steer a terminal as an escape."""
     return "".join(escape.format(ord(ch)) if category(ch) == "Cc" and ch not in "\n\t" else ch for ch in text)

@@ -1,4 +1,4 @@
-"""What is put to the person at the terminal: follow-up questions, and tools that need approval."""
+"""Questions to the user at the terminal: follow-up questions, and tools that need approval."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def _never() -> bool:
 
 
 def at_terminal() -> bool:
-    """Whether there is a person who can be asked."""
+    """Whether somebody can be asked: standard input and standard error are terminals."""
     streams = (sys.stdin, sys.stderr)
     return all(stream is not None and not stream.closed and stream.isatty() for stream in streams)
 
 
 def approve(request: ApprovalRequest, stopping: Stopping = _never) -> bool:
-    """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested as `_line`."""
+    """Ask whether a tool may be called; anything but y or yes is no. Raises StopRequested when the run is to stop."""
     tool = request.tool
     effects = "yes, a call changes something outside" if tool.side_effects else "none declared"
     _put(
@@ -52,10 +52,8 @@ def _asked_by(step: PlanStep | None) -> str:
 
 
 def ask(question: FollowUpQuestion, stopping: Stopping = _never) -> str | None:
-    """Put a question and wait for a line; None, which keeps the assumption, for an empty one or no more input.
-
-    When the run is asked to stop, the assumption is kept too: the run ends at its next boundary with what it has.
-    """
+    """Ask a question and wait for a line. None, which keeps the assumption, for an empty line, at the end of the input,
+    and when the run is asked to stop."""
     if stopping():
         return None
     where = f" about step {one_line(question.step_id)}" if question.step_id else ""
@@ -70,7 +68,7 @@ def ask(question: FollowUpQuestion, stopping: Stopping = _never) -> str | None:
 
 
 def _put(prompt: str) -> None:
-    """Show a prompt. What was typed before is thrown away: it cannot be meant for what nobody had seen."""
+    """Show a prompt, and discard what was typed before it: nobody had seen the question."""
     with suppress(ImportError, AttributeError, OSError, ValueError):
         if sys.stdin.isatty():
             import termios  # not on every system
@@ -83,7 +81,7 @@ def _put(prompt: str) -> None:
 def _line(stopping: Stopping) -> str:
     """A line of standard input. Raises StopRequested when `stopping` says so before there is one.
 
-    A read goes on when a signal handler has run, so Ctrl-C is looked for in between.
+    A read goes on after a signal handler has run, so `stopping` is polled while there is no input.
     """
     while not _readable():
         if stopping():
@@ -92,7 +90,7 @@ def _line(stopping: Stopping) -> str:
 
 
 def _readable() -> bool:
-    """Whether a line is there, after a moment; what cannot be waited for (no descriptor, Windows) is simply read."""
+    """Whether there is input, after a moment; True for a stream that cannot be polled (no descriptor, Windows)."""
     try:
         return bool(select.select([sys.stdin], [], [], _MOMENT)[0])
     except (OSError, ValueError):

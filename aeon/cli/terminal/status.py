@@ -15,25 +15,24 @@ from aeon.domain.errors import AeonError, ConfigError
 DONE, FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
 
 WORST_FIRST = (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED, DONE)
-"""A multirun ends with the first of these that one of its jobs ended with: an interruption leaves jobs undone, a
-failure lost work, a bad configuration did none, and a job that did not converge has a result."""
+"""The order in which a multirun takes its exit status from those of its jobs."""
 
 _FILE = Path(".hydra") / "exit_status"
 
 
 def guarded(program: Callable[[], int]) -> int:
-    """Run a program; whichever way it ends, the exit status.
+    """Run a program and return its exit status, however it ends.
 
     AeonError is reported with its hint: 2 when it is a ConfigError, else 1; any other exception is 1. A traceback is
-    shown only when the person has set HYDRA_FULL_ERROR.
+    shown only when HYDRA_FULL_ERROR is set.
     """
     status = _status_of(program)
     error = undelivered()
-    return status if error is None else status or _unread(error)
+    return status if error is None else status or _unwritten_status(error)
 
 
-def _unread(error: OSError) -> int:
-    """The status of a program whose output nobody could read; a reader that has gone away (`| head`) has read it."""
+def _unwritten_status(error: OSError) -> int:
+    """The status when standard output cannot be written; a reader that has gone away (`| head`) is no failure."""
     if isinstance(error, BrokenPipeError):
         return DONE
     say(f"Error: standard output cannot be written: {error.strerror}")
@@ -53,8 +52,8 @@ def _status_of(program: Callable[[], int]) -> int:
         report(error)
         return USAGE if isinstance(error, ConfigError) else FAILED
     except Exception as error:
-        if isinstance(error, OSError) and (unread := undelivered(error)) is not None:
-            return _unread(unread)
+        if isinstance(error, OSError) and (unwritten := undelivered(error)) is not None:
+            return _unwritten_status(unwritten)
         _trace()
         say(f"Error: Aeon failed unexpectedly: {type(error).__name__}: {error}")
         say("HYDRA_FULL_ERROR=1 in the environment shows where.")
@@ -70,10 +69,8 @@ def worst(statuses: Iterable[int]) -> int:
 
 
 def write_status(directory: Path, status: int) -> None:
-    """Leave a job's status in its directory: jobs may run in other processes, and on other machines.
-
-    One that cannot be written counts as FAILED.
-    """
+    """Write a job's status into its directory, since jobs may run in other processes and on other machines; a status
+    that cannot be written counts as FAILED."""
     path = directory / _FILE
     with contextlib.suppress(OSError):
         path.parent.mkdir(exist_ok=True)
@@ -81,12 +78,12 @@ def write_status(directory: Path, status: int) -> None:
 
 
 def read_statuses(sweep_directory: Path) -> list[int]:
-    """The statuses that the jobs of a multirun left; FAILED for a job that could leave none."""
+    """The statuses in the directories of a multirun's jobs; FAILED for a job without one."""
     return [read_status(path.parent) for path in sorted(sweep_directory.rglob(_FILE.parent.name))]
 
 
 def read_status(directory: Path) -> int:
-    """The status that the job of a directory left; FAILED when it could leave none."""
+    """The status in a job's directory; FAILED when there is none."""
     try:
         return int((directory / _FILE).read_text(encoding="ascii"))
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""Standard error by a descriptor of the program's own, and the lines that are written there for the person.
+"""Messages for the user on standard error, written to a descriptor that no tool can close.
 
-Imports nothing that takes time to load: it serves `--version` and `help` too.
+Imports nothing that is slow to load, for `--version` and `help`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import TextIO
 
-from aeon.cli.terminal.streams import duplicate, restored
+from aeon.cli.terminal.streams import duplicate, restore
 from aeon.domain.errors import AeonError
 
 _ERASED = "\r\x1b[2K"
@@ -22,7 +22,7 @@ _passing: list[TextIO] = []
 
 
 def tolerate_encoding(*streams: TextIO) -> None:
-    """Make the streams write what their encoding does not have as backslash escapes, instead of failing."""
+    """Make the streams write characters that their encoding lacks as backslash escapes."""
     for stream in streams:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -31,9 +31,8 @@ def tolerate_encoding(*streams: TextIO) -> None:
 
 @contextlib.contextmanager
 def own_stderr() -> Iterator[TextIO]:
-    """Standard error by a descriptor of the program's own: a tool that closes `sys.stderr`, or file descriptor 2,
-    silences itself only. `say` writes there while the block lasts; afterwards both are as they were. Inside another
-    such block it is that block's."""
+    """Duplicate standard error while the block lasts, for `say`: a tool that closes `sys.stderr`, or file descriptor 2,
+    silences only itself. Both are restore afterwards. A block inside another one uses the outer stream."""
     if _own:
         yield _own[-1]
         return
@@ -48,21 +47,21 @@ def own_stderr() -> Iterator[TextIO]:
         yield own
     finally:
         _own.remove(own)
-        sys.stderr = restored(usual, own, number)
+        sys.stderr = restore(usual, own, number)
 
 
 def say(text: str) -> None:
-    """A line for the person, on standard error; nobody there to read it is no error."""
+    """Write a line on standard error; errors of writing are suppressed."""
     clear_passing()
     stream = _own[-1] if _own else sys.stderr
     with contextlib.suppress(OSError, ValueError):
-        # One write, so that no other thread's lines come in between.
+        # One write, so that lines of threads do not mix.
         stream.write(f"{text}\n")
         stream.flush()
 
 
 def say_in_passing(text: str) -> None:
-    """A line on a terminal that gives way to what is said next, or to `clear_passing`; nothing elsewhere."""
+    """Show a line on a terminal until the next message or `clear_passing`; nothing elsewhere."""
     stream = _own[-1] if _own else sys.stderr
     with contextlib.suppress(OSError, ValueError):
         if stream.isatty() and os.environ.get("TERM", "").lower() not in DUMB:
@@ -72,7 +71,7 @@ def say_in_passing(text: str) -> None:
 
 
 def clear_passing() -> None:
-    """Take the line away that `say_in_passing` left."""
+    """Erase the line that `say_in_passing` wrote."""
     while _passing:
         with contextlib.suppress(OSError, ValueError):
             stream = _passing.pop()
@@ -81,15 +80,15 @@ def clear_passing() -> None:
 
 
 def report(error: AeonError) -> None:
-    """What went wrong, and what can be done."""
+    """Write an error and its hint on standard error."""
     say(f"Error: {error.message}")
     if error.hint:
         say(error.hint)
 
 
 def occupy_streams() -> None:
-    """Put nothing in the place of standard streams that are closed: else the next file that is opened, a journal or a
-    database, gets their number and what is meant for them."""
+    """Open the null device for each closed standard stream: otherwise the next opened file, a journal or a database,
+    would get its number, and its output."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)

@@ -1,4 +1,4 @@
-"""Standard output by a descriptor of the program's own: what is said there arrives, whatever tools do to it."""
+"""Standard output through a descriptor of its own, so that no tool can redirect or close the program's output."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ _own: list[TextIO | None] = []
 
 @contextlib.contextmanager
 def own_stdout() -> Iterator[None]:
-    """A tool that redirects `sys.stdout`, closes it, or closes file descriptor 1, takes nothing but its own output.
-
-    `put` writes to the program's own descriptor while the block lasts; afterwards all are as they were. Inside another
-    such block it is that block's.
-    """
+    """Duplicate standard output while the block lasts, for `put`: a tool that redirects or closes `sys.stdout`, or file
+    descriptor 1, loses only its own output. Both are restored afterwards. A block inside another one uses the outer
+    stream."""
     if _own:
         yield
         return
@@ -34,22 +32,19 @@ def own_stdout() -> Iterator[None]:
         _own.clear()
         sys.stdout = usual
         if own is not None:
-            sys.stdout = restored(usual, own, 1)
+            sys.stdout = restore(usual, own, 1)
 
 
 @contextlib.contextmanager
 def answer_alone_on_stdout() -> Iterator[None]:
-    """What anything in this process, or a process of its own, writes to file descriptor 1 goes to standard error; what
-    `put` is given goes to standard output all the same.
-
-    Standard output is back afterwards. Without one of the two there is nothing to do.
-    """
+    """Redirect file descriptor 1 of this process and its children to standard error while the block lasts; `put` still
+    writes to standard output. Nothing is redirected when one of the two is closed."""
     with own_stdout():
         usual = sys.stdout
         try:
-            kept = _put_aside()
+            saved = _redirect()
         except (AttributeError, OSError, ValueError):
-            kept = None
+            saved = None
         try:
             yield
         finally:
@@ -58,17 +53,17 @@ def answer_alone_on_stdout() -> Iterator[None]:
             with contextlib.suppress(AttributeError, OSError, ValueError):
                 usual.flush()
             sys.stdout = usual
-            if kept is not None:
-                os.dup2(kept, 1)
-                os.close(kept)
+            if saved is not None:
+                os.dup2(saved, 1)
+                os.close(saved)
 
 
-def _put_aside() -> int:
-    """A new number for what file descriptor 1 was, which is standard error from now on."""
+def _redirect() -> int:
+    """Point file descriptor 1 at standard error; a duplicate of what it was."""
     sys.stdout.flush()
-    kept = os.dup(1)
+    saved = os.dup(1)
     os.dup2(2, 1)
-    return kept
+    return saved
 
 
 def stdout() -> TextIO | None:
@@ -77,7 +72,7 @@ def stdout() -> TextIO | None:
 
 
 def put(text: str) -> None:
-    """Text on standard output, at once, with a newline at its end.
+    """Write text to standard output at once, with a newline at its end.
 
     Raises ArtefactError when standard output is closed, OSError when it cannot be written.
     """
@@ -89,9 +84,9 @@ def put(text: str) -> None:
 
 
 def undelivered(raised: OSError | None = None) -> OSError | None:
-    """Why what was printed could not be written, if that is so; then no more is tried when the process ends.
+    """The error for which printed text could not be written, if any; nothing more is written when the process ends.
 
-    `raised` is what printing may have raised: a file would be named in it, and an unbuffered stream has forgotten.
+    `raised` is an error that printing may have raised: one of a file would name the file.
     """
     printing = raised is not None and raised.filename is None and raised.errno in _UNWRITABLE
     for stream in (sys.stdout, stdout()):
@@ -101,14 +96,14 @@ def undelivered(raised: OSError | None = None) -> OSError | None:
         except OSError as error:
             raised, printing = error, True
         except ValueError:
-            continue  # somebody has closed it
+            continue  # the stream is closed
     if printing:
         discard()
     return raised if printing else None
 
 
 def discard() -> None:
-    """Point standard output at nothing, so that flushing it when the process ends does not fail again."""
+    """Point standard output at the null device, so that flushing it at exit does not fail again."""
     with open(os.devnull, "w") as nothing:  # noqa: PTH123
         for stream in (sys.stdout, stdout()):
             with contextlib.suppress(AttributeError, OSError, ValueError):
@@ -116,7 +111,7 @@ def discard() -> None:
 
 
 def duplicate(usual: TextIO) -> TextIO | None:
-    """The same stream by a descriptor of its own; None for one that has no descriptor."""
+    """The same stream through a new descriptor; None for a stream without a descriptor."""
     try:
         usual.flush()
         number = os.dup(usual.fileno())
@@ -125,8 +120,8 @@ def duplicate(usual: TextIO) -> TextIO | None:
     return os.fdopen(number, "w", buffering=1, encoding=usual.encoding, errors=usual.errors)
 
 
-def restored(usual: TextIO, own: TextIO, number: int) -> TextIO:
-    """What `duplicate` was made of, on file descriptor `number` again and open again; its duplicate is closed."""
+def restore(usual: TextIO, own: TextIO, number: int) -> TextIO:
+    """The duplicated stream, open on file descriptor `number` again; its duplicate is closed."""
     with contextlib.suppress(OSError, ValueError):
         own.flush()
     os.dup2(own.fileno(), number)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.commands.tools import described
+from aeon.cli.commands.tools import describe_tool
 from tests.cli.conftest import RunAeon
 from tests.tools.builders import a_tool
 
@@ -79,6 +79,6 @@ def test_help_is_given(aeon: RunAeon) -> None:
 def test_a_servers_words_cannot_steer_the_terminal() -> None:
     hostile = "\x1b[31mred\x1b[0m \x9b2J\u202e"
     tool = a_tool(inputs={"type": "object", "description": hostile})
-    text = described(type(tool)(tool.name, hostile, tool.input_schema, {}, tool.invoke), "always")
+    text = describe_tool(type(tool)(tool.name, hostile, tool.input_schema, {}, tool.invoke), "always")
     assert "red" in text
     assert not [ch for ch in text if not ch.isprintable() and ch != "\n"]

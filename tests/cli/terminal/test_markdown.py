@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from aeon.cli.terminal.markdown import rendered
+from aeon.cli.terminal.markdown import render_markdown
 from aeon.domain.result import SIMULATED_LINE
 
 CODES = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def shown(text: str, width: int = 80) -> str:
-    return CODES.sub("", rendered(text, width))
+    return CODES.sub("", render_markdown(text, width))
 
 
 def test_headings_lists_tables_and_emphasis_are_rendered() -> None:
@@ -23,7 +23,7 @@ def test_headings_lists_tables_and_emphasis_are_rendered() -> None:
     assert " • two" in text
     assert "|" not in text
     assert re.search(r"1 +2", text)
-    assert "\x1b[" in rendered("**two**", 80)
+    assert "\x1b[" in render_markdown("**two**", 80)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_every_word_and_address_of_the_text_is_there(text: str) -> None:
 
 
 def test_no_link_hides_its_address_behind_a_code() -> None:
-    assert "\x1b]8" not in rendered("[bank](http://elsewhere)", 80)
+    assert "\x1b]8" not in render_markdown("[bank](http://elsewhere)", 80)
 
 
 def test_lines_end_where_they_end() -> None:
