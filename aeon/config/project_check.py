@@ -26,7 +26,7 @@ from aeon.files.located_yaml import LocatedYaml
 
 _PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
 _NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
-_SHOWN = frozenset({"tools", "adapter", "options"})
+_SHOWN = frozenset({"tools", "adapter", "backend", "options"})
 _Leaf = tuple[tuple[str, ...], Any]
 
 
