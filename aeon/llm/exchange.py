@@ -25,7 +25,7 @@ MAX_ERRORS = 20
 
 
 class InvalidAnswer(Exception):
-    """An answer that is not what was asked for; `errors` says where and why, never empty."""
+    """An answer that does not fit its call; `errors` says where and why, never empty."""
 
     def __init__(self, errors: Iterable[FieldError]) -> None:
         self.errors = tuple(errors) or (FieldError("", "the answer is not valid"),)
@@ -34,7 +34,7 @@ class InvalidAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answered(Generic[T]):
-    """A response with its value, or with the errors that kept it from being one (then `value` is None)."""
+    """A response with its value, or, where `value` is None, with what is wrong with the answer."""
 
     response: LLMResponse
     value: T | None = None
@@ -43,7 +43,7 @@ class Answered(Generic[T]):
 
 @contextmanager
 def located(place: str) -> Iterator[None]:
-    """What pydantic objects to in this block as an InvalidAnswer, below `place`, the JSON pointer of what is read."""
+    """Turn pydantic's errors in this block into an InvalidAnswer, below `place`, a JSON pointer into the answer."""
     try:
         yield
     except pydantic.ValidationError as error:

@@ -1,3 +1,3 @@
-"""What passes between Aeon and a language model, at the module path that adapters of one's own import."""
+"""The values between Aeon and a language model, at the module path that a person's adapters import."""
 
 from aeon.domain.request import *  # noqa: F403

@@ -48,7 +48,7 @@ class PriceList:
 
     def knows(self, model: str) -> bool:
         """Whether a model has a price."""
-        return self._of(Usage(input_tokens=1), model) is not None
+        return self._cost_at(Usage(input_tokens=1), model) is not None
 
     def cost(self, usage: Usage, *models: str) -> float | None:
         """What usage costs, at the price of the first of `models` that has one: who answered, then who was asked.
@@ -57,9 +57,11 @@ class PriceList:
         """
         if not usage.total_tokens:
             return 0.0
-        return next((cost for cost in (self._of(usage, model) for model in models if model) if cost is not None), None)
+        return next(
+            (cost for cost in (self._cost_at(usage, model) for model in models if model) if cost is not None), None
+        )
 
-    def _of(self, usage: Usage, model: str) -> float | None:
+    def _cost_at(self, usage: Usage, model: str) -> float | None:
         price = price_of(model, self._configured)
         if price is not None:
             return cost(usage, price)
@@ -140,16 +142,16 @@ def cost(usage: Usage, price: Price) -> float:
     Reasoning tokens are a part of the output, and cost what output costs.
     """
     cached = price.input if price.cached is None else price.cached
-    kept = min(usage.cached_tokens, usage.input_tokens)
-    fresh = usage.input_tokens - kept
-    return (fresh * price.input + kept * cached + usage.output_tokens * price.output) / PER
+    from_cache = min(usage.cached_tokens, usage.input_tokens)
+    fresh = usage.input_tokens - from_cache
+    return (fresh * price.input + from_cache * cached + usage.output_tokens * price.output) / PER
 
 
 @lru_cache(maxsize=1024)
 def published(usage: Usage, model: str, address: str) -> float | None:
     """What the usage of one request costs by the published prices of an address, in US dollars; None if it has none.
 
-    Kept, for several ask what the same answer cost.
+    Cached, as several observers price the same answer.
     """
     if not _is_published(model, address):
         return None
@@ -166,7 +168,7 @@ def published(usage: Usage, model: str, address: str) -> float | None:
 
 @lru_cache(maxsize=256)
 def _is_published(model: str, address: str) -> bool:
-    """Kept, for a model without a price is asked for with every call."""
+    """Cached, as a model without a price is looked up with every call."""
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
 

@@ -144,14 +144,14 @@ class LocalProvider(_Provider):
 
 
 NO_NAME = "custom"
-"""What the model of an adapter of one's own is called until it is known which adapter it is."""
+"""The model's name for a person's adapter, until the adapter is known."""
 
 
 class CustomProvider(_Provider):
     """`provider=custom`: a person's own adapter, a class with `complete(request)`.
 
     `adapter` is `package.module:Class`, and `options` its keyword arguments. `model` is the name that requests carry
-    and answers are kept under; the reference, unless given.
+    and answers are stored under; the reference, unless given.
     """
 
     shapes_answers = ("options",)

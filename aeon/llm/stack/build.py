@@ -55,7 +55,7 @@ class Endpoint:
 class Endpoints:
     """A provider and its fallbacks, in the order they are asked; at least one. As an adapter, it is the first one's.
 
-    `meter` adds up what all runs have really spent, `profiles` keeps their tasks' first profiles.
+    `meter` adds up what all runs have really spent, `profiles` remembers the first profiles of their tasks.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
@@ -76,7 +76,7 @@ class Endpoints:
 
     @property
     def synthetic(self) -> bool:
-        """Whether the adapter says itself that it makes its answers up."""
+        """Whether the first adapter says that its answers are made up."""
         adapter = self._endpoints[0].adapter
         return isinstance(adapter, SaysWhetherSynthetic) and bool(adapter.synthetic)
 
@@ -135,7 +135,7 @@ def run_stack(
     ]
     inner: LLMAdapter = Fallback(choices, emit=emit)
     inner = Spend(inner, prices, endpoints.meter)
-    inner = endpoints.profiles.around(inner, store.sample if store else 0)
+    inner = endpoints.profiles.wrap(inner, store.sample if store else 0)
     if session is not None:
         learners = [endpoint.adapter for endpoint in endpoints if isinstance(endpoint.adapter, LearningAdapter)]
         inner = Stored(inner, session, provider, store, stop=stop, learners=learners)
@@ -153,7 +153,7 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
 
 
 def close(adapter: LLMAdapter) -> None:
-    """Close what an adapter holds open, if it holds anything."""
+    """Close an adapter that holds something open."""
     if isinstance(adapter, Closable):
         adapter.close()
 

@@ -74,7 +74,7 @@ class EndpointState:
         with self._lock:
             now = self._clock()
             if not self._is_available() and self._cooling_until is not None and now >= self._cooling_until:
-                # If nothing is ever heard of the trial, another call tries it after another cooldown.
+                # If the trial never ends, another call tries the endpoint after another cooldown.
                 self._cooling_until, self._trying = now + self._cooldown_seconds, threading.get_ident()
             return self._is_available()
 
@@ -103,7 +103,7 @@ class EndpointState:
             )
 
     def end_busy_cooldown(self) -> None:
-        """Have a busy endpoint asked all the same, as no other can answer; one that is down goes on cooling down."""
+        """Make a busy endpoint available, as no other can answer; one that is down goes on cooling down."""
         with self._lock:
             if isinstance(self._cause, RateLimited):
                 self._make_available()
@@ -163,7 +163,7 @@ class EndpointState:
 
 
 class Gate:
-    """Sends one run's requests to an endpoint as its state allows, and tells the state what came of them.
+    """Sends one run's requests to an endpoint as its state allows, and reports their outcomes to the state.
 
     Holds no slot of the limiter while no request is under way. Raises `CircuitOpen` without asking the endpoint while
     it cools down, and `StopRequested` when `stop` says yes during a wait. An adapter that sends several requests for

@@ -39,7 +39,7 @@ class Fallback:
         self._reported: set[tuple[str, str]] = set()
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises the last endpoint's error, which names what those before it said."""
+        """Answer one request. Raises the last endpoint's error, which quotes the errors of those before it."""
         failed: list[LLMError] = []
         for choice in self._in_order():
             is_first = choice is self._choices[0]
@@ -86,7 +86,7 @@ class Fallback:
 
 
 def _refusal(choice: Choice) -> LLMError:
-    """Why an endpoint was passed over."""
+    """The error that says why an endpoint was not asked."""
     error = choice.state.refusal() if choice.state is not None else LLMError("not asked")
     error.endpoint = choice.name
     return error
@@ -97,7 +97,7 @@ def _without_model(request: LLMRequest) -> LLMRequest:
 
 
 def _with_history(failed: Sequence[LLMError]) -> LLMError:
-    """The last error, which says what those before it were; a copy, as it may belong to its endpoint."""
+    """A copy of the last error that quotes the errors before it; the adapter's own error stays as it was."""
     last = copy.copy(failed[-1])
     before = "; ".join(f"{error.endpoint}: {type(error).__name__}: {error.message}" for error in failed[:-1])
     last.message = f"{last.endpoint}: {last.message} (asked before it: {before})"

@@ -7,6 +7,8 @@ import threading
 
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 
+Answers = dict[str, LLMResponse]
+
 
 class ProfileMemo:
     """The answers to the first profiles of tasks, by all that was asked, for the life of the process; thread-safe.
@@ -16,33 +18,29 @@ class ProfileMemo:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._answers: dict[str, LLMResponse] = {}
+        self._answers: Answers = {}
 
-    def around(self, inner: LLMAdapter, sample: int = 0) -> LLMAdapter:
-        """An adapter that asks `inner` what the memo does not have; `sample` tells apart answers wanted anew."""
-        return _Remembering(self, inner, sample)
+    def wrap(self, inner: LLMAdapter, sample: int = 0) -> LLMAdapter:
+        """An adapter that asks `inner` for what the memo does not have; `sample` tells apart answers to equal tasks."""
+        return _Remembering(inner, sample, self._answers, self._lock)
 
-    def answer(self, request: LLMRequest, inner: LLMAdapter, sample: int) -> LLMResponse:
-        """The kept answer, or that of `inner`, which is kept. Raises what `inner` raises, and keeps nothing then."""
-        key = _key(request, sample)
+
+class _Remembering:
+    def __init__(self, inner: LLMAdapter, sample: int, answers: Answers, lock: threading.Lock) -> None:
+        self._inner, self._sample, self._answers, self._lock = inner, sample, answers, lock
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request. Raises what `inner` raises, and remembers nothing then."""
+        if not is_first_profile(request):
+            return self._inner.complete(request)
+        key = _key(request, self._sample)
         with self._lock:
             known = self._answers.get(key)
         if known is not None:
             return known
-        answer = inner.complete(request)
+        answer = self._inner.complete(request)
         with self._lock:
             return self._answers.setdefault(key, answer)
-
-
-class _Remembering:
-    def __init__(self, memo: ProfileMemo, inner: LLMAdapter, sample: int) -> None:
-        self._memo, self._inner, self._sample = memo, inner, sample
-
-    def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request."""
-        if is_first_profile(request):
-            return self._memo.answer(request, self._inner, self._sample)
-        return self._inner.complete(request)
 
 
 def is_first_profile(request: LLMRequest) -> bool:
@@ -51,5 +49,5 @@ def is_first_profile(request: LLMRequest) -> bool:
 
 
 def _key(request: LLMRequest, sample: int) -> str:
-    asked = [[message.role, message.content] for message in request.messages]
-    return json.dumps([request.call, asked, request.schema, str(request.parameters), request.sample, sample])
+    messages = [[message.role, message.content] for message in request.messages]
+    return json.dumps([request.call, messages, request.schema, str(request.parameters), request.sample, sample])

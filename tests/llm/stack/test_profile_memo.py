@@ -19,8 +19,8 @@ REQUEST = LLMRequest(call="task_profile", messages=(Message("user", "make tea"),
 
 def test_the_answer_to_an_equal_profile_is_given_again():
     model, memo = ScriptedModel(task_profile=[profile(2), profile(5)]), ProfileMemo()
-    first = memo.around(model).complete(REQUEST)
-    assert memo.around(model).complete(replace(REQUEST, site=replace(PHASE_A, sequence=9))) == first
+    first = memo.wrap(model).complete(REQUEST)
+    assert memo.wrap(model).complete(replace(REQUEST, site=replace(PHASE_A, sequence=9))) == first
     assert len(model.requests) == 1
 
 
@@ -36,7 +36,7 @@ def test_the_answer_to_an_equal_profile_is_given_again():
 )
 def test_another_request_an_update_and_every_other_call_are_asked(other: LLMRequest):
     model, memo = ScriptedModel(), ProfileMemo()
-    adapter = memo.around(model)
+    adapter = memo.wrap(model)
     for request in (REQUEST, other, other):
         adapter.complete(request)
     assert model.requests.count(other) == (2 if other.site != PHASE_A else 1)
@@ -44,16 +44,16 @@ def test_another_request_an_update_and_every_other_call_are_asked(other: LLMRequ
 
 def test_another_sample_is_asked_for():
     model, memo = ScriptedModel(), ProfileMemo()
-    memo.around(model).complete(REQUEST)
-    memo.around(model, sample=1).complete(REQUEST)
+    memo.wrap(model).complete(REQUEST)
+    memo.wrap(model, sample=1).complete(REQUEST)
     assert len(model.requests) == 2
 
 
 def test_a_failure_is_not_kept():
     model, memo = ScriptedModel(task_profile=[ServerFailed("503"), profile(2)]), ProfileMemo()
     with pytest.raises(ServerFailed):
-        memo.around(model).complete(REQUEST)
-    assert '"reasoning_depth": 2' in memo.around(model).complete(REQUEST).text
+        memo.wrap(model).complete(REQUEST)
+    assert '"reasoning_depth": 2' in memo.wrap(model).complete(REQUEST).text
 
 
 def test_the_runs_of_one_aeon_share_it_and_each_can_be_replayed_alone(tmp_path: Path):
