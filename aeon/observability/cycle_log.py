@@ -1,4 +1,4 @@
-"""`cycles.jsonl`: each cycle of a run, with its plan, raw answers, repairs and tool calls (Sprint 1, FR-037 to
+"""`cycles.jsonl`: each cycle of a run, with its plan, raw answers, repairs and tool calls (Sprint 1 FR-037 to
 FR-039)."""
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class CycleLog:
         self._newest: tuple[int, Plan] | None = None
 
     def __call__(self, recorded: Recorded) -> None:
-        """Take in one event; write a line when it ends a cycle."""
+        """Process one event; write a line when it ends a cycle."""
         with self._lock:
             match recorded.event:
                 case RunStarted(run_id=run_id):
@@ -103,9 +103,9 @@ class CycleLog:
         return self._dispatched
 
     def _write_shared_plan(self, event: CycleStarted, time: str) -> None:
-        """Make sure that the file has the plan of a cycle that is dispatched while others are under way.
+        """Write the plan of a cycle that is dispatched while others are running, unless the file has it already.
 
-        The line of the one that was alone until now cannot be waited for: it gives its plan away, and its number.
+        The first of these cycles has not written its own line yet: its plan and its line number are written now.
         """
         first, self._carrier = self._carrier, None
         if first is not None and first.plan_state is not None:

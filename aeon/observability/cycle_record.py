@@ -1,4 +1,4 @@
-"""A line of `cycles.jsonl`, and the cycle that it comes from while that is under way."""
+"""A line of `cycles.jsonl`, and the state of a running cycle from which the line is made."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SupervisorAction(Value):
 
 
 class CycleRecord(Value):
-    """One line of `cycles.jsonl`: one LLM cycle, a tool step that needed none, or a batch (Sprint 1, Log Entry).
+    """One line of `cycles.jsonl`: one LLM cycle, a tool step that needed none, or a batch .
 
     `step_number` is the line's number in order of dispatch: 0 for the profile call, 1 for what comes first after it.
     `cycle` is the TTL cycle: 0 for the profile call, which the budget does not pay for, null for a tool step that
@@ -96,7 +96,7 @@ class CycleRecord(Value):
 
 @dataclass
 class OpenCycle:
-    """A cycle that has not ended, and what has been heard of it."""
+    """A running cycle, with what its events have reported so far."""
 
     started: CycleStarted
     time: str
@@ -114,7 +114,7 @@ class OpenCycle:
     usage: Usage = field(default_factory=Usage)
 
     def note(self, event: CycleEvent) -> None:
-        """Take in what is told of the cycle while it is open."""
+        """Process an event of the running cycle."""
         match event:
             case CallAnswered():
                 self._note_answer(event)
@@ -145,7 +145,7 @@ class OpenCycle:
         self.errors.append(CycleError(call=event.call, type=kind, message=message, transient=True))
 
     def _note_repair(self, record: RepairRecord) -> None:
-        """A repair ended: the attempts since the one before it are its own."""
+        """Record a finished repair; the attempts since the repair before it belong to it."""
         attempts, self.attempts = tuple(self.attempts), []
         action = SupervisorAction(call=record.call, errors=record.errors, attempts=attempts, outcome=record.outcome)
         self.actions.append(action)
@@ -162,7 +162,7 @@ class OpenCycle:
         self.abandoned, self.step_errors = step.incomplete, step.errors
 
     def _all_errors(self) -> tuple[CycleError, ...]:
-        """Those of its requests, that of its call, and those of its step, each said once."""
+        """The errors of the requests, of the call and of the step, without duplicates."""
         call, errors = self.started.call, list(self.errors)
         error, message = self.failure or (None, "")
         if error is not None and not any(error in (e.type, e.message) for e in errors if not e.transient):
@@ -209,6 +209,6 @@ class OpenCycle:
 
 
 def of_batch(first: CycleStarted, time: str, number: int, plan_state: PlanState) -> OpenCycle:
-    """What the line of a batch is made of: the plan that its steps share, told at the dispatch of its first."""
+    """The record of a batch: the plan that its steps share, at the dispatch of the first of them."""
     site = replace(first.site, step_id=None)
     return OpenCycle(replace(first, call=BATCH, site=site), time, number, plan_state)

@@ -1,4 +1,4 @@
-"""`events.jsonl`: what happened in a run, a line an event, as it happens (research decision 9)."""
+"""`events.jsonl`: the events of a run, one line each."""
 
 from __future__ import annotations
 

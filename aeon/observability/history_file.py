@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import create_model
@@ -20,13 +20,13 @@ from aeon.observability.plan_delta import (
 )
 
 
-def _as_written(model: type[Value], description: str, **fields: Any) -> Any:
-    """A model with the fields of another, some of another type."""
-    types = {name: (field.annotation, ...) for name, field in model.model_fields.items()}
+def derived_model(model: type[Value], description: str, *, leave_out: Collection[str] = (), **fields: Any) -> Any:
+    """A model with the fields of another, without some of them, and with some of another type."""
+    types = {name: (field.annotation, field) for name, field in model.model_fields.items() if name not in leave_out}
     return create_model(model.__name__, __base__=Value, __doc__=description, **{**types, **fields})
 
 
-WrittenPass = _as_written(
+WrittenPass = derived_model(
     ExecutionPass,
     f"""{ExecutionPass.__doc__}
 
@@ -36,7 +36,7 @@ WrittenPass = _as_written(
     plan_state=(Plan | PlanChange | None, ...),
     steps=(tuple[PlanStep, ...] | StepsDifference, ...),
 )
-HistoryFile: type[Value] = _as_written(
+HistoryFile: type[Value] = derived_model(
     ExecutionHistory,
     ExecutionHistory.__doc__ or "",
     passes=(tuple[WrittenPass, ...], ...),  # type: ignore[valid-type]

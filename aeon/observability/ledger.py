@@ -1,4 +1,4 @@
-"""What a run cost: tokens, money, seconds and repairs, folded from its events."""
+"""Accounts for the tokens, cost, seconds and repairs of a run, from its events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Key = TypeVar("Key")
 
 
 class Account(NamedTuple):
-    """What usage is booked on. `model` is `unknown` for a request that failed before anyone answered."""
+    """The key of an account. `model` is `unknown` for a request that failed without an answer."""
 
     call: str
     role: str
@@ -33,14 +33,14 @@ class Account(NamedTuple):
 
 @dataclass
 class Booked:
-    """Usage of one account, and what each of its requests cost; None where that is not known."""
+    """The usage of one account, and the cost of each of its requests; None where it is not known."""
 
     usage: Usage = field(default_factory=Usage)
     costs: list[float | None] = field(default_factory=list)
 
 
 class Ledger:
-    """A subscriber that keeps a run's books; may be asked at any time, from any thread.
+    """A subscriber that totals the usage of a run; thread-safe.
 
     `prices` are a book, or prices by model. Sums do not depend on the order in which parallel calls end.
     """
@@ -59,7 +59,7 @@ class Ledger:
         self._unreported: set[str] = set()
 
     def __call__(self, recorded: Recorded) -> None:
-        """Book one event; those that cost nothing are ignored."""
+        """Book one event; events without usage are ignored."""
         with self._lock:
             match recorded.event:
                 case CallAnswered() as event:
@@ -75,7 +75,7 @@ class Ledger:
 
     def usage(self) -> UsageReport:
         """Tokens, requests and cost so far. A cost is None, never zero, where a model that used tokens has no price, or
-        its usage was not told."""
+        its usage was not reported."""
         with self._lock:
             booked = {account: Booked(b.usage, list(b.costs)) for account, b in sorted(self._booked.items())}
             unpriced, unreported = tuple(sorted(self._unpriced)), tuple(sorted(self._unreported))
@@ -95,12 +95,12 @@ class Ledger:
             return _total_cost([cost for booked in self._booked.values() for cost in booked.costs])
 
     def repairs(self) -> tuple[RepairRecord, ...]:
-        """Every repair, in the order its cycle was dispatched (FR-029, FR-033)."""
+        """Every repair, in the order in which the cycles were dispatched (FR-029, FR-033)."""
         with self._lock:
             return tuple(sorted(self._repairs, key=attrgetter("cycle")))
 
     def seconds_by_call(self) -> dict[str, float]:
-        """Seconds spent waiting for answers, by call name; calls that ran side by side each count in full."""
+        """Seconds spent waiting for answers, by call name; parallel calls each count in full."""
         with self._lock:
             return dict(sorted(self._seconds_by_call.items()))
 

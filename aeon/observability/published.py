@@ -6,7 +6,6 @@ They follow from the models: after a change, `python -m aeon.observability.publi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Union
 
@@ -16,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from aeon.domain.result import RunResult
 from aeon.files.resources import resource_root
 from aeon.observability.cycle_record import CycleRecord
-from aeon.observability.history_file import HistoryFile
+from aeon.observability.history_file import HistoryFile, derived_model
 from aeon.observability.serialize import event_types, line_model
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -29,7 +28,7 @@ _ABOUT = {
 
 
 class _AsWritten(GenerateJsonSchema):
-    """What is written has every field, those that kept their default too; and no default says anything to a reader."""
+    """Schemas of what is written: every field is required, and defaults are omitted."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: ARG002
         return total
@@ -45,7 +44,7 @@ def build_schemas() -> dict[str, dict[str, Any]]:
     """The schema of each artefact, by the stem of its file in `schemas/artefacts/`."""
     lines = [line_model(kind) for kind in event_types()]
     schemas = {
-        "result": _without_history(_schema(RunResult)),
+        "result": _schema(derived_model(RunResult, RunResult.__doc__ or "", leave_out={"history"})),
         "history": _schema(HistoryFile),
         "events": _schema(Union[tuple(lines)]),  # noqa: UP007
         "cycles": _schema(CycleRecord),
@@ -66,27 +65,6 @@ def text(schema: dict[str, Any]) -> str:
 
 def _schema(kind: Any) -> dict[str, Any]:
     return TypeAdapter(kind).json_schema(mode="serialization", schema_generator=_AsWritten)
-
-
-def _without_history(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema without the property `history` and the definitions that only it needs."""
-    rest = {name: value for name, value in schema.items() if name != "$defs"}
-    rest["properties"] = {name: value for name, value in schema["properties"].items() if name != "history"}
-    rest["required"] = [name for name in schema["required"] if name != "history"]
-    needed = set(_references(rest))
-    while grown := {name for known in needed for name in _references(schema["$defs"][known])} - needed:
-        needed |= grown
-    return {"$defs": {name: value for name, value in schema["$defs"].items() if name in needed}, **rest}
-
-
-def _references(value: Any) -> Iterator[str]:
-    """The names of the definitions that a schema refers to directly."""
-    if isinstance(value, dict):
-        if isinstance(reference := value.get("$ref"), str):
-            yield reference.removeprefix("#/$defs/")
-        yield from (name for inner in value.values() for name in _references(inner))
-    elif isinstance(value, list):
-        yield from (name for inner in value for name in _references(inner))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How often a plan, and each fragment of it, may still be refined (FR-003, FR-065, FR-066). Pure."""
+"""Limits on how often a plan, and each fragment of it, is refined (FR-003, FR-065, FR-066). Pure functions."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from aeon.plan.triggers import fragment_of, is_contradiction
 
 
 class RefinementAttempts(Value):
-    """Refinements so far.
+    """The number of refinements so far.
 
-    `by_fragment` counts, for each fragment, the refinements that named it, whatever became of their actions.
-    `total` counts the refinements that proposed at least one action, or failed. `left_alone` counts, for each fragment
-    with a CRITICAL contradiction, the refinements running that proposed nothing about it.
+    `by_fragment` counts, for each fragment, the refinements that named it, accepted or not. `total` counts the
+    refinements that proposed at least one action, or failed. `left_alone` counts, for each fragment with a CRITICAL
+    contradiction, the consecutive refinements that proposed nothing about it.
     """
 
     by_fragment: Mapping[str, int] = Field(default_factory=dict)
@@ -27,7 +27,7 @@ class RefinementAttempts(Value):
 
 
 class Admission(Value):
-    """Which actions of one refinement may be tried, which not, and the counts after it.
+    """The actions of one refinement that may be tried, those that may not, and the counts after it.
 
     `exhausted_fragments` are those whose limit refused an action: they need manual intervention (FR-065).
     """
@@ -44,12 +44,12 @@ def may_refine(attempts: RefinementAttempts, settings: RefinementSettings) -> bo
 
 
 def count_failure(attempts: RefinementAttempts) -> RefinementAttempts:
-    """The counts after a refinement that gave nothing usable (FR-067)."""
+    """The counts after a refinement without a usable answer (FR-067)."""
     return attempts.model_copy(update={"total": attempts.total + 1})
 
 
 def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, settings: RefinementSettings) -> Admission:
-    """The actions of one refinement, sorted by whether their fragment may still be refined (FR-065).
+    """Separate the actions whose fragment may still be refined from the others (FR-065).
 
     Several actions on one fragment are one attempt. Without actions nothing is counted. When the run's limit was
     reached before, all are refused and nothing is counted (FR-066).
@@ -88,8 +88,8 @@ def leave_alone(
     """The counts after a refinement that was given these issues and proposed these actions, and the contradictions that
     have now been left alone too often: they need manual intervention.
 
-    One that is gone, or acted upon, counts anew. `is_last`: the run is stuck with this refinement, so that once is too
-    often.
+    The count of a contradiction that is gone, or acted upon, starts again. With `is_last` the run cannot go on after
+    this refinement, so that one time is enough.
     """
     answered = {issue_id for action in actions for issue_id in action.answers}
     named = {action.fragment for action in actions}

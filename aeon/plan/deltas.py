@@ -1,4 +1,4 @@
-"""Refinement actions applied to a plan: what can be applied is, the rest is refused action by action.
+"""Applies refinement actions to a plan; an action that cannot be applied is refused, the others are applied.
 
 Serves FR-009, FR-010, FR-015, FR-069, FR-070 and FR-083.
 

@@ -1,4 +1,4 @@
-"""A plan while actions are worked into it, one by one. Private to `aeon.plan.deltas`.
+"""A plan to which actions are being applied, one by one. Private to `aeon.plan.deltas`.
 
 Every edge knows which action made it, so that what is wrong with the whole can be traced to an action. Mutable, and
 never seen outside one call of `apply_actions`.
@@ -22,7 +22,7 @@ _HELPFUL = ("pending", "running", "complete")
 
 
 def planned_fields(new: PlanStep) -> dict[str, Any]:
-    """What a planner may say of a step, dependencies aside; everything else about a step is the program's."""
+    """The fields of a step that a planner may set, except the dependencies."""
     return {name: getattr(new, name) for name in _PLANNED}
 
 
@@ -70,24 +70,24 @@ class Draft:
         return step_id in self.original or step_id in self.steps
 
     def add(self, number: int, new: PlanStep) -> None:
-        """A new step, at the end."""
+        """Add a new step at the end."""
         self._insert(number, new, len(self.order))
 
     def modify(self, number: int, target: PlanStep, new: PlanStep) -> None:
-        """New content under the same id; a BLOCKED step becomes pending, its output kept for the retry to see."""
+        """Replace the content of a step; a BLOCKED step becomes pending and keeps its output for the retry."""
         # What was wrong with the old content is not wrong with the new.
         renewed = _RETRIED if target.blocked else {"errors": ()}
         self.steps[target.step_id] = target.model_copy(update={**planned_fields(new), **renewed})
         self._set_dependencies(number, target.step_id, new.dependencies)
 
     def remove(self, number: int, target: PlanStep) -> None:
-        """The step goes; its substeps move up to its own parent."""
+        """Remove the step; its substeps move to its own parent."""
         self.heirs[target.step_id] = (number, None)
         del self.steps[target.step_id]
         self._hand_over_substeps(target.step_id, target.parent_step_id)
 
     def replace(self, number: int, target: PlanStep, new: PlanStep) -> None:
-        """A new step in the target's place. A pending target goes; an executed one stays, invalid, with its output."""
+        """Put a new step in the place of the target. A pending target is removed; an executed one becomes invalid."""
         self._insert(number, new, self.order.index(target.step_id) + 1, parent=target.parent_step_id)
         self.heirs[target.step_id] = (number, new.step_id)
         self._hand_over_substeps(target.step_id, new.step_id)
@@ -100,12 +100,12 @@ class Draft:
         self.steps[target.step_id] = target.model_copy(update=gone)
 
     def mark_invalid(self, target: PlanStep, reason: str) -> None:
-        """The step was executed and no longer holds; what it gave is kept."""
+        """Mark an executed step as invalid; its output stays."""
         errors = (*target.errors, f"marked invalid: {reason}")
         self.steps[target.step_id] = target.model_copy(update={"status": "invalid", "errors": errors})
 
     def decompose(self, number: int, target: PlanStep, subplan: Subplan) -> None:
-        """The subplan's steps, before the target; the target depends on them all and waits for them (FR-009)."""
+        """Insert the steps of a subplan before the target, which then depends on all of them (FR-009)."""
         parent_id = target.step_id
         if target.blocked:
             self.steps[parent_id] = target.model_copy(update=_RETRIED)
@@ -181,7 +181,7 @@ class Draft:
                 self.steps[step_id] = step.model_copy(update={"replaced_by": new_id})
 
     def _edge_owner(self, number: int, step_id: str, dependency: str) -> int:
-        """Who made an edge that an action asks for: the plan, where it had it before."""
+        """The number of the action that made an edge, or `OWN` if the plan had the edge before."""
         had = step_id in self.original and dependency in self.original[step_id].dependencies
         return OWN if had else number
 

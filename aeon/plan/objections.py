@@ -1,4 +1,4 @@
-"""Why one action cannot be worked into a draft, judged by ids and status alone. Private to `aeon.plan.deltas`.
+"""Reasons to refuse one action, by ids and status alone. Private to `aeon.plan.deltas`.
 
 A reason is a sentence that a person, or a planner asked again, can act on.
 """
@@ -14,11 +14,11 @@ from aeon.domain.refinement import ACTIONS, ActionType, RefinementAction
 from aeon.plan.draft import Draft, substep_id
 
 _TOGETHER = ({"ADD", "SUBPLAN_CREATE"}, {"MODIFY", "SUBPLAN_CREATE"}, {"STEP_MARK_INVALID", "REPLACE"})
-"""What one refinement may do twice to one step."""
+"""The pairs of actions that one refinement may apply to the same step."""
 
 
 def kind_of(action: RefinementAction) -> ActionType:
-    """What an action amounts to: REPLACE under the same id is MODIFY."""
+    """The effective type of an action: a REPLACE under the same id is a MODIFY."""
     new = action.new_step
     same_id = action.action_type == "REPLACE" and new is not None and new.step_id == action.target_step_id
     return "MODIFY" if same_id else action.action_type
@@ -27,7 +27,7 @@ def kind_of(action: RefinementAction) -> ActionType:
 def objection(
     action: RefinementAction, draft: Draft, subplans: Mapping[str, Subplan], max_nesting_depth: int
 ) -> str | None:
-    """Why the action cannot be worked in, None when it can. References to other steps are not looked at."""
+    """The reason to refuse the action, None if there is none. References to other steps are not checked."""
     if not action.rule.needs_target:
         return _check_new_step(action.new_step, draft) if action.new_step else "it has no new_step"
     target = draft.original.get(action.fragment) or draft.steps.get(action.fragment)

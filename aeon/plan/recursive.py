@@ -22,7 +22,7 @@ from aeon.tools.registry import ToolRegistry
 
 
 class RecursivePlanner:
-    """Plans with the model; what it proposes is applied elsewhere, by `aeon.plan.deltas`.
+    """Makes and refines plans with the model. `aeon.plan.deltas` applies the changes that it proposes.
 
     `max_nesting_depth` is how deep subplans may nest, at most five (FR-083), `max_steps` how many steps a plan may
     have. With an `answer_schema` the plan must end with exactly one step.
@@ -96,8 +96,8 @@ class RecursivePlanner:
         """Propose changes and questions for a plan, in one model call (FR-010 to FR-012, FR-069).
 
         `triggers` are the reasons, `closed_steps` those left to a person, `assessment` what was found of the work so
-        far. What may be applied is decided by whoever applies it. An answer that says nothing of an issue of severity
-        HIGH or more goes to repair once; then it counts as it is. Raises LLMError when the call fails, ValidationError
+        far. The caller decides which changes are applied. An answer that leaves out an issue of severity HIGH or more
+        is repaired once, and then accepted as it is. Raises LLMError when the call fails, ValidationError
         when its answer cannot be repaired.
         """
         variables = {

@@ -1,6 +1,6 @@
 """The structure of a plan's steps: ids, references, cycles, sizes. No meaning is judged here (FR-014, FR-015, FR-083).
 
-A leaf: it is given the names of the tools, not the registry.
+The tools are passed by name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LONGEST_NAME = 100
 
 
 class StructuralFinding(Value):
-    """One thing that is wrong with the steps, and what to do about it.
+    """One structural fault of the steps, with what to do about it.
 
     `pointer` is a JSON pointer into the plan; `step_id` is None when it is about the plan as a whole.
     """
@@ -37,7 +37,7 @@ def check_steps(
     tool_names: Collection[str] | None = None,
     max_nesting_depth: int = MAX_NESTING_DEPTH,
 ) -> tuple[StructuralFinding, ...]:
-    """Everything that is wrong with the steps at once; empty when nothing is.
+    """Find all structural faults of the steps; empty when there is none.
 
     Findings about single steps come in step order, then those about the whole. `max_steps` None is no limit; tools are
     checked only when `tool_names` is given. Of the cycles that share no step, at most ten are named.
@@ -56,7 +56,7 @@ def check_steps(
 
 
 def _short(name: str) -> str:
-    """A name as a message has it: an answer whose long name stands in each of many messages is not multiplied."""
+    """Shorten a name, so that many messages about a long name stay small."""
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
 
 

@@ -1,4 +1,4 @@
-"""How a step's state changes when it is carried out (data model, PlanStep: State Transitions). Pure; a leaf."""
+"""How the state of a step changes when the step is executed. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from aeon.domain.plan import Plan, PlanStep
 
 
 def start_step(step: PlanStep, context: str) -> PlanStep:
-    """pending -> running, with what its dependencies gave it."""
+    """The step as running, with the context that its dependencies provide."""
     return step.model_copy(update={"status": "running", "incoming_context": context, "incomplete": False})
 
 
 def finish_step(step: PlanStep, result: StepResult) -> PlanStep:
-    """running -> complete, or invalid with its output kept when the worker was BLOCKED (FR-093)."""
+    """The step as complete, or as invalid with its output when the worker was BLOCKED (FR-093)."""
     update: dict[str, Any] = {
         "status": "invalid" if result.clarity_state == "BLOCKED" else "complete",
         "step_output": result.step_output,
@@ -41,12 +41,12 @@ def with_errors(plan: Plan, messages: Mapping[str, str]) -> Plan:
 
 
 def fail_step(step: PlanStep, message: str) -> PlanStep:
-    """running -> failed, the reason among its errors."""
+    """The step as failed, with the reason appended to its errors."""
     return step.model_copy(update={"status": "failed", "errors": (*step.errors, message)})
 
 
 def abandon_step(step: PlanStep) -> PlanStep:
-    """Back to pending, marked incomplete: a budget or a stop left it unfinished (FR-064)."""
+    """The step as pending and incomplete, because a budget or a stop ended it early (FR-064)."""
     return step.model_copy(update={"status": "pending", "incomplete": True})
 
 
@@ -67,7 +67,7 @@ def leave_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class ContextPart:
-    """A part of what a step is given: an output, a hand-off or the error of an earlier step.
+    """A part of the context of a step: an output, a hand-off or the error of an earlier step.
 
     `unfinished` is a step left to a person: `text` is its output so far, empty when it has none, `reason` why it
     could not be finished.
@@ -80,7 +80,7 @@ class ContextPart:
 
 
 def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
-    """Results and errors of every step that came before, in plan order: what core mode's cycles see (Sprint 1 FR-002,
+    """Results and errors of every earlier step, in plan order: the context of a step in core mode (Sprint 1 FR-002,
     FR-055)."""
     parts = []
     for earlier in plan.steps:
@@ -102,7 +102,7 @@ def _unfinished_part(step: PlanStep) -> ContextPart:
 def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
     """Outputs and hand-offs of a step's dependencies, in step order; empty when it has none (FR-090).
 
-    A dependency that is left to a person is said to be unfinished.
+    A dependency that is left to a person is marked as unfinished.
     """
     parts = []
     for dependency in incoming_steps(plan, step):

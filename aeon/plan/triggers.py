@@ -1,4 +1,4 @@
-"""Why a plan is to be refined: the structured signals, collected. A leaf; it decides nothing about meaning."""
+"""Reasons to refine a plan, collected from issues, steps and assessments. No meaning is judged here."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TriggerKind = Literal[
 
 
 class Trigger(Value):
-    """One reason to refine: its kind, what it is about (a step, issue or criterion), and what was said of it."""
+    """One reason to refine: its kind, what it is about (a step, an issue or a criterion), and details."""
 
     kind: TriggerKind
     about: str
@@ -29,12 +29,12 @@ class Trigger(Value):
 
 
 def issue_triggers(issues: Sequence[ValidationIssue], closed: Collection[str] = ()) -> tuple[Trigger, ...]:
-    """A trigger for each validation issue, those at steps that are closed to refinement left out."""
+    """A trigger for each validation issue, except those at steps that are closed to refinement."""
     return tuple(Trigger(kind="validation_issue", about=issue.issue_id) for issue in open_issues(issues, closed))
 
 
 def open_issues(issues: Sequence[ValidationIssue], closed: Collection[str] = ()) -> tuple[ValidationIssue, ...]:
-    """The issues that refinement may still do something about: not those that are left to a person."""
+    """The issues that refinement may still address; those left to a person are excluded."""
     left = (issue.step_id in closed or (is_contradiction(issue) and fragment_of(issue) in closed) for issue in issues)
     return tuple(issue for issue, is_left in zip(issues, left, strict=True) if not is_left)
 
@@ -65,8 +65,7 @@ def is_contradiction(issue: ValidationIssue) -> bool:
 def step_triggers(plan: Plan, closed: Collection[str] = (), raised: Collection[str] = ()) -> tuple[Trigger, ...]:
     """A trigger for each BLOCKED, failed or invalid step that nothing has replaced yet (FR-093).
 
-    A step that refinement declared invalid is one until a refinement had it as its reason (`raised`): that nothing
-    takes its place is then an answer.
+    An invalid step is a trigger only once: not when an earlier refinement had it as a trigger (`raised`).
     """
     found = (_of_step(step) for step in unresolved_steps(plan) if step.step_id not in closed)
     return tuple(trigger for trigger in found if trigger.kind != "invalid_step" or str(trigger) not in raised)
@@ -97,7 +96,7 @@ def assessment_triggers(assessment: ConvergenceAssessment, pending: bool) -> tup
 
 
 def code_triggers(codes: Sequence[str]) -> tuple[Trigger, ...]:
-    """A trigger for each reason code of an assessment that did not converge, where nothing else is known of it."""
+    """A trigger for each reason code of an assessment that did not converge, when only its codes are known."""
     return tuple(Trigger(kind=_kind_of(code), about=code) for code in codes)
 
 

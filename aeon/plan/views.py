@@ -1,4 +1,4 @@
-"""How plans, steps and outputs are shown in prompts: plain data without what a model need not see. A leaf."""
+"""Plans, steps and outputs as prompts show them: plain data without what a model need not see."""
 
 from __future__ import annotations
 
@@ -96,8 +96,7 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
 
 
 def _action_view(action: RefinementAction) -> dict[str, Any]:
-    """What an action is and why, with the issues that it answers, and whether an executed step contradicts the rest by
-    it; the step itself is shown beside it."""
+    """The type of an action, its justification and the issues that it answers. The step is shown beside it."""
     detected = {"inconsistency_detected": True} if action.inconsistency_detected else {}
     return {
         "action_type": action.action_type,
@@ -108,7 +107,7 @@ def _action_view(action: RefinementAction) -> dict[str, Any]:
 
 
 def assessment_view(assessment: ConvergenceAssessment) -> dict[str, Any]:
-    """What an assessment says in words and codes, for those who are given no score."""
+    """The explanation and the codes of an assessment, without its scores."""
     return {"reason_codes": list(assessment.reason_codes), "explanation": assessment.explanation}
 
 
@@ -197,7 +196,7 @@ def step_key(step_id: str, part: str) -> str:
 
 
 def answer_view(plan: Plan, outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The answer as it stands: the steps it is made of, whether their outputs are shown anyway, and what is to come."""
+    """The present answer: its steps, whether their outputs are shown elsewhere, and the pending and BLOCKED steps."""
     steps = [step.step_id for step in answer_steps(plan)]
     return {
         "text": answer_text(plan),

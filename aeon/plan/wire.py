@@ -1,4 +1,4 @@
-"""What the model says of plans, read into plan values: `tool: null` becomes `agent: llm`, JSON text is parsed."""
+"""Parses the model's answers about plans into values: `tool: null` becomes `agent: llm`, JSON text is parsed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAX_ACTIONS = 300
 
 
 def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_final_step: bool) -> Plan:
-    """A planned answer as a plan of the task, its steps in stable topological order.
+    """Parse a plan; its steps are put in stable topological order.
 
-    InvalidAnswer names everything that is structurally wrong (Sprint 1, FR-010).
+    Raises InvalidAnswer, naming every structural fault (Sprint 1 FR-010).
     """
     steps = _steps(answer["steps"], "/steps")
     _check(steps, "/steps", max_steps=max_steps, one_final_step=one_final_step)
@@ -30,10 +30,10 @@ def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_fina
 
 
 def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Subplan:
-    """The substeps of a step.
+    """Parse the subplan of a step.
 
-    What the parent depends on they get anyway and may name; InvalidAnswer when they depend on anything else but each
-    other, or are otherwise malformed.
+    Substeps may depend on each other and on the dependencies of the parent, which they get anyway. Raises InvalidAnswer
+    for any other dependency, and for structural faults.
     """
     given = _steps(answer["substeps"], "/substeps")
     steps = tuple(
@@ -49,9 +49,9 @@ def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Su
 def parse_refinement(
     answer: Mapping[str, Any], issues: Sequence[ValidationIssue], closed: Collection[str] = ()
 ) -> Refinement:
-    """Proposed actions and questions, and what is said of the issues; those at `closed` steps need no answer.
+    """Parse the actions, the questions and the answers to `issues`; issues at `closed` steps need no answer.
 
-    InvalidAnswer when an action lacks what its type needs, and for more than MAX_ACTIONS actions.
+    Raises InvalidAnswer when an action lacks what its type needs, and for more than MAX_ACTIONS actions.
     """
     if (count := len(answer["actions"])) > MAX_ACTIONS:
         wrong = f"there are {count} changes, at most {MAX_ACTIONS} are read: give the most important ones"
@@ -77,7 +77,7 @@ def parse_refinement(
 
 
 def require_answers(refinement: Refinement, issues: Sequence[ValidationIssue]) -> None:
-    """InvalidAnswer when a refinement says nothing of an issue that binds it."""
+    """Raise InvalidAnswer when a refinement does not answer an issue of severity HIGH or more."""
     unanswered = [issue for issue in issues if issue.issue_id in refinement.unanswered]
     if unanswered:
         raise InvalidAnswer(FieldError("/declined_issues", _describe_unanswered(issue)) for issue in unanswered)
@@ -155,7 +155,7 @@ def _arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
 def _check(
     steps: Sequence[PlanStep], place: str, *, max_steps: int | None = None, one_final_step: bool = False
 ) -> None:
-    """InvalidAnswer for what is structurally wrong with the steps that stand at `place` in the answer."""
+    """Raise InvalidAnswer for structural faults of the steps at `place` in the answer."""
     findings = check_steps(steps, max_steps=max_steps, one_final_step=one_final_step)
     if findings:
         pointers = (place + finding.pointer.removeprefix("/steps") for finding in findings)

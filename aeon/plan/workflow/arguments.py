@@ -1,4 +1,4 @@
-"""A step's arguments against its tool's input schema, as far as that can be said before references are filled in."""
+"""Checks the arguments of a step against the input schema of its tool, before references are resolved."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def argument_problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    """The place in the arguments of everything that the schema refuses, and why; values yet to come are left out."""
+    """Yield the place and the message of each violation; values with unresolved references are skipped."""
     try:
         errors = list(compile_schema(schema, "input_schema").iter_errors(arguments))
     except (CheckTookTooLong, RecursionError) as reason:

@@ -1,7 +1,7 @@
-"""Everything that is wrong with a workflow file, at once, each with its line and column. Private to workflows.
+"""Finds all problems of a workflow file beyond its form, each with line and column. Private to workflows.
 
-Three looks beside that at its form: its structure (`check_steps`), its references, its tools and agents. They take
-what is sound of a file whose form is not, so that one mistake does not hide another.
+Checked are the structure (`check_steps`), the references, and the tools and agents. Only the valid parts of a
+malformed file are checked, so that one mistake does not hide another.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIELDS = {"step_id": "id", "dependencies": "depends_on"}
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """What can be used of a step, wherever its form is not right: its place in the file, and its parts."""
+    """The valid parts of a step that may be malformed, with its place in the file."""
 
     index: int
     raw: Mapping[str, Any]
@@ -34,7 +34,7 @@ class Sound:
 
 
 Unavailable = Callable[[str], str | None]
-"""Why a tool that is configured is not there, by its name; None when it is, or when nobody configured it."""
+"""The reason why a configured tool is unavailable, by its name; None if it is available or not configured."""
 
 
 def content_problems(
@@ -45,7 +45,7 @@ def content_problems(
     one_final_step: bool,
     unavailable: Unavailable,
 ) -> list[Problem]:
-    """Everything but the form that is wrong with a workflow file, whatever of it has the right form."""
+    """All problems of a workflow file except those of its form."""
     sound = _sound_steps(document.value)
     if len(sound) > max_steps:
         # What else is wrong with a plan that is too large would take long to find, and be too much to read.
@@ -74,7 +74,7 @@ def _sound_step(index: int, raw: Mapping[str, Any]) -> Sound:
     step_id, description, tool = raw.get("id"), raw.get("description"), raw.get("tool")
     listed = raw.get("depends_on")
     named = [(n, d) for n, d in enumerate(listed if isinstance(listed, list) else ()) if isinstance(d, str)]
-    # Not validated: what is wrong with its form is said elsewhere. Without an id it counts, and takes part in nothing.
+    # Not validated: problems of form are reported elsewhere. A step without an id is counted, but has no relations.
     step = PlanStep.model_construct(
         step_id=step_id if isinstance(step_id, str) and step_id else f"\0{index}",
         description=description if isinstance(description, str) and description else "?",
@@ -99,7 +99,7 @@ def _structural_problems(
 
 
 def _place(finding: StructuralFinding, sound: Sequence[Sound]) -> Place:
-    """A finding's pointer, in the words and places of the file."""
+    """The place in the file that a finding is about."""
     _, *parts = finding.pointer.split("/")
     if len(parts) < 2:
         return ("steps",)
@@ -109,7 +109,7 @@ def _place(finding: StructuralFinding, sound: Sequence[Sound]) -> Place:
 
 
 def _suggest_id(finding: StructuralFinding, steps: Sequence[PlanStep]) -> str:
-    """The id that an unknown one resembles."""
+    """Suggest a known id that resembles an unknown one."""
     _, *parts = finding.pointer.split("/")
     if len(parts) < 4:
         return ""
@@ -148,7 +148,7 @@ def _check_reference(
     declared: Mapping[str, Any] | None,
     given: Collection[str] | None,
 ) -> str:
-    """What is wrong with a reference; empty when nothing is."""
+    """The problem with a reference; empty if there is none."""
     if isinstance(reference, BadReference):
         return str(reference)
     if reference.kind == "input":
@@ -221,7 +221,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _unread_references(document: LocatedYaml, place: Place, within: Mapping[str, Any]) -> Iterator[Problem]:
-    """A reference where none is read."""
+    """Warn of references in a text in which none are resolved."""
     text = within.get(str(place[-1]))
     for found in references(text) if isinstance(text, str) else ():
         if isinstance(found.reference, Reference):
@@ -252,7 +252,8 @@ def transitive_dependencies(steps: Sequence[PlanStep]) -> dict[str, set[str]]:
 def _worker_problems(
     document: LocatedYaml, sound: Sequence[Sound], tool_names: Collection[str] | None, unavailable: Unavailable
 ) -> Iterator[Problem]:
-    """Who does each step. A missing tool is no error: the supervisor looks for one, or the model does the step."""
+    """Check the tool and the agent of each step. A missing tool is a warning: the supervisor looks for another, or the
+    model does the step."""
     for one in sound:
         place: Place = ("steps", one.index)
         name, tool, agent = _name(one), one.raw.get("tool"), one.raw.get("agent")
@@ -272,7 +273,7 @@ def _worker_problems(
 def _tool_problems(
     document: LocatedYaml, one: Sound, tool: str, tools: Collection[str], unavailable: Unavailable
 ) -> Iterator[Problem]:
-    """What is known of a step's tool: that it is not registered, or that it will refuse its arguments."""
+    """Warn of a tool that is not registered, or that will refuse the arguments of the step."""
     place: Place = ("steps", one.index)
     name, arguments = _name(one), one.raw.get("arguments")
     if tool not in tools:

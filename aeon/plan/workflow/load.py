@@ -1,4 +1,4 @@
-"""Plans that people write: the file's format, and loading it with everything that is wrong with it said at once.
+"""Loads workflow files: plans that a person writes. All problems of a file are reported at once.
 
 The format is `WorkflowFile`, published for editors as `schemas/workflow.json` and explained in docs/workflows.md.
 """
@@ -38,7 +38,7 @@ _OTHER_SPELLINGS = {
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """A workflow file that can be used. `warnings` are what a person should know of it (Sprint 1, FR-071)."""
+    """A valid workflow file, with its warnings (Sprint 1 FR-071)."""
 
     path: Path
     content: WorkflowFile
@@ -56,7 +56,7 @@ class Workflow:
         return tuple(dict.fromkeys((*self.content.inputs, *used)))
 
     def plan(self, task: str | None = None, inputs: Mapping[str, str] | None = None) -> Plan:
-        """The plan, in stable topological order (Sprint 1, FR-007). `task` goes before the file's own.
+        """The plan, in stable topological order (Sprint 1 FR-007). `task` overrides the task of the file.
 
         With `inputs`, the descriptions have them filled in; arguments keep their references, as outputs are known only
         while the plan runs: `aeon.plan.workflow.references.resolve_arguments` fills them in. Raises PlanError when an
@@ -109,7 +109,7 @@ def inspect_workflow(
     one_final_step: bool = False,
     unavailable: Unavailable = lambda _: None,
 ) -> tuple[Workflow | None, tuple[Problem, ...]]:
-    """The workflow, None when it has errors, and every problem in the order of the file.
+    """Read a workflow file: the workflow, None if it has errors, and all problems in the order of the file.
 
     The arguments are those of `load_workflow`. Raises ConfigError only when the file cannot be read at all.
     """

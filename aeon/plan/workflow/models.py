@@ -1,4 +1,4 @@
-"""The format of a workflow file, as values. A leaf; docs/workflows.md explains it."""
+"""The format of a workflow file, as values; docs/workflows.md explains it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class WorkflowFile(Value):
 
 
 class Problem(Value):
-    """Something about a workflow file; `line` and `column` count from 1. An error keeps it from being used."""
+    """An error or a warning about a workflow file; `line` and `column` count from 1."""
 
     line: int = Field(ge=1)
     column: int = Field(ge=1)
@@ -60,7 +60,7 @@ class Problem(Value):
 
 
 def problem_at(position: Position, message: str, severity: Literal["error", "warning"] = "error") -> Problem:
-    """A problem at a place of a file. Of what the file holds, nothing that is not printable gets into the message."""
+    """Make a problem at a position of a file; characters of the message that are not printable are escaped."""
     said = "".join(ch if ch.isprintable() else ch.encode("unicode_escape").decode() for ch in message)
     return Problem(line=position.line, column=position.column, severity=severity, message=said)
 
@@ -74,7 +74,7 @@ def workflow_json_schema() -> dict[str, Any]:
 
 
 def _without_titles(schema: Any) -> Any:
-    """Pydantic repeats each name as a title, which editors then show in place of the description."""
+    """Remove titles: pydantic repeats each name as one, and editors show it instead of the description."""
     if isinstance(schema, list):
         return [_without_titles(item) for item in schema]
     if not isinstance(schema, dict):

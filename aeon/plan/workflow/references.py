@@ -1,4 +1,4 @@
-"""References in a workflow: `${inputs.NAME}` and `${steps.ID.output.KEY}`. Pure; a leaf.
+"""References in a workflow: `${inputs.NAME}` and `${steps.ID.output.KEY}`. Pure functions.
 
 They name a value and nothing else: there is no expression, no default, no function. `$${` is a literal `${`. An id or a
 name may hold any character but braces; of `${steps.a.output.b}`, `.output` ends the id and a path into the output may
@@ -31,9 +31,9 @@ class Reference(Value):
 
 
 class CutOutput(Value):
-    """In place of a step's output of which only the beginning was kept: no reference may name it, or a part of it.
+    """Stands for the output of a step that was truncated; a reference to the output, or a part of it, is refused.
 
-    `characters` is how long the output was, `kept` how many were let through, `limit` the name of what limits them.
+    `characters` is the length of the output, `kept` the number of characters left, `limit` the name of the setting.
     """
 
     characters: int
@@ -42,18 +42,18 @@ class CutOutput(Value):
 
 
 class BadReference(ValueError):
-    """A `${...}` that names nothing, as a sentence that says what may stand there."""
+    """A `${...}` that is no valid reference; the message says what is allowed."""
 
 
 class Found(NamedTuple):
-    """A reference, or what is wrong with it, and the whole text it stands in."""
+    """A reference, or the error in it, and the text that contains it."""
 
     reference: Reference | BadReference
     within: str
 
 
 def references(value: Any, step_ids: Collection[str] = ()) -> Iterator[Found]:
-    """Every reference in a text, or in the texts of a JSON value; keys are not looked into.
+    """Find every reference in a text, or in the texts of a JSON value; keys are not searched.
 
     `step_ids` are the ids there are: they settle where the id ends in `${steps.a.output.output}`.
     """
@@ -70,14 +70,14 @@ def references(value: Any, step_ids: Collection[str] = ()) -> Iterator[Found]:
 
 
 def resolve_text(text: str, inputs: Mapping[str, str]) -> str:
-    """A description with its inputs filled in, and `$${` made `${`. PlanError names what cannot be resolved."""
+    """Insert the inputs into a description and unescape `$${`. Raises PlanError for a reference without a value."""
     return _fill(text, inputs, None)
 
 
 def resolve_arguments(
     arguments: Mapping[str, Any], inputs: Mapping[str, str], outputs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """A tool's arguments with every reference exchanged for what it names (Sprint 1, FR-056).
+    """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056).
 
     `outputs` are JSON values by step id: a tool's result, or the text that a model gave. A reference that is the whole
     text keeps the type of what it names; one inside a text becomes text, JSON where it is none. A path leads into
@@ -94,7 +94,7 @@ def resolve_arguments(
 def escape_references(
     text: str, keep: Callable[[Reference], bool] = lambda _: False, step_ids: Collection[str] = ()
 ) -> str:
-    """The text so that it is read back as it is: every `${` in it is literal, but for the references to `keep`."""
+    """Escape every `${` of a text, except in the references to `keep`, so that the text is read back unchanged."""
 
     def literal(match: re.Match[str]) -> str:
         found = None if match[0] == "$${" else _parse(match, step_ids)

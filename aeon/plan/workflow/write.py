@@ -1,4 +1,4 @@
-"""A plan as a workflow file, the way a person would write it."""
+"""Writes a plan as a workflow file."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class _Dumper(yaml.SafeDumper):
         super().increase_indent(flow, False)
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        """Equal values are written out, each in its place."""
+        """Write equal values out instead of as YAML aliases."""
         return True
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.Node:
-    # A block that begins with a blank needs an indentation mark, which nobody wants to read.
+    # A block that begins with a blank would need an indentation indicator.
     as_block = not text[:1].isspace() and not text[-1:].isspace()
     style = None
     if not _OTHER_BREAKS.isdisjoint(text):
@@ -58,7 +58,7 @@ add_core_schema(_Dumper)
 def workflow_text(
     plan: Plan, *, inputs: Mapping[str, str] | None = None, header: Sequence[str] = (), schema: str | None = None
 ) -> str:
-    """The plan as YAML that `load_workflow` reads back: goal, task, and what each step is planned to do.
+    """Write a plan as YAML that `load_workflow` reads back: goal, task, and the definition of each step.
 
     `inputs` are the names of what the plan works on, each with a few words; `header` are lines for a comment on top,
     `schema` is where editors find the format. References to those inputs, and to outputs of earlier steps, stay
@@ -120,7 +120,7 @@ def _question_lines(questions: Sequence[FollowUpQuestion]) -> list[str]:
 
 
 def _comment(lines: Sequence[str]) -> str:
-    """Comment lines; no text, whatever it holds, gets out of its comment."""
+    """Turn lines into comments; characters that would end a comment are replaced."""
     wrapped = [part for line in lines for part in _wrap(line)]
     return "".join(f"# {line}".rstrip() + "\n" for line in wrapped)
 
