@@ -18,7 +18,7 @@ from aeon.config.recompose import check_visible, find_held_back, find_left_out
 from aeon.config.settings import Settings, find_recorded_origin, named_file
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.reference import search_for_modules
-from aeon.llm.settings import CustomProvider
+from aeon.llm.settings import CustomProvider, EndpointSettings
 from aeon.store.opening import open_source
 
 
@@ -94,8 +94,10 @@ def advise_without_key(
     error: ConfigError, parent: Parent | None, settings: Settings, environ: Mapping[str, str]
 ) -> ConfigError:
     """The error; where a run is resumed and its provider's key is missing, with what can be done without one."""
-    key = getattr(settings.provider, "api_key_env", None)
-    if parent is None or not key or key not in error.message or environ.get(key):
+    provider = settings.provider
+    if parent is None or not isinstance(provider, EndpointSettings):
+        return error
+    if provider.api_key_env not in error.message or environ.get(provider.api_key_env):
         return error
     without = f"What its answers alone come to needs no key: store.mode=replay store.path={parent.path}"
     return ConfigError(error.message, hint=f"{error.hint} {without}".strip())

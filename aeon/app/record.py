@@ -21,7 +21,7 @@ from aeon.domain.plan import Plan
 from aeon.domain.request import Usage
 from aeon.domain.result import Hashes, ParentRun, ProviderReport, RunResult, Saved, Timings, TTLReport, versions
 from aeon.llm.prices import price_book
-from aeon.llm.settings import ProviderSettings
+from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import findings
 from aeon.observability.ledger import Ledger
 from aeon.store.opening import shared_store, store_in
@@ -95,10 +95,14 @@ def _provider_origin(provider: ProviderSettings) -> ProviderOrigin:
     return ProviderOrigin(
         kind=provider.kind,
         model=provider.model,
-        base_url=getattr(provider, "base_url", None),
-        api_key_env=getattr(provider, "api_key_env", None),
-        adapter=getattr(provider, "adapter", None),
+        base_url=_address(provider),
+        api_key_env=provider.api_key_env if isinstance(provider, EndpointSettings) else None,
+        adapter=provider.adapter if isinstance(provider, CustomProvider) else None,
     )
+
+
+def _address(provider: ProviderSettings) -> str | None:
+    return provider.base_url if isinstance(provider, EndpointSettings) else None
 
 
 def _named_files(settings: Settings) -> dict[str, FileOrigin]:
@@ -191,7 +195,7 @@ def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:
     provider = shared.settings.provider
     return ProviderReport(
         kind=provider.kind,
-        base_url=getattr(provider, "base_url", None),
+        base_url=_address(provider),
         models=ledger.models(),
         endpoints=ledger.endpoints(),
         findings=findings.all_findings(shared.adapter),

@@ -84,11 +84,8 @@ def _own_adapter(given: AutoProvider | CustomProvider, recorded: ProviderOrigin 
 
 def _short_waits(retry: RetrySettings) -> RetrySettings:
     """What a person has set, and else the waits of a provider that nobody has to wait for."""
-    usual = RetrySettings()
-    own = {
-        name: value for name in RetrySettings.model_fields if (value := getattr(retry, name)) != getattr(usual, name)
-    }
-    return SIMULATED_RETRY.model_copy(update=own)
+    usual, given = RetrySettings().model_dump(), retry.model_dump()
+    return SIMULATED_RETRY.model_copy(update={name: given[name] for name in given if given[name] != usual[name]})
 
 
 def _check_endpoints(provider: OpenAIProvider, environ: Mapping[str, str], *, in_production: bool) -> None:
