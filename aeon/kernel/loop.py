@@ -134,7 +134,7 @@ class Loop:
             report, assessment = self._evaluate(this)
             if self._is_converged(assessment):
                 return "converged"
-            if not self._run.affordable():
+            if not (this.complete and self._run.affordable()):
                 return "ttl_expired"
             if number == self._options.limits.max_passes:
                 return "max_passes"
