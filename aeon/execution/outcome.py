@@ -1,9 +1,9 @@
-"""What comes of carrying out a step: the step, its result, and what a person should know. Pure."""
+"""The outcome of carrying out a step: the step, its result, advice for a person, and the value for later steps."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +11,55 @@ from aeon.domain.errors import AeonError, LLMError, NotSimulated, ProviderError
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import PlanStep
 from aeon.domain.tool_result import ToolResult
-from aeon.execution.values import remembered
 from aeon.plan.transitions import fail_step, finish_step
+from aeon.plan.workflow.references import CutOutput
+
+
+def referable(result: StepResult) -> Any:
+    """What a reference to a step names: its tool's output, else its text (Sprint 1, FR-056).
+
+    `CutOutput` when the tool's output was cut: what is left of it is for readers, and no value.
+    """
+    if result.tool_result is None:
+        return result.step_output
+    tool = ToolResult.model_validate(result.tool_result)
+    if not tool.cut:
+        return tool.output
+    return CutOutput(characters=tool.kept + tool.cut, kept=tool.kept, limit=_limit(tool))
+
+
+class StepOutputs(Mapping[str, Any]):
+    """What references to steps name, by step id; each is read when it is looked up."""
+
+    def __init__(self, results: Mapping[str, StepResult]) -> None:
+        self._results = {step_id: result for step_id, result in results.items() if result.error is None}
+
+    def __getitem__(self, step_id: str) -> Any:
+        return referable(self._results[step_id])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._results)
+
+    def __len__(self) -> int:
+        return len(self._results)
+
+
+def remembered(result: StepResult) -> Any:
+    """What memory keeps of a step's output: the text; of one that was cut its beginning, and how much is missing."""
+    tool = ToolResult.model_validate(result.tool_result) if result.tool_result else None
+    if tool is None or not tool.cut or result.step_output is None:
+        return result.step_output
+    return {
+        "incomplete": f"only the beginning was kept, by {_limit(tool)}",
+        "characters": tool.kept + tool.cut,
+        "characters_cut": tool.cut,
+        "beginning": tool.text[: tool.kept],
+    }
+
+
+def _limit(tool: ToolResult) -> str:
+    return f"max_output_characters of tool '{tool.tool}'" if tool.own_limit else "tools.max_output_characters"
+
 
 Remarks = tuple[tuple[AdvisoryKind, str], ...]
 

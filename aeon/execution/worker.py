@@ -24,8 +24,16 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMAdapter, current_site
 from aeon.domain.tool_result import undecided
 from aeon.execution.forecast import cycles
-from aeon.execution.outcome import Remarks, Worked, provider_down, step_result, successful, uncalled, unsuccessful
-from aeon.execution.values import referable
+from aeon.execution.outcome import (
+    Remarks,
+    StepOutputs,
+    Worked,
+    provider_down,
+    step_result,
+    successful,
+    uncalled,
+    unsuccessful,
+)
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view, subplan_view
@@ -285,8 +293,7 @@ class StepWorker:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments
-        outputs = {step_id: referable(r) for step_id, r in results.items() if r.error is None}
-        return resolve_arguments(arguments, self._inputs, outputs)
+        return resolve_arguments(arguments, self._inputs, StepOutputs(results))
 
 
 def _remark(kind: AdvisoryKind, step: PlanStep, words: str) -> tuple[AdvisoryKind, str]:

@@ -31,8 +31,7 @@ from aeon.plan.transitions import leave_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues
 from aeon.refinement.components import has_own_refine_plan, propose_method, validate_method
 from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark
-from aeon.refinement.review import outputs_around, rejected_by
-from aeon.refinement.verdicts import is_stuck, remarks_on, supervise
+from aeon.refinement.verdicts import is_stuck, outputs_around, rejected_by, remarks_on, supervise
 from aeon.validation.semantic import SemanticValidator
 
 UNUSABLE = (LLMError, ValidationError, PlanError)

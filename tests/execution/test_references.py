@@ -9,7 +9,7 @@ import pytest
 
 from aeon.domain.errors import PlanError
 from aeon.domain.history import StepResult
-from aeon.execution.values import referable
+from aeon.execution.outcome import referable
 from aeon.plan.workflow.references import CutOutput, resolve_arguments
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
