@@ -9,17 +9,18 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from aeon.domain.request import LLMRequest, Message, Usage
+from aeon.domain.request import LLMRequest, Message, Parameters, Usage
 from aeon.llm.dialects import streaming
-from aeon.llm.dialects.models import Fitted, fit_parameters
 from aeon.llm.prompts import packaged_prompts
-from aeon.llm.settings import EndpointSettings
+from aeon.llm.roles import Effort
+from aeon.llm.settings import EndpointSettings, ModelRule
 
 Form = Literal["json_schema", "json_object", "prompt"]
 FORMS: tuple[Form, ...] = ("json_schema", "json_object", "prompt")
 TokenParameter = Literal["max_completion_tokens", "max_tokens"]
+EFFORTS: tuple[str, ...] = get_args(Effort)
 SCHEMA_BESIDE = "response_format.schema"
 # Servers count end marks and the like, which no limit is about.
 UNCOUNTED_TOKENS = 8
@@ -77,6 +78,14 @@ class Limit:
     def is_above(self, usage: Usage) -> bool:
         """Whether an answer that was cut off was clearly shorter: something else than this limit has cut it."""
         return 0 < usage.output_tokens < CLEARLY_BELOW * self.tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Parameters as a model takes them, and in `changed` what a person should know of the difference, by parameter."""
+
+    parameters: Parameters
+    changed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +176,36 @@ def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, .
     if not messages or messages[0].role != "system":
         return (Message("system", text), *messages)
     return (replace(messages[0], content=f"{messages[0].content}\n\n{text}"), *messages[1:])
+
+
+def fit_parameters(rules: Sequence[ModelRule], model: str, parameters: Parameters) -> Fitted:
+    """The parameters without what the model is known not to take, the effort moved to the nearest that it takes.
+
+    The first rule that matches the start of the model's name, behind its last slash, holds; without one nothing is
+    changed. An effort for a model that takes none is left out silently: reasoning modes set one for every model.
+    """
+    name = model.rpartition("/")[2].lower()
+    rule = next((rule for rule in rules if rule.match.match(name)), None)
+    if rule is None:
+        return Fitted(parameters)
+    changed: list[tuple[str, str]] = []
+    effort = _nearest_effort(parameters.effort, rule.efforts)
+    if effort is not None and effort != parameters.effort:
+        changed.append(("reasoning_effort", f"takes no effort {parameters.effort}: {effort} is sent"))
+    temperature = parameters.temperature if _takes_temperature(rule, effort) else None
+    if temperature != parameters.temperature:
+        reason = " unless its effort is none" if rule.temperature == "without_effort" else ""
+        changed.append(("temperature", f"takes no temperature{reason}: it is left out"))
+    return Fitted(replace(parameters, effort=effort, temperature=temperature), tuple(changed))
+
+
+def _takes_temperature(rule: ModelRule, effort: str | None) -> bool:
+    return rule.temperature == "taken" or (rule.temperature == "without_effort" and effort in (None, "none"))
+
+
+def _nearest_effort(effort: str | None, allowed: Sequence[str] | None) -> str | None:
+    """The allowed effort that is nearest, of two the higher; None where none is allowed."""
+    if effort is None or allowed is None:
+        return effort
+    wanted = EFFORTS.index(effort) if effort in EFFORTS else 0
+    return min(allowed, key=lambda value: (abs(EFFORTS.index(value) - wanted), -EFFORTS.index(value)), default=None)

@@ -8,16 +8,32 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic import ValidationError as PydanticError
 
-from aeon.domain.errors import AnswerError, ConnectionFailed, EmptyAnswer, Filtered, LLMError, Refused, ServerFailed
+from aeon.domain.errors import (
+    AnswerError,
+    ConnectionFailed,
+    EmptyAnswer,
+    Filtered,
+    LLMError,
+    Refused,
+    ServerFailed,
+    Truncated,
+)
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
-from aeon.llm.dialects.dialect import Limit
+from aeon.llm.dialects.dialect import Limit, other_name
 from aeon.llm.dialects.refusal import find_error
-from aeon.llm.dialects.truncation import REASONS, truncated
 from aeon.llm.extract import ExtractError, extract_json, is_bare, read_json, text_of
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import error_of_refusal, not_an_api
 from aeon.schema.validators import is_valid, validator_of
 from aeon.schema.violations import find_errors, kind_of
+
+_CONTEXT_FULL = frozenset({"model_length", "model_context_window_exceeded", "context_length_exceeded"})
+"""The finish reasons of servers that tell a context that is full from a limit that is reached (Mistral, Anthropic)."""
+_CUT_OFF = _CONTEXT_FULL | {"length"}
+
+_CONTEXT_UNIT = 256
+_SMALLEST_CONTEXT = 512
+_RAISE = "Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower the effort."
 
 
 class _Part(BaseModel):
@@ -63,7 +79,7 @@ def read_answer(
     usage, counted = _usage_of(completion.usage)
     choice, model = completion.choices[0], endpoint.clean_name(completion.model or model)
     text = _text(choice.message, request)
-    whole = choice.finish_reason in REASONS and follows_schema(text, request)
+    whole = choice.finish_reason in _CUT_OFF and follows_schema(text, request)
     # Every request has a prompt, and a text is made of tokens.
     reported = counted and usage.input_tokens > 0 and usage.output_tokens >= (1 if text.strip() else 0)
     if not whole:
@@ -211,8 +227,8 @@ def _check(
             usage=usage,
             model=model,
         )
-    if reason in REASONS:
-        raise truncated(call, reason, usage, limit, model)
+    if reason in _CUT_OFF:
+        raise _truncated(call, reason, usage, limit, model)
     if not text.strip():
         raise EmptyAnswer(
             f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})",
@@ -228,3 +244,41 @@ def _empty_hint(message: _Message) -> str:
             "All of it is reasoning: raise provider.max_tokens, lower the effort, or turn off the server's reasoning."
         )
     return "Try again; if it stays so, try provider.structured_output=prompt: not every server does structured output."
+
+
+def _truncated(call: str, reason: str, usage: Usage, limit: Limit | None, model: str) -> Truncated:
+    """The error for an answer to `call` that was cut off; `limit` is the one that was sent."""
+    message = (
+        f"the answer to the {call} call was cut off after {usage.output_tokens} output tokens"
+        f" ({usage.reasoning_tokens} of them reasoning)"
+    )
+    context_full = _is_context_full(reason, usage, limit)
+    if context_full:
+        said = "is full" if reason in _CONTEXT_FULL else "seems to be full"
+        message += f"; the context {said}: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
+        hint = (
+            "Give less material, or a larger context to the server (llama-server -c, vLLM --max-model-len, Ollama's "
+            "num_ctx) or another model: a larger provider.max_tokens does not help."
+        )
+    elif limit is None:
+        hint = f"No limit was sent: the server, or the model, has one of its own. {_RAISE}"
+    elif limit.is_above(usage):
+        hint = (
+            f"That is below {limit.name}={limit.tokens}, which was sent: the server has a limit of its own, its "
+            f"context is full, or it knows the limit as provider.max_tokens_parameter={other_name(limit.name)}."
+        )
+    else:
+        hint = _RAISE
+    failure = Truncated(message, hint=hint, usage=usage, model=model)
+    failure.context_full = context_full
+    return failure
+
+
+def _is_context_full(reason: str, usage: Usage, limit: Limit | None) -> bool:
+    """Whether the context had no more room: by the reason, or because the tokens fill a context of a usual size (a
+    multiple of 256) while the limit is far."""
+    if reason in _CONTEXT_FULL:
+        return True
+    if usage.input_tokens == 0 or usage.total_tokens < _SMALLEST_CONTEXT or (limit and not limit.is_above(usage)):
+        return False
+    return (usage.total_tokens + 1) % _CONTEXT_UNIT <= 2

@@ -23,8 +23,7 @@ from aeon.domain.errors import (
     ServerFailed,
 )
 from aeon.domain.values import shown_address
-from aeon.llm.dialects.error_table import Meaning
-from aeon.llm.dialects.refusal import Refusal, read_refusal
+from aeon.llm.dialects.refusal import Meaning, Refusal, read_refusal
 from aeon.llm.openai.connection import OverlongResponse, Response, UnreadableResponse
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.transport import NotConnected, proxy_of

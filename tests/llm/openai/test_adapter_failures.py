@@ -307,6 +307,15 @@ def test_what_was_never_sent_is_not_counted(openai_server: OpenAIServer, connect
     assert "timeout_seconds" not in raised.value.hint
 
 
+def test_requests_go_through_the_proxy_of_the_environment_and_name_their_server_whole(
+    openai_server: OpenAIServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", openai_server.url)
+    monkeypatch.setenv("NO_PROXY", "")
+    with pytest.raises(RequestRefused, match="no such path: http://models.invalid/v1/chat/completions"):
+        connect(base_url="http://models.invalid/v1").complete(request())
+
+
 def test_a_proxy_that_fails_is_named(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9/?secret")
     monkeypatch.setenv("NO_PROXY", "")
