@@ -35,7 +35,7 @@ class CustomAdapter:
 
     @property
     def synthetic(self) -> bool:
-        """Whether its answers are made up, as the adapter says of itself."""
+        """Whether its answers are made up, by the adapter's own `synthetic`."""
         return isinstance(self._inner, SaysWhetherSynthetic) and bool(self._inner.synthetic)
 
     def complete(self, request: LLMRequest) -> LLMResponse:
@@ -104,8 +104,8 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
 def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomProvider:
     """The settings of an adapter that was given in Python, instead of the configured provider.
 
-    What is said there of retries, rates and prices holds for it, and of `provider=custom` the model's name too; else
-    that is the adapter's own `model`, or its class. Raises ConfigError for an object that is no adapter, and where the
+    The provider's retries, rates and prices hold for it, and of `provider=custom` the model's name too; otherwise that
+    is the adapter's own `model`, or its class. Raises ConfigError for an object that is no adapter, and where the
     configuration names one.
     """
     kind = adapter if inspect.isclass(adapter) else type(adapter)
@@ -118,7 +118,7 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
         if provider.adapter:
             raise ConfigError(
                 f"adapter={name}: the configuration names one too, {KEY}={provider.adapter}",
-                hint=f"Leave one of them out; {KEY}=null takes back what a file or a recorded run says.",
+                hint=f"Leave one of them out; {KEY}=null undoes what a file or a recorded run sets.",
             )
         model = model if provider.model == NO_NAME else provider.model
     kept = {key: getattr(provider, key) for key in SHARED if hasattr(provider, key)}
@@ -130,7 +130,7 @@ def _check_complete(named: str, found: object) -> None:
     if not callable(complete):
         raise ConfigError(
             f"{named}: no adapter, for it has no method complete(request)",
-            hint=f"aeon.domain.request.LLMAdapter says what an adapter is. {_PAGE}",
+            hint=f"aeon.domain.request.LLMAdapter is the interface. {_PAGE}",
         )
     if inspect.iscoroutinefunction(complete):
         raise ConfigError(

@@ -62,7 +62,7 @@ class LearningAdapter(Protocol):
         ...
 
     def form_in_use(self, model: str) -> str:
-        """How the next request to a model says its schema: json_schema, json_object or prompt."""
+        """How the next request to a model sends its schema: json_schema, json_object or prompt."""
         ...
 
     def beliefs(self) -> dict[str, Any]:

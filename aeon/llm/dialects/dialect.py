@@ -29,7 +29,7 @@ CLEARLY_BELOW = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a server is spoken to.
+    """How requests to a server are written.
 
     `form`: how the answer's schema is sent, and `schema_in_prompt` whether the prompt has it too. `without`: parameters
     that the server does not take. `renamed`: the limit of tokens goes by its other name. `schema_beside`: json_object

@@ -1,6 +1,6 @@
-"""Finding out how a server can be spoken to, with the requests that have to be made anyway.
+"""Finds out which requests a server accepts, using the requests that have to be made anyway.
 
-A request goes out in the dialect that is believed. What the server refuses is said in another way: without a parameter
+A request goes out in the dialect that is believed. What the server refuses is sent in another way: without a parameter
 that it names; in the next form, where it names the format; and where it names nothing, in two more ways at most. A
 refusal is believed when another way works; where none does, the first error is raised and nothing is believed.
 """
@@ -20,7 +20,7 @@ from aeon.llm.dialects.server import Opening, Server
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one attempt: a response, or a failure with its cause and what the server said, if it refused."""
+    """The result of one attempt: a response, or a failure with its cause and the server's refusal, if it refused."""
 
     response: LLMResponse | None = None
     failure: LLMError | None = None
@@ -45,7 +45,7 @@ Attempt = Callable[[Dialect], Outcome]
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """The outcome that counts, and the dialect that it came of."""
+    """The outcome of a negotiation, and the dialect of the request that had it."""
 
     outcome: Outcome
     dialect: Dialect
@@ -106,7 +106,7 @@ class _Negotiation:
         self._suspected: frozenset[str] = frozenset()
 
     def run(self) -> Agreed:
-        """The outcome in the dialect that works, or the failure that says most."""
+        """The outcome in the dialect that works, or the most telling failure."""
         dialect: Dialect | None = self._opening.dialect
         tried: list[Dialect] = []
         while dialect is not None and dialect not in tried:
@@ -138,7 +138,7 @@ class _Negotiation:
         return last if last.outcome.failure.retryable and not first.outcome.failure.retryable else first
 
     def _next(self, last: Agreed) -> Dialect | None:
-        """What to say instead; None where nothing is left to try."""
+        """The next dialect to try; None where nothing is left."""
         refusal, dialect = last.outcome.refusal, last.dialect
         if refusal is not None and refusal.is_about_request:
             named = self._without_named(dialect, refusal)

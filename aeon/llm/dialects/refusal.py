@@ -1,4 +1,4 @@
-"""What a server says when it does not take a request, and what may be meant by it. Pure."""
+"""Reads servers' error bodies: what an error means, and what it refuses. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Row:
     without_key: bool = False
 
     def holds(self, status: int, codes: Collection[str], message: str, server: str, key_sent: bool) -> bool:
-        """Whether an error is said in this way."""
+        """Whether an error matches this row."""
         if self.servers and server not in self.servers:
             return False
         if (self.statuses and status not in self.statuses) or status in self.never or (self.without_key and key_sent):
@@ -99,7 +99,7 @@ _ROWS: tuple[_Row, ...] = (
 def _find_meaning(
     status: int, codes: Collection[str], message: str, server: str = "", key_sent: bool = True
 ) -> Meaning | None:
-    """What an error means by the first row that holds; None: what its status says."""
+    """The meaning of the first row that matches; None where none does, so that the status decides."""
     rows = (row.meaning for row in _ROWS if row.holds(status, codes, message, server, key_sent))
     return next(rows, None)
 
@@ -132,7 +132,7 @@ class Refusal:
     """An error that a server answered: its status (the one in the body where the real one is 200), its words, its
     code, the parameter it names, and the fields that its details point at.
 
-    `meaning` is what the table has for it; `is_page` says that it was an HTML page; `retry_after` and `location` are of
+    `meaning` is the one of the table; `is_page`: it was an HTML page; `retry_after` and `location` are of
     its headers.
     """
 
@@ -148,7 +148,7 @@ class Refusal:
 
     @property
     def is_about_format(self) -> bool:
-        """Whether the server says that the answer's format is what it does not take."""
+        """Whether the server names the answer's format as what it refuses."""
         named = self.param.startswith("response_format") or "response_format" in self.fields
         return named or bool(_FORMAT.search(self.message))
 
@@ -166,7 +166,7 @@ class Refusal:
         return by_status or (self.status_code >= 400 and self.is_about_format)
 
     def find_refused(self, parameters: Collection[str]) -> str | None:
-        """The one of these parameters that the server says it does not take; None if it names none of them.
+        """The one of these parameters that the server names as refused; None if it names none of them.
 
         Words about thinking or reasoning name the effort: that is what asks for it.
         """
@@ -176,7 +176,7 @@ class Refusal:
         return next(self._named(parameters), None) or next(of_reasoning, None)
 
     def suspects(self, parameters: Collection[str]) -> tuple[str, ...]:
-        """Those of these parameters that may be what the server does not take, though it does not say that it is.
+        """Those of these parameters that the server may refuse, though it does not name them as refused.
 
         Those that nothing depends on, of an error that names nothing; of an error about a value, only the effort:
         reasoning modes set one for every model, whereas another value is a person's own to correct.
@@ -205,8 +205,8 @@ def _meaning(status_code: int, codes: list[str], message: str, server: str, key_
 
 
 def read_refusal(status_code: int, body: Any, server: str = "", key_sent: bool = True) -> Refusal:
-    """What an error's body says; it may be anything: the error itself, an object with one, a list of it, a text, or
-    nothing. `server` is what the endpoint goes by, `key_sent` whether it was sent a key."""
+    """Read an error body; it may be anything: the error itself, an object with one, a list of it, a text, or nothing.
+    `server` is the endpoint's name, `key_sent` whether it was sent a key."""
     if isinstance(body, list) and len(body) == 1:
         body = body[0]
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping | str):
@@ -220,8 +220,8 @@ def read_refusal(status_code: int, body: Any, server: str = "", key_sent: bool =
     if isinstance(inner, int | str) and re.fullmatch(r"[45]\d\d", str(inner)):
         status_code = int(inner)
     details = body.get("detail")
-    said = body.get("message") or details or body
-    message = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
+    given = body.get("message") or details or body
+    message = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
     codes = [str(body[name]) for name in ("code", "type", "status") if body.get(name)]
     return Refusal(
         status_code,
@@ -241,7 +241,7 @@ def _fields(details: Any) -> Iterator[str]:
 
 
 def find_error(raw: bytes, server: str = "", key_sent: bool = True) -> Refusal | None:
-    """The error in the body of a response whose status says that all is well; None where there is none."""
+    """The error in the body of a response with status 200; None where there is none."""
     try:
         body = json.loads(raw)
     except (ValueError, RecursionError):

@@ -73,13 +73,13 @@ class Server:
         return self._beliefs
 
     def dialect(self, digest: str) -> Dialect:
-        """How a request with the schema of this digest is said, by what is believed now."""
+        """The believed dialect for a request with the schema of this digest."""
         believed = self._beliefs
         form = believed.form_of.get(digest)
         return believed.dialect.in_form(form) if form else believed.dialect
 
     def opening(self, digest: str) -> Opening:
-        """How a new request is said first."""
+        """The dialect in which a new request goes out first."""
         opening = Opening(self.dialect(digest), self._strikes.get(self._scope(digest), 0))
         return replace(opening, dialect=opening.dialect.in_form("prompt")) if opening.is_guess else opening
 

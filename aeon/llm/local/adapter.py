@@ -29,7 +29,7 @@ _adapters: WeakSet[LocalAdapter] = WeakSet()
 
 
 class _Turn:
-    """A call whose turn it is; `closed` says whether the provider was closed since the call was made."""
+    """A call whose turn it is; `closed` tells whether the provider was closed since the call was made."""
 
     def __init__(self, call: str, seconds: float, closed: Callable[[], bool]) -> None:
         self._call, self._seconds, self._closed = call, seconds, closed
@@ -166,7 +166,7 @@ def _close_all() -> None:
 
 
 def _model(loading: Loading) -> LocalModel:
-    """The model, loaded in place of another; whoever asks holds the lock."""
+    """The model, loaded instead of another; the caller holds the lock."""
     global _in_memory
     if _in_memory is None or _in_memory[0] != loading:
         _release()

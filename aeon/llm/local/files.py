@@ -15,7 +15,7 @@ INSTALL = "pip install 'aeon-engine[local]'"
 def check(settings: LocalProvider) -> None:
     """Everything that can be known without loading a model.
 
-    Raises ConfigError when the extra is not installed, when it is not said which model, or when there is no GGUF file
+    Raises ConfigError when the extra is not installed, when no model is named, or when there is no GGUF file
     at `model_path`.
     """
     _check_choice(settings)

@@ -40,8 +40,8 @@ class Loading:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What was generated. `reused` tokens of the prompt were in memory from the call before; `complete` says that the
-    model ended by itself, and was not cut off."""
+    """What was generated. `reused` tokens of the prompt were in memory from the call before; `complete`: the model
+    ended by itself, and was not cut off."""
 
     text: str
     tokens: int
@@ -170,9 +170,9 @@ def _loaded(loading: Loading) -> Llama:
             verbose=False,
         )
     except (ValueError, RuntimeError, MemoryError, OSError, TemplateError) as error:
-        said = "; ".join(dict.fromkeys(errors)) or str(error)
+        reason = "; ".join(dict.fromkeys(errors)) or str(error)
         raise ProviderError(
-            f"{loading.path}: the model could not be loaded: {said}",
+            f"{loading.path}: the model could not be loaded: {reason}",
             hint="Is the file complete, is there memory for it (provider.n_ctx takes some too), and does the installed "
             "llama-cpp-python know this kind of model?",
         ) from error
@@ -191,7 +191,7 @@ def _log() -> deque[str]:
             lines.append(text.decode("utf-8", "replace").strip())
 
     llama_cpp.llama_log_set(keep, ctypes.c_void_p(0))
-    # What is called from C has to be kept from here.
+    # What C calls must not be collected.
     _callbacks.append(keep)
     return lines
 
@@ -230,7 +230,7 @@ def _formatter(llama: Llama) -> Callable[[Sequence[Message]], str]:
 
 
 def merged(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages with what the system says put before what the user says."""
+    """The messages with the system message put before the first user message."""
     system = [message.content for message in messages if message.role == "system"]
     others = [message for message in messages if message.role != "system"]
     if not others:
@@ -240,8 +240,8 @@ def merged(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 def plain(messages: Sequence[Message]) -> str:
     """The messages for a model without a chat template."""
-    said = [f"{_SPEAKERS[message.role]}:\n{message.content}\n\n" for message in messages]
-    return "".join(said) + f"{_SPEAKERS['assistant']}:\n"
+    parts = [f"{_SPEAKERS[message.role]}:\n{message.content}\n\n" for message in messages]
+    return "".join(parts) + f"{_SPEAKERS['assistant']}:\n"
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:

@@ -66,8 +66,8 @@ class _Completion(_Part):
 def read_answer(
     body: bytes, request: LLMRequest, model: str, endpoint: Endpoint, limit: Limit | None = None
 ) -> LLMResponse:
-    """The answer in a response's body; `model` is who was asked, for servers that do not say who answered, `limit` the
-    limit of tokens that was sent.
+    """The answer in a response's body; `model` is the one that was asked, for servers that do not
+    name the one that answered, `limit` the limit of tokens that was sent.
 
     Raises `NotAnAPI` for anything but a chat completion, the error that the body tells of, `ConnectionFailed` for half
     a body, and `Truncated`, `Refused`, `Filtered` or `EmptyAnswer`, with the usage that was paid, for one without a
@@ -254,8 +254,8 @@ def _truncated(call: str, reason: str, usage: Usage, limit: Limit | None, model:
     )
     context_full = _is_context_full(reason, usage, limit)
     if context_full:
-        said = "is full" if reason in _CONTEXT_FULL else "seems to be full"
-        message += f"; the context {said}: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
+        state = "is full" if reason in _CONTEXT_FULL else "seems to be full"
+        message += f"; the context {state}: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
         hint = (
             "Give less material, or a larger context to the server (llama-server -c, vLLM --max-model-len, Ollama's "
             "num_ctx) or another model: a larger provider.max_tokens does not help."

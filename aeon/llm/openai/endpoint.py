@@ -1,4 +1,4 @@
-"""One server as it is configured: what is sent to it, what may be said of it, and what is never shown."""
+"""One configured server: its headers, what messages may quote, and the secrets that they never show."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What a message may say of the server: its address, the variable that holds the key, seconds for one attempt, how
-    it is configured to be sent a schema, its name, whether a key is sent, seconds that were waited.
+    """What messages need to know about the server.
 
-    `secrets` are never shown: `clean` takes them out of whatever a server says.
+    `key_env` is the variable that holds the key, `timeout_seconds` and `waited_seconds` are of one attempt.
+    `secrets` are never shown: `clean` removes them from quoted text.
     """
 
     base_url: str

@@ -1,4 +1,4 @@
-"""What a server answers, or does not, as Aeon's errors."""
+"""Maps error responses and failed connections to Aeon's errors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _BY_MEANING: Mapping[Meaning, type[ProviderError]] = {
 
 
 def refusal_in(response: Response, endpoint: Endpoint) -> Refusal:
-    """What a response with an error's status says."""
+    """Read the refusal in a response with an error status."""
     is_page = "html" in response.headers.get("content-type", "").lower()
     body = "an HTML page" if is_page else _read_json(response.body) or "no reason given"
     return replace(
@@ -81,12 +81,12 @@ def error_of_exception(error: Exception, endpoint: Endpoint) -> LLMError | None:
 
 
 def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
-    """The error for what a server said, with an error's status or in the body of a response that has none."""
-    said, code = endpoint.clean(refusal.message), refusal.status_code
+    """The error for a refusal, whether it came with an error status or in the body of a 200."""
+    quoted, code = endpoint.clean(refusal.message), refusal.status_code
     if refusal.meaning == "filter":
-        return _filtered(said, endpoint)
+        return _filtered(quoted, endpoint)
     kind = _kind_of(refusal, endpoint)
-    message = f"{endpoint.address} answered {'an error' if code == 200 else code}: {said}"
+    message = f"{endpoint.address} answered {'an error' if code == 200 else code}: {quoted}"
     if refusal.location:
         message += f"; it redirects to {endpoint.clean(refusal.location)}, which is not followed"
     failure = kind(message, status=code, retry_after=refusal.retry_after, hint=_HINTS[kind](refusal, endpoint))
@@ -95,10 +95,10 @@ def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
     return failure
 
 
-def _filtered(said: str, endpoint: Endpoint) -> Filtered:
+def _filtered(quoted: str, endpoint: Endpoint) -> Filtered:
     """The prompt itself was withheld: nothing was generated, and nothing paid."""
     return Filtered(
-        f"the content filter of {endpoint.address} withheld the prompt: {said}",
+        f"the content filter of {endpoint.address} withheld the prompt: {quoted}",
         hint="Word the task or its inputs differently, or use a provider with another filter.",
     )
 
@@ -189,9 +189,9 @@ _HINTS: Mapping[type[ProviderError], Callable[[Refusal, Endpoint], str]] = {
 }
 
 
-def not_an_api(said: str, endpoint: Endpoint) -> NotAnAPI:
+def not_an_api(quoted: str, endpoint: Endpoint) -> NotAnAPI:
     """The error for an answer that is no chat completion."""
-    message = f"{endpoint.address} answered something that is no chat completion: {endpoint.clean(said)}"
+    message = f"{endpoint.address} answered something that is no chat completion: {endpoint.clean(quoted)}"
     return NotAnAPI(message, hint=_not_an_api_hint(None, endpoint))
 
 
@@ -207,8 +207,8 @@ def _broken_off(error: Exception, endpoint: Endpoint) -> ConnectionFailed:
             f"provider.timeout_seconds={endpoint.timeout_seconds:g}."
         )
     else:
-        said = "it ended half-way" if isinstance(error, IncompleteRead) else endpoint.clean(str(error))
-        message = f"the connection to {address} broke off: {said}"
+        reason = "it ended half-way" if isinstance(error, IncompleteRead) else endpoint.clean(str(error))
+        message = f"the connection to {address} broke off: {reason}"
         hint = f"Check provider.base_url ({address}) and the network{_through_proxy(endpoint)}; see the server's log."
         if endpoint.structured_output in ("auto", "json_schema"):
             hint += (

@@ -26,7 +26,7 @@ _transports: WeakSet[Transport] = WeakSet()
 
 
 class NotConnected(Exception):
-    """No connection: nothing was sent. `by_proxy` says that the proxy is to blame."""
+    """No connection: nothing was sent. `by_proxy`: the connection to the proxy failed."""
 
     def __init__(self, message: str, *, by_proxy: bool) -> None:
         super().__init__(message)

@@ -38,7 +38,7 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None, *, limi
 
 
 def _used_up(headers: Mapping[str, str], name: str) -> bool:
-    """Whether nothing is left, as far as it is said."""
+    """Whether the server reports that nothing is left, or reports nothing."""
     return not _number(headers.get(f"x-ratelimit-remaining-{name}"))
 
 

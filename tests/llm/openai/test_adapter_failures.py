@@ -312,7 +312,7 @@ def test_requests_go_through_the_proxy_of_the_environment_and_name_their_server_
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", openai_server.url)
     monkeypatch.setenv("NO_PROXY", "")
-    with pytest.raises(RequestRefused, match="no such path: http://models.invalid/v1/chat/completions"):
+    with pytest.raises(RequestRefused, match=r"no such path: http://models\.invalid/v1/chat/completions"):
         connect(base_url="http://models.invalid/v1").complete(request())
 
 
