@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from aeon.domain.errors import LLMError
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
@@ -25,12 +25,12 @@ class Spent:
 
     def started(self) -> Spent:
         """With one more call under way."""
-        return replace(self, calls=self.calls + 1)
+        return Spent(self.calls + 1, self.usage, self.cost, self.unmetered)
 
     def paid(self, usage: Usage, cost: float | None, *, metered: bool = True) -> Spent:
         """With the usage of a call that has ended, and what it cost; None if that is not known."""
         total = self.cost + cost if self.cost is not None and cost is not None else None
-        return replace(self, usage=self.usage + usage, cost=total, unmetered=self.unmetered + (not metered))
+        return Spent(self.calls, self.usage + usage, total, self.unmetered + (not metered))
 
 
 class Meter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from hashlib import sha256
 from typing import Any
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError as PydanticError
 
 from aeon.domain import errors
 from aeon.domain.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
-from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters, Usage
 from aeon.llm.protocols import LearningAdapter
 from aeon.llm.settings import ProviderSettings
 from aeon.store.lookup import ReuseScope
@@ -26,6 +26,7 @@ _ERRORS: dict[str, type[LLMError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LLMError)
 }
 _RESPONSE_FIELDS = tuple(f.name for f in fields(LLMResponse))
+_USAGE_FIELDS = tuple(f.name for f in fields(Usage))
 _RESPONSE = TypeAdapter(LLMResponse)
 
 
@@ -180,7 +181,11 @@ def response(answer: dict[str, Any]) -> LLMResponse:
 
 
 def _response_record(response: LLMResponse) -> dict[str, Any]:
-    return {name: getattr(response, name) for name in _RESPONSE_FIELDS} | {"usage": asdict(response.usage)}
+    return {name: getattr(response, name) for name in _RESPONSE_FIELDS} | {"usage": _usage_record(response.usage)}
+
+
+def _usage_record(usage: Usage) -> dict[str, int]:
+    return {name: getattr(usage, name) for name in _USAGE_FIELDS}
 
 
 def _error_record(error: LLMError) -> dict[str, Any]:
@@ -190,7 +195,7 @@ def _error_record(error: LLMError) -> dict[str, Any]:
         "error": kind,
         "message": error.message,
         "hint": error.hint,
-        "usage": asdict(error.usage),
+        "usage": _usage_record(error.usage),
         "endpoint": error.endpoint,
     }
     if isinstance(error, ProviderError):
