@@ -1,12 +1,89 @@
-"""`events.jsonl`: the events of a run, one line each."""
+"""`events.jsonl`: the events of a run, one line each, and the models that the lines follow."""
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from pathlib import Path
+from typing import Any, Literal, get_type_hints
 
-from aeon.domain.events import Recorded
+from pydantic import create_model
+
+from aeon.domain import events
+from aeon.domain.events import CallAnswered, CycleStarted, Event, Recorded, Refined
+from aeon.domain.values import Value
 from aeon.files.jsonl import JsonLines
-from aeon.observability.serialize import event_line
+
+LEFT_OUT: dict[type[Event], frozenset[str]] = {
+    CycleStarted: frozenset({"plan"}),
+    CallAnswered: frozenset({"request", "text"}),
+    Refined: frozenset({"plan"}),
+}
+
+
+def event_types() -> tuple[type[Event], ...]:
+    """Every kind of event there is, in the order `aeon.domain.events` defines them."""
+    named = (value for value in vars(events).values() if isinstance(value, type))
+    return tuple(kind for kind in named if issubclass(kind, Event) and kind is not Event)
+
+
+def event_name(kind: type[Event]) -> str:
+    """The name of an event in a line: `PassStarted` is `pass_started`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
+
+
+_models: dict[type[Event], type[Value]] = {}
+
+
+def line_model(kind: type[Event]) -> type[Value]:
+    """The model of an event's line: its number and time, its name, and its fields but those that `LEFT_OUT` names."""
+    if kind not in _models:
+        _models[kind] = _line_model(kind)
+    return _models[kind]
+
+
+def _line_model(kind: type[Event]) -> type[Value]:
+    hints = get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind) if field.name not in LEFT_OUT.get(kind, ())]
+    fields: dict[str, Any] = {
+        "sequence": (int, ...),
+        "part": (int, ...),
+        "time": (str, ...),
+        "event": (Literal[event_name(kind)], ...),
+        **{name: (hints[name], ...) for name in names},
+    }
+    if kind is CallAnswered:
+        fields["characters"] = (int, ...)
+    return create_model(kind.__name__, __base__=Value, __doc__=kind.__doc__, **fields)
+
+
+def event_line(recorded: Recorded) -> dict[str, Any]:
+    """An event as the JSON object of its line.
+
+    Long texts stand where they are made and nowhere else: a step's `incoming_context`, which repeats the outputs of
+    other steps, is null here, so that the lines of a run grow with the run and not with its square.
+    """
+    event = recorded.event
+    model = line_model(type(event))
+    values = {name: getattr(event, name) for name in model.model_fields if hasattr(event, name)}
+    values |= {"sequence": recorded.sequence, "part": recorded.part, "time": recorded.time}
+    values["event"] = event_name(type(event))
+    if isinstance(event, CallAnswered):
+        values["characters"] = len(event.text)
+    line: dict[str, Any] = model.model_construct(**values).model_dump(mode="json", warnings="none")
+    _drop_contexts(line)
+    return line
+
+
+def _drop_contexts(value: Any) -> None:
+    """Set `incoming_context` to null in every step within a JSON value."""
+    if isinstance(value, dict):
+        if "incoming_context" in value and "step_index" in value:
+            value["incoming_context"] = None
+        value = value.values()
+    if not isinstance(value, str | int | float | None):
+        for item in value:
+            _drop_contexts(item)
 
 
 class EventLog:

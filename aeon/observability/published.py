@@ -15,8 +15,8 @@ from pydantic.json_schema import GenerateJsonSchema
 from aeon.domain.result import RunResult
 from aeon.files.resources import resource_root
 from aeon.observability.cycle_record import CycleRecord
+from aeon.observability.event_log import event_types, line_model
 from aeon.observability.history_file import HistoryFile, derived_model
-from aeon.observability.serialize import event_types, line_model
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ABOUT = {

@@ -30,7 +30,7 @@ from aeon.domain.request import CallName, Role
 from aeon.domain.result import RunResult
 from aeon.llm.prompts import PromptLibrary
 from aeon.observability.cycle_log import CycleRecord
-from aeon.observability.serialize import event_name, event_types
+from aeon.observability.event_log import event_name, event_types
 from aeon.plan.triggers import TriggerKind
 
 ROOT = Path(__file__).parents[2]
