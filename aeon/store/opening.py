@@ -101,9 +101,9 @@ def open_session(
 ) -> Session:
     """The session of a run whose artefacts go to `directory`, if they go anywhere.
 
-    `parents` answer first, in their order; the caller closes them. `of_multirun` is the store that the jobs of a
-    multirun share. `warn` is called, once, for a store that can no longer be written or, a shared one, read. Raises
-    StoreFailed.
+    `parents` answer first, in their order; the caller closes them. `of_multirun` is the folder of the run's multirun,
+    whose jobs share a store. `warn` is called, once, for a store that can no longer be written or, a shared one, read.
+    Raises StoreFailed.
     """
     lookups: list[Lookup] = [ByKey(parent) for parent in parents]
     if settings.mode == "off":
@@ -154,7 +154,8 @@ def _open_recording(
     if settings.mode == "record" and of_multirun is not None and settings.share_in_multirun:
         try:
             # A job is what it would be on its own: of another job's answers it takes those of the same place.
-            lookups.append(Shared(open_writable(of_multirun, is_shared=True), warn, same_place=True))
+            shared = open_writable(store_in(of_multirun, settings.backend), is_shared=True)
+            lookups.append(Shared(shared, warn, same_place=True))
         except StoreFailed as error:
             warn(f"{error.message}; this job's answers are not shared with the other jobs")
     return Session(lookups, writers, opened=opened)

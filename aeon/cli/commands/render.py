@@ -9,9 +9,8 @@ from typing import Any, get_args
 
 from aeon.cli.job.arguments import parse
 from aeon.cli.terminal.status import DONE
-from aeon.config.compose import compose as config_compose
 from aeon.config.provider import resolve_provider
-from aeon.config.settings import environment, read_inputs, read_task, settings_from
+from aeon.config.settings import environment, read_inputs, read_task
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import CallName
 
@@ -25,8 +24,7 @@ def main(arguments: Sequence[str]) -> int:
         wanted = f"{arguments[0]}: there is no such call" if arguments else "which call?"
         raise ConfigError(f"{wanted} (there are: {', '.join(calls)})", hint='aeon render plan task="..."')
     given = parse(arguments[1:])
-    cfg = config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name)
-    settings = settings_from(cfg)
+    settings = given.settings()
     task, inputs = read_task(settings) or "An example task.", read_inputs(settings)
     sys.stdout.write(_as_text(render(resolve_provider(settings, environment()), arguments[0], task, inputs)))
     return DONE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -30,8 +31,9 @@ from aeon.files.text import decode_utf8
 
 STANDARD_INPUT = "-"
 _TASKS = ("task=", "task_file=", "resume=")
+_APART = re.compile(r"(?:^| )(\S+?)(?: = | =|= )(\S+)")
 _EXPANDED = frozenset('"$`\\!')
-"""What a shell does not leave alone within double quotes."""
+"""The characters that a shell expands within double quotes."""
 _SHOWING = ("hydra_help", "cfg", "info", "experimental_rerun")
 
 
@@ -126,18 +128,17 @@ def _suggest(word: str, arguments: Sequence[str]) -> str:
     """What a bare word was most likely meant as, by the words around it."""
     at = next((index for index, argument in enumerate(arguments) if argument == word), 0)
     before = arguments[at - 1] if at else ""
-    after = arguments[at + 1] if at + 1 < len(arguments) else ""
-    if after.startswith("=") or (is_override(before) and before.endswith("=")) or before == "=":
-        return _without_blanks(arguments, at)
+    if apart := _APART.search(" ".join(arguments[max(0, at - 2) : at + 3])):
+        return f"No blanks around =: {_as_typed('='.join(apart.groups()))}"
     words = " ".join(takewhile(lambda text: not is_override(text), arguments[at:]))
     if before.startswith("task="):
         return f"If it belongs to the task, quote it: {_as_typed(f'{before} {words}')}"
     near = get_close_matches(word, COMMANDS, n=1)
     if any(argument.startswith(_TASKS) for argument in arguments):
-        said = "A task is given already; to set a key, write key=value."
+        advice = "A task is given already; to set a key, write key=value."
     else:
-        said = f"If it is the task: {_as_typed(f'task={words}')}"
-    return f"Did you mean `aeon {near[0]}`? {said}" if near else said
+        advice = f"If it is the task: {_as_typed(f'task={words}')}"
+    return f"Did you mean `aeon {near[0]}`? {advice}" if near else advice
 
 
 def is_override(argument: str) -> bool:
@@ -145,21 +146,8 @@ def is_override(argument: str) -> bool:
     return "=" in argument or argument.startswith(("-", "~"))
 
 
-def _without_blanks(arguments: Sequence[str], at: int) -> str:
-    """The key, sign and value that stand apart around a place, as they are to be written."""
-    start = at if arguments[at + 1 : at + 2] and arguments[at + 1].startswith("=") else at - 1
-    if arguments[start] == "=" and start:
-        start -= 1
-    joined = arguments[start]
-    for part in arguments[start + 1 : start + 3]:
-        if not (joined.endswith("=") or part.startswith("=")):
-            break
-        joined += part
-    return f"No blanks around =: {_as_typed(joined)}"
-
-
 def _as_typed(override: str) -> str:
-    """An override as a shell takes it, its value in quotes where it needs some or is a task."""
+    """An override as typed in a shell: its value in quotes where it needs them or is a task."""
     key, _, value = override.partition("=")
     if key != "task" and shlex.quote(value) == value:
         return override
@@ -167,7 +155,7 @@ def _as_typed(override: str) -> str:
 
 
 def quoted_for_shell(text: str) -> str:
-    """A text in quotes that no shell looks into; in double quotes where that is enough."""
+    """A text quoted for a shell; in double quotes where they suffice."""
     return shlex.quote(text) if set(text) & _EXPANDED else f'"{text}"'
 
 
