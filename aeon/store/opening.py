@@ -56,8 +56,11 @@ def open_source(path: Path, backend: str = SQLITE) -> AnswerSource:
 
 def create_store(directory: Path, settings: StoreSettings) -> None:
     """Make the store of a run that is a file in its directory, so that it appears with it. Raises StoreFailed."""
-    if settings.mode in ("record", "cache") and settings.backend == SQLITE:
-        open_store(store_in(directory, settings.backend), backend=settings.backend).close()
+    path = store_in(directory, settings.backend)
+    if settings.mode in ("record", "cache") and settings.backend == SQLITE and not path.exists():
+        from aeon.store.sqlite_file import create_file
+
+        create_file(path)
 
 
 def check_store(settings: StoreSettings) -> None:
