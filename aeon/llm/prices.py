@@ -180,17 +180,11 @@ def _is_published(model: str, address: str) -> bool:
 
 
 def check_prices(prices: PriceBook, max_cost: float | None, models: Iterable[str] = ()) -> None:
-    """Raise `ConfigError` if a cap on cost is set and a model that may be called has no price: the cap could be
-    exceeded unseen. `models` are those that calls name, beside the endpoints' own."""
-    missing = prices.missing(models) if max_cost is not None else []
-    if max_cost is not None and missing:
-        raise unpriced(missing, max_cost)
-
-
-def unpriced(missing: Iterable[str], max_cost: float) -> ConfigError:
-    """The error for `limits.max_cost` with models that have no price."""
-    names = sorted(set(missing))
-    return ConfigError(
+    """Raise ConfigError if a cap on cost is set and a model that may be called has no price: the cap could be exceeded
+    unseen. `models` are those that calls name, beside the endpoints' own."""
+    if max_cost is None or not (names := prices.missing(models)):
+        return
+    raise ConfigError(
         f"limits.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",
         hint="Set provider.prices, in money per million tokens, for example "
         f"{{{names[0]}: {{input: 0.25, output: 2.0}}}}, or {{*: {{input: 0, output: 0}}}} for a server of your own; "

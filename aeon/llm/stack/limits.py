@@ -6,15 +6,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 
 from pydantic import Field
 
 from aeon.domain.errors import AeonError, LimitReached, LLMError, ProviderError
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.domain.values import Value
-from aeon.llm.prices import PriceBook, PriceList, check_prices
-from aeon.llm.settings import Price
+from aeon.llm.prices import PriceBook, check_prices
 from aeon.llm.stack.spend import Spent
 
 
@@ -36,21 +34,11 @@ class RunLimits:
     and cost are known when it has ended: a call may start while what is recorded is below the cap, so a run can exceed
     `max_tokens` and `max_cost` by no more than the calls then under way. What a failed call has paid is recorded too.
     A cap on what cannot be known is reached: after an answer without a price, or without its usage, no call starts
-    under `max_cost` (or `max_tokens`). `prices` are a book, or by model; `model` is the one of calls that name none.
+    under `max_cost` (or `max_tokens`).
     """
 
-    def __init__(
-        self,
-        inner: LLMAdapter,
-        limits: LimitSettings,
-        prices: PriceBook | Mapping[str, Price] | None = None,
-        *,
-        model: str = "",
-    ) -> None:
-        self._inner = inner
-        self._limits = limits
-        book = prices if isinstance(prices, PriceBook) else PriceBook({"": PriceList(prices, model=model)})
-        self._prices = book
+    def __init__(self, inner: LLMAdapter, limits: LimitSettings, prices: PriceBook) -> None:
+        self._inner, self._limits, self._prices = inner, limits, prices
         self._lock = threading.Lock()
         self._spent = Spent()
 
