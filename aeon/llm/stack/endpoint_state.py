@@ -28,15 +28,15 @@ from aeon.llm.stack.limiter import Clock, Limiter
 
 DOWN = (ConnectionFailed, ServerFailed, AuthenticationFailed, QuotaExhausted, NotAnAPI)
 """Errors that count as failures. All else that a server says, 429 and other 4xx too, shows that it is up."""
-LEAST_PATIENCE_SECONDS = 1.0
+LEAST_FAILING_SECONDS = 1.0
 LONGEST_COOLDOWN_SECONDS = 3600.0
 
 
 class EndpointState:
     """The state of one endpoint, for the life of the process; consulted by all runs, thread-safe.
 
-    A cooldown begins after `breaker.failures` failures in a row, and lasts `breaker.open_seconds`. An endpoint with
-    nothing behind it is given as long as a call needs to use up its attempts (`retry`), a second at least.
+    A cooldown begins after `breaker.failures` failures in a row, and lasts `breaker.open_seconds`. It begins no
+    sooner, where no other endpoint can answer, than a call needs to use up its attempts (`retry`), a second at least.
     Where another endpoint can answer (`has_next`), a cooldown also begins after `retry.attempts` 429s in a row, those
     to requests sent together counting once, and after one that asks for more than `retry.max_wait_seconds`: it lasts as
     long as the server asks, an hour at most, else `breaker.open_seconds`. `clock` gives seconds.
@@ -54,7 +54,7 @@ class EndpointState:
     ) -> None:
         self.limiter = limiter
         self._name, self._breaker, self._retry, self._has_next, self._clock = name, breaker, retry, has_next, clock
-        self._patience = 0.0 if has_next else max(LEAST_PATIENCE_SECONDS, retry.seconds_of_attempts)
+        self._least_failing_seconds = 0.0 if has_next else max(LEAST_FAILING_SECONDS, retry.seconds_of_attempts)
         self._lock = threading.Lock()
         self._failures = 0
         self._failing_since = 0.0
@@ -144,7 +144,9 @@ class EndpointState:
             now = self._clock()
             self._failing_since = self._failing_since if self._failures else now
             self._failures += 1
-            is_enough = self._failures >= self._breaker.failures and now - self._failing_since >= self._patience
+            is_enough = (
+                self._failures >= self._breaker.failures and now - self._failing_since >= self._least_failing_seconds
+            )
             if self._is_trial() or (is_enough and self._cooling_until is None):
                 self._cool_down(error, self._breaker.open_seconds)
 
