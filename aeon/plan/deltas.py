@@ -69,12 +69,11 @@ def apply_actions(
 ) -> DeltaResult:
     """Apply the actions that can be applied together, refuse the others (FR-009, FR-010, FR-069, FR-070, FR-083).
 
-    `subplans` holds the subplan of each SUBPLAN_CREATE's target. `max_steps` bounds the plan: what makes it longer is
-    refused, last first; so is the removal of the only step. With `one_final_step` actions are refused, last first,
-    until exactly one live step is final, and no step carried out as a part of the answer has become the whole. The plan
-    is then in stable topological order and renumbered; unchanged steps are shared with the old plan, which is itself
-    returned when nothing changed. Executed steps keep everything they gave; only `status` and `replaced_by` of one
-    change. Raises PlanError when the plan has a cycle that no action takes part in.
+    `subplans` holds the subplan of each SUBPLAN_CREATE's target. Actions that make the plan longer than `max_steps`, or
+    empty, are refused, last first. With `one_final_step` so are those after which the plan would not end with exactly
+    one live step that gives the whole answer. The new plan is in stable topological order and renumbered; unchanged
+    steps are shared, and an unchanged plan is returned itself. Executed steps keep their output; only `status` and
+    `replaced_by` of one change. Raises PlanError when the plan has a cycle that no action takes part in.
     """
     late: dict[int, str] = {}
     while True:

@@ -109,13 +109,19 @@ class RecursivePlanner:
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
             "assessment": assessment_view(assessment) if assessment else None,
         }
+        return self._call_refinement(variables, validation_issues, closed_steps)
+
+    def _call_refinement(
+        self, variables: Mapping[str, Any], issues: Sequence[ValidationIssue], closed_steps: Sequence[str]
+    ) -> Refinement:
+        """The refinement; the first that can be parsed, if a repair because of unanswered issues fails."""
         first: list[Refinement] = []
 
         def parse(answer: Mapping[str, Any]) -> Refinement:
-            refinement = parse_refinement(answer, validation_issues, closed_steps)
+            refinement = parse_refinement(answer, issues, closed_steps)
             if not first:
                 first.append(refinement)
-                require_answers(refinement, validation_issues)
+                require_answers(refinement, issues)
             return refinement
 
         try:
@@ -125,7 +131,7 @@ class RecursivePlanner:
                 parse,
                 role="planner",
                 tools=self._registry.names(),
-                absent=self._absent() | (frozenset() if validation_issues else {"issues"}),
+                absent=self._absent() | (frozenset() if issues else {"issues"}),
             )
         except (LLMError, ValidationError):
             if not first:
