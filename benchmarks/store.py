@@ -103,7 +103,7 @@ def calls(directory: Path, mode: str) -> Callable[[int], object]:
 
     def call(number: int) -> object:
         whole = entry(number).request
-        messages = tuple(Message(m["role"], m["content"]) for m in whole.request["messages"])
+        messages = tuple(Message(m["role"], m["content"]) for m in whole.body["messages"])
         site = CallSite(pass_number=whole.path.pass_number, phase="EXECUTE", step_id=whole.path.step_id)
         return model.complete(LLMRequest("step", messages, SCHEMA, site=site))
 
