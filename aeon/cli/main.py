@@ -1,4 +1,4 @@
-"""What a person types: a first word that is a subcommand runs it; everything else is a run configured by Hydra.
+"""The entry point: a first word that is a subcommand runs it; everything else is a run configured by Hydra.
 
 Only what `--version` and help need is imported here; a command's module is imported when it is called.
 """
@@ -13,7 +13,7 @@ from importlib import import_module
 
 from aeon import __version__
 from aeon.cli.job.syntax import COMMANDS, COMPLETION, HELP
-from aeon.cli.terminal.status import DONE, guarded
+from aeon.cli.terminal.status import DONE, run_guarded
 from aeon.cli.terminal.stderr import clear_passing, occupy_streams, own_stderr, say_in_passing, tolerate_encoding
 from aeon.cli.terminal.streams import own_stdout
 
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     occupy_streams()
     tolerate_encoding(sys.stdout, sys.stderr)
     with own_stdout(), own_stderr():
-        return guarded(lambda: _run(given))
+        return run_guarded(lambda: _run(given))
 
 
 def _run(given: Sequence[str]) -> int:

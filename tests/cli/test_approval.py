@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.job import attended
+from aeon.cli.job import attendance
 from aeon.cli.terminal import questions as ask
 from aeon.cli.terminal.questions import approve
 from aeon.domain.plan import PlanStep
@@ -40,7 +40,7 @@ def plan_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def at_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attended, "at_terminal", lambda: True)
+    monkeypatch.setattr(attendance, "at_terminal", lambda: True)
 
 
 @pytest.mark.usefixtures("plan_file", "at_terminal")

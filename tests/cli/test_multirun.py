@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from aeon.cli.job.multirun import Job, read_jobs, summary, swept, swept_keys
+from aeon.cli.job.multirun import Job, read_jobs, select_swept, summary, swept_keys
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE, read_statuses, worst, write_status
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
@@ -229,4 +229,4 @@ def test_jobs_whose_configuration_hydra_was_told_not_to_write_are_known_by_their
 def test_what_is_swept_over_is_what_has_several_values() -> None:
     keys = swept_keys(["c=0.9", "c=0.8,0.9", "++d=1,2", "e=1", "task='a,b'"], ["f"])
     assert keys == {"c", "d", "f"}
-    assert swept(["c=0.9", "e=1", "c=0.8", "++d=\x1b2", "f=3"], keys) == ("c=0.8", "d= 2", "f=3")
+    assert select_swept(["c=0.9", "e=1", "c=0.8", "++d=\x1b2", "f=3"], keys) == ("c=0.8", "d= 2", "f=3")

@@ -140,7 +140,7 @@ def _remarks(made: _Made, out: Path) -> Iterator[str]:
 
 
 def _origin(run: Path) -> Mapping[str, Any]:
-    """What a run was started with, as JSON values; empty when that is not known."""
+    """The recorded start of a run, as JSON values; empty when there is none."""
     directory = run if run.is_dir() else run.parent
     if not (directory / origins.FILE).is_file():
         return {}

@@ -15,8 +15,8 @@ from aeon.app.directory import claim_run_directory, identify_start, relative_to_
 from aeon.app.run import Run
 from aeon.app.surroundings import Planned
 from aeon.cli.job.arguments import parse
-from aeon.cli.job.attended import attended
-from aeon.cli.job.job import Prepared, prepared
+from aeon.cli.job.attendance import attend
+from aeon.cli.job.job import Prepared, prepare_job
 from aeon.cli.job.plan_text import command_of, plan_text
 from aeon.cli.job.show import show
 from aeon.cli.progress.dag import draw
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
         raise ConfigError("aeon plan makes one plan, not several: leave --multirun out")
     identify_start()
     whole = config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name, with_hydra=True)
-    job = prepared(whole, whole.hydra)
+    job = prepare_job(whole, whole.hydra)
     if job.aeon.workflow is not None:
         raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")
     out = _target(outs)
@@ -128,7 +128,7 @@ def _make(request: _Request, run: Run) -> Planned:
         stderr = leaving.enter_context(own_stderr())
         leaving.enter_context(answer_alone_on_stdout())
         leaving.enter_context(job.aeon)
-        person = leaving.enter_context(attended(job.aeon.settings, stderr, request.directory, request.resuming()))
+        person = leaving.enter_context(attend(job.aeon.settings, stderr, request.directory, request.resuming()))
         around = person.surroundings(request.directory, lambda warning: say(f"Warning: {warning}"))
         return run.plan(replace(around, observers=[*around.observers, _drafts(request)]))
 

@@ -17,13 +17,13 @@ from omegaconf import DictConfig, OmegaConf
 
 from aeon.app.aeon import Aeon
 from aeon.app.run import Run
-from aeon.cli.job.attended import attended, check
+from aeon.cli.job.attendance import attend, check
 from aeon.cli.job.ending import ending
 from aeon.cli.job.forward import resume_command
 from aeon.cli.job.material import Material, read_material
-from aeon.cli.job.multirun import header, swept
+from aeon.cli.job.multirun import header, select_swept
 from aeon.cli.terminal.output import is_seen, write_answer
-from aeon.cli.terminal.status import FAILED, INTERRUPTED, guarded, write_status
+from aeon.cli.terminal.status import FAILED, INTERRUPTED, run_guarded, write_status
 from aeon.cli.terminal.stderr import own_stderr, report, say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, own_stdout
 from aeon.cli.terminal.text import one_line
@@ -48,7 +48,7 @@ class Prepared:
     inputs: dict[str, str]
 
 
-def prepared(
+def prepare_job(
     cfg: DictConfig, hydra: DictConfig | HydraConf | None = None, material: Material | None = None
 ) -> Prepared:
     """Check a composed configuration, its texts, provider, prompts and schemas. `hydra` is Hydra's part of the
@@ -94,15 +94,15 @@ def sweep_job(cfg: DictConfig, *, keys: Collection[str] = (), process: int | Non
     """
     hydra = HydraConfig.get()
     if process == os.getpid():
-        say(header(hydra.job.num, swept(_texts(hydra.overrides.task), keys)))
+        say(header(hydra.job.num, select_swept(_texts(hydra.overrides.task), keys)))
     directory = Path(hydra.runtime.output_dir)
     multirun = Path(hydra.sweep.dir).absolute() if hydra.mode == RunMode.MULTIRUN else None
 
     def run() -> int:
-        job = prepared(cfg, hydra)
+        job = prepare_job(cfg, hydra)
         return run_job(job, job.aeon.prepared_run(job.task, inputs=job.inputs), directory, multirun)
 
-    status = guarded(run)
+    status = run_guarded(run)
     write_status(directory, status)
     if status == INTERRUPTED and multirun is not None:
         raise KeyboardInterrupt
@@ -121,7 +121,7 @@ def run_job(job: Prepared, run: Run, directory: Path, of_multirun: Path | None =
             stderr = leaving.enter_context(own_stderr())
             leaving.enter_context(answer_alone_on_stdout())
             leaving.enter_context(job.aeon)
-            person = leaving.enter_context(attended(settings, stderr, directory, resume_command(directory)))
+            person = leaving.enter_context(attend(settings, stderr, directory, resume_command(directory)))
             try:
                 result = run.to_end(person.surroundings(directory, lost.append, of_multirun))
             except ArtefactError as error:

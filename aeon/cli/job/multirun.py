@@ -63,7 +63,7 @@ def swept_keys(overrides: Iterable[str], params: Iterable[str]) -> frozenset[str
     return frozenset(map(_key, [*(text for text in overrides if is_sweep(text)), *params]))
 
 
-def swept(overrides: Iterable[str], keys: Collection[str]) -> tuple[str, ...]:
+def select_swept(overrides: Iterable[str], keys: Collection[str]) -> tuple[str, ...]:
     """Of one job's overrides those of `keys`, the last one for each, on one line and without control characters."""
     last = {_key(text): text.lstrip("+") for text in overrides}
     return tuple(one_line(text) for key, text in last.items() if key in keys)
@@ -81,7 +81,7 @@ def read_jobs(sweep_directory: Path, keys: Collection[str], planned: Sequence[Se
     directory is included.
     """
     jobs = {job.number: job for job in (_read(path.parent, keys) for path in sorted(sweep_directory.rglob(".hydra")))}
-    missing = {number: Job(number, swept(texts, keys)) for number, texts in enumerate(planned)}
+    missing = {number: Job(number, select_swept(texts, keys)) for number, texts in enumerate(planned)}
     return [job for _, job in sorted({**missing, **jobs}.items())]
 
 
@@ -90,7 +90,7 @@ def _read(directory: Path, keys: Collection[str]) -> Job:
     result: Outcome | None = None
     with suppress(OSError, ValidationError):
         result = Outcome.model_validate_json((directory / RESULT).read_bytes())
-    return Job(number, swept(overrides, keys), directory, read_status(directory), result)
+    return Job(number, select_swept(overrides, keys), directory, read_status(directory), result)
 
 
 def _composition(directory: Path) -> tuple[int, list[str]]:

@@ -17,10 +17,10 @@ from omegaconf.errors import OmegaConfBaseException
 
 from aeon.app.directory import claim_run_directory, claim_sweep_directory
 from aeon.cli.job.arguments import Arguments
-from aeon.cli.job.job import prepared, run_job, sweep_job
+from aeon.cli.job.job import prepare_job, run_job, sweep_job
 from aeon.cli.job.material import Material
 from aeon.cli.job.multirun import Job, read_jobs, summary, swept_keys, write_csv
-from aeon.cli.terminal.status import INTERRUPTED, guarded, read_statuses, worst
+from aeon.cli.terminal.status import INTERRUPTED, read_statuses, run_guarded, worst
 from aeon.cli.terminal.stderr import report, say
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
@@ -32,13 +32,13 @@ from aeon.files.writing import unwritable_error
 
 def run_one(given: Arguments, whole: DictConfig, material: Material) -> int:
     """Run the task of a composed configuration whose `material` was read already; the exit status."""
-    job = prepared(whole, whole.hydra, material)
+    job = prepare_job(whole, whole.hydra, material)
     run = job.aeon.prepared_run(job.task, inputs=job.inputs)
     directory = claim_run_directory(whole, run)
 
     def carry_out(_: DictConfig) -> int:
         # Hydra prints the overrides, task and all, for a job that raises.
-        return guarded(lambda: run_job(job, run, directory))
+        return run_guarded(lambda: run_job(job, run, directory))
 
     with _hydra_errors(directory):
         return int(hydra_private.run_composed(whole, given.config_name, directory, carry_out))
@@ -53,7 +53,7 @@ def run_several(given: Arguments, whole: DictConfig, added: frozenset[str]) -> i
         planned = config_compose.sweep_jobs(given.overrides, params, given.config_dir)
         for overrides in planned:
             job, more = given.compose(overrides)
-            prepared(job).aeon.close()
+            prepare_job(job).aeon.close()
             added |= more
     directory = claim_sweep_directory(whole)
     overrides = [

@@ -13,9 +13,9 @@ from rich.live import Live
 from rich.text import Text
 
 from aeon.cli.progress.display import Display, Forgiving
-from aeon.cli.progress.live import picture, trace
+from aeon.cli.progress.picture import picture, trace
 from aeon.cli.progress.view import RunView
-from aeon.cli.terminal.echo import quiet
+from aeon.cli.terminal.echo import echo_off
 from aeon.domain.events import Recorded
 
 _REFRESHES_PER_SECOND = 8
@@ -76,7 +76,7 @@ class Screen(Display):
 
     def _start(self) -> None:
         with suppress(Exception):
-            self._quiet.enter_context(quiet(self._stream))
+            self._quiet.enter_context(echo_off(self._stream))
             self._live.start()
 
     def _stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What is known of a run from its events so far. Nothing is drawn here."""
+"""The state of a run, updated by its events. Nothing is drawn here."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a run is shown against: the thresholds of its scores (None: nothing is assessed), the seconds that running
+    """Settings of the display: the thresholds of its scores (None: nothing is assessed), the seconds that running
     work has once the run is `stopping`, and the cost up to an event (None: not known)."""
 
     thresholds: ConvergenceThresholds | None = None
@@ -69,7 +69,7 @@ class Conditions:
 
 @dataclass(slots=True)
 class RunView:
-    """What is known of a run. A subscriber: each event updates it.
+    """The state of a run for display. A subscriber: each event updates the view.
 
     `recording` is set for a replay, of which no times are shown. `expected` is the number of cycles that the plan was
     expected to take, `newest` the step whose output came last, `stopped` when the run was first seen to be stopping.

@@ -107,7 +107,7 @@ def verdict(event: e.Assessed) -> str:
 
 
 def refinement(record: RefinementRecord) -> str:
-    """What a refinement changed."""
+    """The accepted actions of a refinement, and how many issues and actions were left."""
     if not record.model_asked:
         return "nothing to change: one step, and no issue with it"
     changes = [f"{action.action_type} {one_line(action.fragment)}" for action in record.accepted]

@@ -18,7 +18,7 @@ class HasDescriptor(Protocol):
 
 
 @contextmanager
-def quiet(stream: HasDescriptor) -> Iterator[None]:
+def echo_off(stream: HasDescriptor) -> Iterator[None]:
     """Switch the echo off while the block lasts; nothing changes where there is none to switch (no terminal, in the
     background, Windows)."""
     restore = _silenced(stream)
@@ -34,7 +34,7 @@ def quiet(stream: HasDescriptor) -> Iterator[None]:
 
 
 def restore_echo() -> None:
-    """Switch the echo on again, for a program that ends inside `quiet`."""
+    """Switch the echo on again, for a program that ends inside `echo_off`."""
     for restore in _unquiet:
         restore()
 

@@ -35,7 +35,7 @@ class Interruption:
 
 
 @contextmanager
-def interruptible() -> Iterator[Interruption]:
+def handle_interrupts() -> Iterator[Interruption]:
     """Ctrl-C requests a stop of the control while the block lasts; outside the main thread Ctrl-C is not handled."""
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():

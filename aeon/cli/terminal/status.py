@@ -20,7 +20,7 @@ WORST_FIRST = (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED, DONE)
 _FILE = Path(".hydra") / "exit_status"
 
 
-def guarded(program: Callable[[], int]) -> int:
+def run_guarded(program: Callable[[], int]) -> int:
     """Run a program and return its exit status, however it ends.
 
     AeonError is reported with its hint: 2 when it is a ConfigError, else 1; any other exception is 1. A traceback is

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from aeon.cli.progress.display import Forgiving
-from aeon.cli.progress.live import picture, trace
+from aeon.cli.progress.picture import picture, trace
 from aeon.cli.progress.progress import progress_for
 from aeon.cli.progress.steps import select_steps
 from aeon.cli.progress.view import Conditions, RunView, StepView

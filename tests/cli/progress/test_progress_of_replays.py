@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from aeon.cli.job.ending import ending as last_line
-from aeon.cli.progress.live import trace
+from aeon.cli.progress.picture import trace
 from aeon.cli.progress.progress import progress_for
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner, cut_short, decisions

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.terminal.interrupt import interruptible
+from aeon.cli.terminal.interrupt import handle_interrupts
 from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
 
 SLOW = ("task=x", "provider=simulated", "progress=plain", "hydra.run.dir=run")
@@ -129,7 +129,7 @@ def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
 
 def test_the_first_signal_throws_the_switch_and_the_handler_is_restored(capfd: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(signal.SIGINT)
-    with interruptible() as interruption:
+    with handle_interrupts() as interruption:
         control = interruption.control
         assert not control.stop_requested
         os.kill(os.getpid(), signal.SIGINT)
@@ -142,7 +142,7 @@ def test_outside_the_main_thread_there_is_a_control_and_no_handler() -> None:
     before, seen = signal.getsignal(signal.SIGINT), []
 
     def work() -> None:
-        with interruptible() as interruption:
+        with handle_interrupts() as interruption:
             seen.append((interruption.control.stop_requested, signal.getsignal(signal.SIGINT)))
 
     thread = threading.Thread(target=work)

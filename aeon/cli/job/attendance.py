@@ -13,7 +13,7 @@ from aeon.app.surroundings import Surroundings
 from aeon.cli.progress.display import Display
 from aeon.cli.progress.progress import progress_for
 from aeon.cli.progress.view import Conditions
-from aeon.cli.terminal.interrupt import interruptible
+from aeon.cli.terminal.interrupt import handle_interrupts
 from aeon.cli.terminal.questions import approve, ask, at_terminal
 from aeon.cli.terminal.stderr import clear_passing
 from aeon.config import origin
@@ -63,7 +63,7 @@ def check(settings: Settings) -> None:
 
 
 @contextmanager
-def attended(
+def attend(
     settings: Settings, stderr: TextIO, directory: Path | None = None, resuming: str = ""
 ) -> Iterator[Attendance]:
     """Show progress on `stderr`, ask the user and handle Ctrl-C while the block lasts, as the settings say; progress
@@ -73,7 +73,7 @@ def attended(
     """
     asks = settings.interaction.kind == "ask"
     clear_passing()
-    with interruptible() as interruption:
+    with handle_interrupts() as interruption:
         control = interruption.control
         conditions = _conditions(settings, control)
         recorded = recording(settings.store)

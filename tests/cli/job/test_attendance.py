@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from aeon.cli.job import attended as module
-from aeon.cli.job.attended import Attendance, attended
+from aeon.cli.job import attendance as module
+from aeon.cli.job.attendance import Attendance, attend
 from aeon.config.settings import Settings, compose
 from aeon.domain.events import Recorded, RunStarted
 from aeon.domain.plan import FollowUpQuestion
@@ -39,7 +39,7 @@ def test_progress_waits_while_the_person_is_asked(what: str, monkeypatch: pytest
         seen.append(stream.getvalue())
 
     monkeypatch.setattr(module, what, asking)
-    with attended(composed("interaction=ask", "progress=plain"), stream) as person:
+    with attend(composed("interaction=ask", "progress=plain"), stream) as person:
         ASKS[what](person)
     assert seen == [""]
     assert "SIMULATED" in stream.getvalue()
@@ -53,7 +53,7 @@ def test_the_person_is_asked_what_the_settings_say_and_only_when_there(
     overrides: tuple[str, ...], terminal: bool, asks: bool, approves: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "at_terminal", lambda: terminal)
-    with attended(composed(*overrides), io.StringIO()) as person:
+    with attend(composed(*overrides), io.StringIO()) as person:
         assert (person.ask is not None, person.approve is not None) == (asks, approves)
 
 
@@ -78,7 +78,7 @@ def test_the_picture_is_kept_where_a_question_may_come(
     overrides: tuple[str, ...], live: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    with attended(composed(*overrides), _Terminal()) as person:
+    with attend(composed(*overrides), _Terminal()) as person:
         assert person.progress.live is live
 
 
@@ -99,7 +99,7 @@ def test_two_questions_at_once_are_put_one_after_the_other_with_no_picture_betwe
 
     monkeypatch.setattr(module, "approve", approving)
     monkeypatch.setattr(module, "at_terminal", lambda: True)
-    with attended(composed("progress=live"), stream) as person:
+    with attend(composed("progress=live"), stream) as person:
         person.progress(STARTED)
         with ThreadPoolExecutor(2) as threads:
             approve = person.approve

@@ -40,7 +40,7 @@ def picture(view: RunView, now: datetime, width: int, height: int) -> Group:
 
 
 def trace(view: RunView, width: int) -> Group:
-    """What stays on the screen of a run that is over: the outputs of its steps, notes and advisories."""
+    """The lines that replace the picture of a run that is over: outputs of steps, notes and advisories."""
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
