@@ -121,18 +121,17 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
                 hint=f"Leave one of them out; {KEY}=null undoes what a file or a recorded run sets.",
             )
         model = model if provider.model == NO_NAME else provider.model
-    kept = {key: getattr(provider, key) for key in SHARED if hasattr(provider, key)}
-    return CustomProvider(**kept, adapter=name, model=model if isinstance(model, str) and model else name)
+    shared = provider.model_dump(include=set(SHARED))
+    return CustomProvider(**shared, adapter=name, model=model if isinstance(model, str) and model else name)
 
 
 def _check_complete(named: str, found: object) -> None:
-    complete = getattr(found, "complete", None)
-    if not callable(complete):
+    if not isinstance(found, LLMAdapter) or not callable(found.complete):
         raise ConfigError(
             f"{named}: no adapter, for it has no method complete(request)",
             hint=f"aeon.domain.request.LLMAdapter is the interface. {_PAGE}",
         )
-    if inspect.iscoroutinefunction(complete):
+    if inspect.iscoroutinefunction(found.complete):
         raise ConfigError(
             f"{named}: complete is a coroutine function, and is called from threads",
             hint=f"Write def complete(self, request), which returns when the answer is there. {_PAGE}",

@@ -131,6 +131,7 @@ class Transport:
             connection.close()
 
     def _connect(self, deadline: float) -> Connection:
+        atexit.unregister(self.close)  # once is enough, however many connections there are
         atexit.register(self.close)
         made = self._new_connection(min(CONNECT_SECONDS, seconds_until(deadline)))
         try:
