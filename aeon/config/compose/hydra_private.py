@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import argparse
 import os
+import pickle
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import hydra
 import yaml
+from hydra._internal import config_loader_impl
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
+from hydra._internal.defaults_list import create_defaults_list
 from hydra._internal.hydra import Hydra
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra._internal.utils import create_config_search_path
@@ -71,8 +76,12 @@ def hydra_in(config_dir: str | Path | None) -> Iterator[Any]:
     try:
         GlobalHydra.instance().clear()
         sources["file"] = _ParsedOnceSource
-        yield Hydra.create_main_hydra2(_APPLICATION, _search_path(config_dir)).config_loader
+        vars(config_loader_impl)["create_defaults_list"] = _create_defaults_list
+        loader = Hydra.create_main_hydra2(_APPLICATION, _search_path(config_dir)).config_loader
+        vars(loader)["_compose_config_from_defaults_list"] = partial(_merge_defaults, loader)
+        yield loader
     finally:
+        vars(config_loader_impl)["create_defaults_list"] = create_defaults_list
         sources["file"] = file_source
         restore_gh_from_backup(backup)
         version.version_base = version_before
@@ -113,6 +122,56 @@ class _ParsedOnceSource(FileConfigSource):
         place, header = f"{self.scheme()}://{self.path}", self._get_header_dict(text[:512])
         config = OmegaConf.create({} if value is None else value)
         return ConfigResult(config=config, path=place, provider=self.provider, header=header)
+
+
+_defaults_lists: dict[Any, Any] = {}
+_merged: dict[Any, bytes] = {}
+_MOST_REMEMBERED = 256
+
+
+def _create_defaults_list(
+    repo: Any, config_name: str | None, overrides_list: list[Override], prepend_hydra: bool, skip_missing: bool
+) -> Any:
+    """Hydra's list of the files to merge, worked out once for each choice of options; values do not change it."""
+
+    def is_value(override: Override) -> bool:
+        return not repo.group_exists(override.key_or_group) or isinstance(override.value(), dict)
+
+    values = [override for override in overrides_list if not override.is_sweep_override() and is_value(override)]
+    choices = [override.input_line for override in overrides_list if override not in values]
+    key = (_stamps(repo), config_name, tuple(choices), prepend_hydra, skip_missing)
+    if key not in _defaults_lists:
+        made = create_defaults_list(repo, config_name, overrides_list, prepend_hydra, skip_missing)
+        _remember(_defaults_lists, key, made)
+    return replace(_defaults_lists[key], config_overrides=values)
+
+
+def _merge_defaults(loader: Any, defaults: list[Any], repo: Any) -> DictConfig:
+    """The files of a defaults list merged, once for as long as no file changes; the caller may change what it gets."""
+    key = (_stamps(repo), repr(defaults))
+    if key not in _merged:
+        cfg = ConfigLoaderImpl._compose_config_from_defaults_list(loader, defaults, repo)
+        _remember(_merged, key, pickle.dumps(cfg))
+    merged: DictConfig = pickle.loads(_merged[key])
+    return merged
+
+
+def _remember(remembered: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(remembered) >= _MOST_REMEMBERED:
+        remembered.clear()
+    remembered[key] = value
+
+
+def _stamps(repo: Any) -> tuple[Any, ...]:
+    """Where the configuration is read from, with the time and size of every file of a folder."""
+    return tuple((source.scheme(), source.path, _stamp(source)) for source in repo.get_sources())
+
+
+def _stamp(source: Any) -> tuple[tuple[str, int, int], ...]:
+    if source.scheme() != "file":
+        return ()
+    stats = ((str(path), path.stat()) for path in sorted(Path(source.path).rglob("*.yaml")))
+    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
 
 
 @lru_cache(maxsize=1)
