@@ -77,7 +77,7 @@ class AdaptiveDepth:
         if base_ttl < 1:
             raise ValueError(f"base_ttl must be at least 1, not {base_ttl}")
         tiers = range(1, task_profile.reasoning_depth + 1)
-        return min(self._limit, max(units_at(tier, task_profile, self._table, base_ttl) for tier in tiers))
+        return min(self._limit, max(compute_units(tier, task_profile, self._table, base_ttl) for tier in tiers))
 
     def update_task_profile(
         self,
@@ -115,13 +115,13 @@ class AdaptiveDepth:
         )
 
 
-def revised_ttl(by_table: int, used: int, limit: int) -> int:
+def revise_ttl(by_table: int, used: int, limit: int) -> int:
     """The TTL of a run whose profile changed after `used` cycles: by the table, at least three more, within the
     limit."""
     return min(limit, max(by_table, used + 3))
 
 
-def depth_configuration(
+def configure_depth(
     profile: TaskProfile,
     allocated_ttl: int,
     reason: str,
@@ -149,7 +149,7 @@ def is_small(profile: TaskProfile) -> bool:
     return profile.reasoning_depth <= 2 and profile.output_breadth == "narrow" and profile.expected_step_count == 1
 
 
-def units_at(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
+def compute_units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
     """What the table gives a profile at a depth of 1 to 5, in LLM cycles, uncapped."""
     multiplier = _exact(table.depth[depth]) + sum(map(_exact, additions(profile, table)))
     units = (base * multiplier).quantize(Decimal(1), ROUND_HALF_UP)
@@ -158,25 +158,25 @@ def units_at(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> in
 
 def additions(profile: TaskProfile, table: TTLTable) -> Iterator[float]:
     """What each dimension of a profile but its depth adds to the multiplier. Raises ValueError for an unknown level."""
-    yield banded(table.sufficiency, profile.information_sufficiency)
-    yield banded(table.ambiguity, profile.ambiguity_level)
-    yield banded(table.dependencies, profile.dependency_complexity)
+    yield find_band_amount(table.sufficiency, profile.information_sufficiency)
+    yield find_band_amount(table.ambiguity, profile.ambiguity_level)
+    yield find_band_amount(table.dependencies, profile.dependency_complexity)
     for field, levels in table.levels.items():
-        yield _level(levels, field, getattr(profile, field))
+        yield _find_level_amount(levels, field, getattr(profile, field))
     judged = profile.model_extra or {}
     for name, dimension in table.dimensions.items():
         if name in judged:  # not in the default profile
-            value = judged[name]
-            yield _level(dimension.levels, name, value) if dimension.levels else banded(dimension.bands, value)
+            levels, bands, value = dimension.levels, dimension.bands, judged[name]
+            yield _find_level_amount(levels, name, value) if levels else find_band_amount(bands, value)
 
 
-def _level(levels: Mapping[str, float], field: str, level: str) -> float:
+def _find_level_amount(levels: Mapping[str, float], field: str, level: str) -> float:
     if level not in levels:
         raise ValueError(f"the TTL table has no entry for {field} {level!r}, only {', '.join(levels)}")
     return levels[level]
 
 
-def banded(bands: Mapping[str, Band], value: float | None) -> float:
+def find_band_amount(bands: Mapping[str, Band], value: float | None) -> float:
     """What the highest band that a value reaches adds; 0 where it reaches none, or is not known."""
     reached = [band for band in bands.values() if value is not None and value >= band.at_least]
     return max(reached, key=lambda band: band.at_least).add if reached else 0.0

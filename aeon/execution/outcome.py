@@ -15,7 +15,7 @@ from aeon.plan.transitions import fail_step, finish_step
 from aeon.plan.workflow.references import CutOutput
 
 
-def referable(result: StepResult) -> Any:
+def read_output(result: StepResult) -> Any:
     """What a reference to a step names: its tool's output, else its text (Sprint 1, FR-056).
 
     `CutOutput` when the tool's output was cut: what is left of it is for readers, and no value.
@@ -35,7 +35,7 @@ class StepOutputs(Mapping[str, Any]):
         self._results = {step_id: result for step_id, result in results.items() if result.error is None}
 
     def __getitem__(self, step_id: str) -> Any:
-        return referable(self._results[step_id])
+        return read_output(self._results[step_id])
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._results)
@@ -79,7 +79,7 @@ class Worked:
     @property
     def ended_by(self) -> LLMError | None:
         """The error of a provider that is down: the step failed, and so would the next call (FR-049)."""
-        return provider_down(self.error)
+        return find_outage(self.error)
 
     @property
     def remembered(self) -> Any:
@@ -99,20 +99,20 @@ def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepR
     )
 
 
-def successful(step: PlanStep, tool: ToolResult) -> Worked:
+def complete_with(step: PlanStep, tool: ToolResult) -> Worked:
     """A step whose tool gave a result."""
     result = StepResult(step_id=step.step_id, step_output=tool.text, tool_result=tool.model_dump(mode="json"))
     return Worked(finish_step(step, result), result)
 
 
-def uncalled(step: PlanStep, reason: NotSimulated) -> Worked:
+def skip_tool(step: PlanStep, reason: NotSimulated) -> Worked:
     """A step of a rehearsal whose tool was not called: made-up arguments are not acted upon, and its output says so."""
     output = f"(simulated) Tool '{step.tool}' was not called: {reason.message}."
     result = StepResult(step_id=step.step_id, step_output=output)
     return Worked(finish_step(step, result), result)
 
 
-def unsuccessful(
+def fail_with(
     step: PlanStep, message: str, *, tool: ToolResult | None = None, error: AeonError | None = None
 ) -> Worked:
     """A step that failed; the run goes on, the error visible to what comes after, unless the provider is down
@@ -122,6 +122,6 @@ def unsuccessful(
     return Worked(fail_step(step, message), result, error=error if isinstance(error, LLMError) else None)
 
 
-def provider_down(error: AeonError | None) -> LLMError | None:
+def find_outage(error: AeonError | None) -> LLMError | None:
     """The error, when it means that the next call would fail too."""
     return error if isinstance(error, ProviderError) and error.ends_run else None

@@ -28,11 +28,11 @@ from aeon.execution.outcome import (
     Remarks,
     StepOutputs,
     Worked,
-    provider_down,
+    complete_with,
+    fail_with,
+    find_outage,
+    skip_tool,
     step_result,
-    successful,
-    uncalled,
-    unsuccessful,
 )
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
@@ -159,7 +159,7 @@ class StepWorker:
                 answer_schema=schema,
             )
         except (LLMError, ValidationError) as error:
-            return unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
+            return fail_with(step, f"{type(error).__name__}: {error.message}", error=error)
         return Worked(finish_step(step, result), result)
 
     def _plan_view(self, plan: Plan) -> dict[str, Any]:
@@ -174,9 +174,9 @@ class StepWorker:
         try:
             step, arguments, remarks = self._find_arguments(step, situation)
         except NotSimulated as error:
-            return uncalled(step, error)
+            return skip_tool(step, error)
         except (LLMError, ValidationError, PlanError, SchemaFileError) as error:
-            return unsuccessful(step, f"Arguments of tool '{step.tool}': {error.message}", error=error)
+            return fail_with(step, f"Arguments of tool '{step.tool}': {error.message}", error=error)
         site, name = current_site(), step.tool or ""
         self._emit(ToolStarted(site=site, step_id=step.step_id, tool=name, arguments=arguments), site)
         with on_behalf_of(step):
@@ -185,9 +185,9 @@ class StepWorker:
         if result.error_kind == "unknown" and not repaired and not situation.free:
             worked = self._replace_tool(step, situation)
         elif result.error is not None:
-            worked = unsuccessful(step, f"Tool '{step.tool}': {result.error}", tool=result)
+            worked = fail_with(step, f"Tool '{step.tool}': {result.error}", tool=result)
         else:
-            worked = successful(step, result)
+            worked = complete_with(step, result)
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
     def _find_arguments(self, step: PlanStep, situation: Situation) -> tuple[PlanStep, dict[str, Any], Remarks]:
@@ -241,7 +241,7 @@ class StepWorker:
         try:
             repaired = self._repair_step(step, situation.plan, situation.results)
         except LLMError as error:
-            worked = unsuccessful(step, f"{type(error).__name__}: {error.message}", error=error)
+            worked = fail_with(step, f"{type(error).__name__}: {error.message}", error=error)
             return replace(worked, remarks=tuple(remarks))
         if repaired is not None:
             remarks.append(_remark("repaired_step", step, f" was repaired: it uses tool '{repaired.tool}' now"))
@@ -263,7 +263,7 @@ class StepWorker:
         try:
             repaired = self._supervisor.repair_step(step, plan.goal, self._registry)
         except (LLMError, ValidationError) as error:
-            if provider_down(error):
+            if find_outage(error):
                 raise
             return None
         if step.arguments is None or (repaired.arguments is not None and not self._takes(repaired.tool, step, results)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from aeon.adaptive.heuristics import complexity_mismatch, depth_configuration, revised_ttl
+from aeon.adaptive.heuristics import complexity_mismatch, configure_depth, revise_ttl
 from aeon.domain import events
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, ValidationError
@@ -96,11 +96,11 @@ class Profiling:
     def _configuration(self, profile: TaskProfile, allocated: int, *heuristics: str) -> AdaptiveDepthConfiguration:
         table = self._depth.table
         used = (*heuristics, "ttl_table" if table else "allocate_ttl")
-        return depth_configuration(profile, allocated, profile.raw_inference, table, heuristics=used)
+        return configure_depth(profile, allocated, profile.raw_inference, table, heuristics=used)
 
     def _reallocate(self, pass_number: int, before: TaskProfile, after: TaskProfile) -> None:
         run = self._run
-        allocated = revised_ttl(self._depth.allocate(after, self._base_ttl), run.ttl.used, self._limit)
+        allocated = revise_ttl(self._depth.allocate(after, self._base_ttl), run.ttl.used, self._limit)
         transition = ProfileTransition(
             pass_number=pass_number,
             from_version=before.profile_version,

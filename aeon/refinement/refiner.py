@@ -31,7 +31,7 @@ from aeon.plan.transitions import leave_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues
 from aeon.refinement.components import has_own_refine_plan, propose_method, validate_method
 from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark
-from aeon.refinement.verdicts import is_stuck, outputs_around, rejected_by, remarks_on, supervise
+from aeon.refinement.verdicts import is_stuck, make_remarks, reject_actions, select_outputs, supervise
 from aeon.validation.semantic import SemanticValidator
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
@@ -115,7 +115,7 @@ class Refiner:
             supervisor=supervise(plan, refined, final.accepted, refused),
             model_asked=asks,
         )
-        return Refined(refined, attempts, record, remarks_on(record, occasion.issues), handed_over, conflicts)
+        return Refined(refined, attempts, record, make_remarks(record, occasion.issues), handed_over, conflicts)
 
     def asks_model(self, plan: Plan, occasion: Occasion) -> bool:
         """Whether the planner needs a model: not for a plan of one step whose review found nothing, where nobody could
@@ -179,11 +179,11 @@ class Refiner:
         except UNUSABLE as error:
             reason = f"the change could not be validated: {error.message}"
             return None, tuple(RefusedAction(action=action, reason=reason) for action in draft.accepted)
-        return report, rejected_by(report, plan, draft, self._settings.reject_severity)
+        return report, reject_actions(report, plan, draft, self._settings.reject_severity)
 
     def _review(self, plan: Plan, draft: DeltaResult) -> SemanticValidationReport:
         steps = [change.after or change.before for change in draft.changes]
-        outputs = outputs_around(plan, draft)
+        outputs = select_outputs(plan, draft)
         return self._validate_draft("step", draft.plan, [step for step in steps if step], outputs, delta=draft)
 
     def _new_questions(self, plan: Plan, questions: Sequence[FollowUpQuestion]) -> tuple[FollowUpQuestion, ...]:

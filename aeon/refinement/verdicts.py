@@ -12,7 +12,7 @@ from aeon.plan.deltas import DeltaResult
 from aeon.refinement.models import Remark
 
 
-def outputs_around(plan: Plan, draft: DeltaResult) -> dict[str, str]:
+def select_outputs(plan: Plan, draft: DeltaResult) -> dict[str, str]:
     """The outputs that a draft's changes concern: of the changed steps, of what they depend on, and of what depends on
     them, as they were before."""
     changed = {change.step_id for change in draft.changes}
@@ -22,7 +22,7 @@ def outputs_around(plan: Plan, draft: DeltaResult) -> dict[str, str]:
     return {step_id: output for step_id, output in current_outputs(plan.steps).items() if step_id in changed | around}
 
 
-def rejected_by(
+def reject_actions(
     report: SemanticValidationReport, plan: Plan, draft: DeltaResult, reject_severity: Severity
 ) -> tuple[RefusedAction, ...]:
     """The actions of a draft of a plan that an issue refuses, by the severity that the model gave it: an issue at a
@@ -66,7 +66,7 @@ def _unmarked(plan: Plan) -> tuple[PlanStep, ...]:
     )
 
 
-def remarks_on(record: RefinementRecord, issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
+def make_remarks(record: RefinementRecord, issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
     """What a person should know of a refinement that these issues were given to."""
     refused = (
         Remark("refused_action", f"{r.action.action_type} {r.action.fragment}: {r.reason}", r.action.fragment)

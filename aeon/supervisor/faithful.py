@@ -44,7 +44,7 @@ class _Entry:
         return given if isinstance(given, str) else ""
 
 
-def foreign_tools(call: PlannedCall, original: str, repaired: Mapping[str, Any]) -> tuple[FieldError, ...]:
+def find_foreign_tools(call: PlannedCall, original: str, repaired: Mapping[str, Any]) -> tuple[FieldError, ...]:
     """The steps of a repaired answer whose tool the original does not name; empty where there are none.
 
     A step that the original has may have the tool that the original names in that step; another one, a tool named

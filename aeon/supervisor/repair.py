@@ -20,8 +20,8 @@ from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
 from aeon.schema.validators import SchemaValidator
 from aeon.schema.violations import FieldError
 from aeon.supervisor.ends import repair_record, unrecoverable
-from aeon.supervisor.faithful import PlannedCall, foreign_tools
-from aeon.supervisor.steps import tool_of
+from aeon.supervisor.faithful import PlannedCall, find_foreign_tools
+from aeon.supervisor.steps import choose_tool
 from aeon.tools.registry import Tool, ToolRegistry
 
 T = TypeVar("T")
@@ -164,7 +164,7 @@ class Supervisor:
             self._schemas.wire("tool_choice", tools=names).schema,
             errors=[FieldError("/tool", message) for message in missing],
             call="step",
-            parse=lambda answer: tool_of(step, answer, names),
+            parse=lambda answer: choose_tool(step, answer, names),
             tools=registry.describe(),
             context={"goal": goal, "step": step_view(step)},
         )
@@ -188,7 +188,7 @@ class Supervisor:
         """
 
         def parse_faithful(answer: Any) -> T:
-            if found := foreign_tools(call, malformed, answer):
+            if found := find_foreign_tools(call, malformed, answer):
                 raise InvalidAnswer(found)
             return parse(answer)
 

@@ -12,7 +12,7 @@ from aeon.llm.extract import ExtractError, read_json
 from aeon.schema.violations import FieldError
 
 
-def tool_of(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> PlanStep:
+def choose_tool(step: PlanStep, answer: Mapping[str, Any], names: Sequence[str]) -> PlanStep:
     """The step with the tool of an answer: never one that is not registered, never another meaning (FR-032, FR-066)."""
     if answer["tool"] is None:
         raise NoToolFits(f"no registered tool does what step {step.step_id} describes")

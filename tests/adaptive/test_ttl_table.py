@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from aeon.adaptive.heuristics import AdaptiveDepth, depth_configuration, revised_ttl
+from aeon.adaptive.heuristics import AdaptiveDepth, configure_depth, revise_ttl
 from aeon.adaptive.table import packaged_table
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.domain.profile import OWN_LEVELS, Band, Breadth, Confidence, TaskProfile, ToolUsage
@@ -131,7 +131,7 @@ def test_the_same_profile_gets_the_same(one: TaskProfile, base: int):
 def test_a_changed_profile_gets_by_the_table_but_at_least_three_more(one: TaskProfile, used: int, limit: int):
     adaptive = AdaptiveDepth(ScriptedModel(), limit)
     expected = min(limit, max(adaptive.allocate_ttl(one), used + 3))
-    assert revised_ttl(adaptive.allocate_ttl(one), used, limit) == expected
+    assert revise_ttl(adaptive.allocate_ttl(one), used, limit) == expected
 
 
 def test_the_limit_given_is_the_limit_where_there_is_no_table_of_ones_own():
@@ -183,7 +183,7 @@ def test_a_table_that_is_incomplete_or_falls_is_refused(table: dict[str, Any]):
     ],
 )
 def test_depth_decides_complexity_and_reasoning_mode(depth: int, complexity: str, mode: str):
-    made = depth_configuration(profile(depth, ambiguity_level=0.3), 12, "because")
+    made = configure_depth(profile(depth, ambiguity_level=0.3), 12, "because")
     assert (made.detected_complexity, made.reasoning_mode) == (complexity, mode)
     assert (made.allocated_ttl, made.adjustment_reason, made.ambiguity_score) == (12, "because", 0.3)
 
@@ -192,7 +192,7 @@ def test_another_table_gives_another_mode_and_complexity():
     table = packaged_table(
         reasoning_mode=dict.fromkeys(range(1, 6), "deep"), complexity=dict.fromkeys(range(1, 6), "high")
     )
-    made = depth_configuration(profile(1), 12, "because", table)
+    made = configure_depth(profile(1), 12, "because", table)
     assert (made.reasoning_mode, made.detected_complexity) == ("deep", "high")
 
 

@@ -20,7 +20,7 @@ from aeon.execution.outcome import step_result
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.schemas import NAMES, packaged_schemas
 from aeon.plan.wire import MAX_ACTIONS, parse_plan, parse_refinement, parse_subplan, require_answers
-from aeon.supervisor.steps import tool_of
+from aeon.supervisor.steps import choose_tool
 from aeon.validation.semantic import parse_report
 from tests.contract.components import an_issue
 from tests.contract.test_wire import at
@@ -79,7 +79,7 @@ CASES: dict[str, Case] = {
     "step": Case({**clear("tea", "hot"), "clarity_reason": "which cup?"}, lambda a: step_result("a", a, False)),
     "tool_choice": Case(
         {"step_id": "b", "description": "x", "tool": "kettle", "arguments": "{}"},
-        lambda answer: tool_of(PARENT, answer, ("kettle",)),
+        lambda answer: choose_tool(PARENT, answer, ("kettle",)),
     ),
 }
 # What a description says of a demand. An identifier that is changed is missed by the steps that name it.

@@ -9,7 +9,7 @@ import pytest
 
 from aeon.domain.errors import PlanError
 from aeon.domain.history import StepResult
-from aeon.execution.outcome import referable
+from aeon.execution.outcome import read_output
 from aeon.plan.workflow.references import CutOutput, resolve_arguments
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
@@ -47,23 +47,23 @@ def test_a_cut_output_that_nothing_refers_to_is_no_hindrance() -> None:
 @pytest.mark.parametrize("value", ["z" * 30_000, {"key": "v" * 30_000}, ["v" * 30_000]])
 def test_an_output_longer_than_the_limit_is_known_to_be_cut(value: Any) -> None:
     length = len(value if isinstance(value, str) else json.dumps(value))
-    assert referable(step_with(value)) == CutOutput(characters=length, kept=20_000)
+    assert read_output(step_with(value)) == CutOutput(characters=length, kept=20_000)
 
 
 def test_a_tools_own_limit_is_the_one_that_is_named() -> None:
-    found = referable(step_with("z" * 30, own=10))
+    found = read_output(step_with("z" * 30, own=10))
     assert found == CutOutput(characters=30, kept=10, limit="max_output_characters of tool 'big'")
 
 
 @pytest.mark.parametrize("value", ["z" * 10, {"k": 1}, [1, 2], 12.5, None])
 def test_an_output_within_the_limit_keeps_its_value_and_type(value: Any) -> None:
-    assert referable(step_with(value, limit=10)) == value
+    assert read_output(step_with(value, limit=10)) == value
 
 
 def test_a_text_that_only_looks_cut_is_a_value() -> None:
     text = "zzz... [10000 of 30000 characters cut]"
-    assert referable(step_with(text)) == text
+    assert read_output(step_with(text)) == text
 
 
 def test_a_step_without_a_tool_is_referred_to_by_its_text() -> None:
-    assert referable(StepResult(step_id="b", step_output="said")) == "said"
+    assert read_output(StepResult(step_id="b", step_output="said")) == "said"

@@ -25,7 +25,7 @@ from aeon.plan.wire import parse_plan, parse_refinement
 from aeon.plan.workflow.load import inspect_workflow
 from aeon.schema.validators import compile_schema
 from aeon.store import cassette_yaml
-from aeon.supervisor.faithful import foreign_tools
+from aeon.supervisor.faithful import find_foreign_tools
 from tests.support.growth import MOST, growth
 from tests.support.scripted_model import action, plan, planned, refinement
 
@@ -111,7 +111,7 @@ COMPARED: dict[str, Make] = {
 @pytest.mark.parametrize("make", COMPARED.values(), ids=COMPARED)
 def test_tools_of_a_repair_are_compared_in_linear_time(make: Make) -> None:
     def compare(given: tuple[str, int]) -> object:
-        return foreign_tools("plan", given[0], {"steps": [planned("s", tool="t")] * given[1]})
+        return find_foreign_tools("plan", given[0], {"steps": [planned("s", tool="t")] * given[1]})
 
     assert growing(make, compare) <= MOST
 

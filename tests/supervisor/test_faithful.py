@@ -10,7 +10,7 @@ import pytest
 from aeon.domain.errors import ValidationError
 from aeon.domain.plan import PlanStep
 from aeon.plan.recursive import RecursivePlanner
-from aeon.supervisor.faithful import foreign_tools
+from aeon.supervisor.faithful import find_foreign_tools
 from aeon.tools.registry import ToolRegistry
 from tests.plan.builders import plan_of, step
 from tests.support.scripted_model import ScriptedModel, action, add, plan, planned, refinement
@@ -22,7 +22,7 @@ ORIGINAL = {"goal": "add", "steps": [{**SUM, "dependencies": None}, {"descriptio
 
 def places(original: Any, repaired: Any, call: Any = "plan") -> list[str]:
     text = original if isinstance(original, str) else json.dumps(original)
-    return [error.pointer for error in foreign_tools(call, text, repaired)]
+    return [error.pointer for error in find_foreign_tools(call, text, repaired)]
 
 
 def repaired(*steps: Any, goal: str = "add") -> dict[str, Any]:

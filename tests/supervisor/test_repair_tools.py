@@ -14,7 +14,7 @@ from aeon.llm.schemas import packaged_schemas
 from aeon.plan.wire import parse_plan
 from aeon.schema.violations import FieldError
 from aeon.supervisor.repair import Supervisor
-from aeon.supervisor.steps import NoToolFits, tool_of
+from aeon.supervisor.steps import NoToolFits, choose_tool
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.support.scripted_model import ScriptedModel, plan, planned
 from tests.tools.builders import a_tool
@@ -116,12 +116,12 @@ def test_the_second_attempt_may_succeed() -> None:
 
 
 def test_blank_arguments_are_none() -> None:
-    assert tool_of(lost(), answer(arguments=" "), ["price"]).arguments is None
+    assert choose_tool(lost(), answer(arguments=" "), ["price"]).arguments is None
 
 
 def test_names_are_held_locally_too() -> None:
     with pytest.raises(InvalidAnswer, match="there is no tool 'x'"):
-        tool_of(lost(), answer("x"), ["price"])
+        choose_tool(lost(), answer("x"), ["price"])
     wire = packaged_schemas().wire("tool_choice", tools=["price"])
     assert wire.strict
     assert wire.schema["required"] == ["step_id", "description", "tool", "arguments"]
