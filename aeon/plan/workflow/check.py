@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from aeon.domain.graph import by_id
 from aeon.domain.plan import PlanStep
@@ -37,15 +37,25 @@ Unavailable = Callable[[str], str | None]
 """The reason why a configured tool is unavailable, by its name; None if it is available or not configured."""
 
 
-def content_problems(
-    document: LocatedYaml,
-    tool_names: Collection[str] | None,
-    input_names: Collection[str] | None,
-    max_steps: int,
-    one_final_step: bool,
-    unavailable: Unavailable,
-) -> list[Problem]:
-    """All problems of a workflow file except those of its form."""
+class Checks(TypedDict, total=False):
+    """What a workflow file is checked against; what is left out, or None, is not checked.
+
+    `tool_names` are the registered tools; where it maps each to its input schema, arguments are checked too. All about
+    tools are warnings. `input_names` are the inputs that are given. `unavailable` says why a configured tool is not
+    registered. With `one_final_step` the plan must end with exactly one step.
+    """
+
+    tool_names: Collection[str] | None
+    input_names: Collection[str] | None
+    max_steps: int
+    one_final_step: bool
+    unavailable: Unavailable
+
+
+def content_problems(document: LocatedYaml, **checks: Unpack[Checks]) -> list[Problem]:
+    """All problems of a workflow file except those of its form. A plan has at most 100 steps by default."""
+    max_steps, one_final_step = checks.get("max_steps", 100), checks.get("one_final_step", False)
+    unavailable = checks.get("unavailable", lambda _: None)
     sound = _sound_steps(document.value)
     if len(sound) > max_steps:
         # What else is wrong with a plan that is too large would take long to find, and be too much to read.
@@ -53,8 +63,8 @@ def content_problems(
     return [
         *_repeated_keys(document),
         *_structural_problems(document, sound, max_steps, one_final_step),
-        *_reference_problems(document, sound, input_names),
-        *_worker_problems(document, sound, tool_names, unavailable),
+        *_reference_problems(document, sound, checks.get("input_names")),
+        *_worker_problems(document, sound, checks.get("tool_names"), unavailable),
     ]
 
 

@@ -5,9 +5,10 @@ The format is `WorkflowFile`, published for editors as `schemas/workflow.json` a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Unpack
 
 import pydantic
 
@@ -16,7 +17,7 @@ from aeon.domain.graph import topological
 from aeon.domain.plan import Plan, PlanStep
 from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml, UnreadableFile
-from aeon.plan.workflow.check import Unavailable, content_problems
+from aeon.plan.workflow.check import Checks, content_problems
 from aeon.plan.workflow.models import Problem, WorkflowFile, WorkflowStep, problem_at
 from aeon.plan.workflow.references import Reference, references, resolve_text
 
@@ -66,31 +67,12 @@ class Workflow:
         return Plan(goal=self.content.goal, steps=topological(steps), task=task or self.task)
 
 
-def load_workflow(
-    path: Path,
-    *,
-    tool_names: Collection[str] | None = None,
-    input_names: Collection[str] | None = None,
-    max_steps: int = 100,
-    one_final_step: bool = False,
-    unavailable: Unavailable = lambda _: None,
-) -> Workflow:
+def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:
     """Read and check a workflow file, YAML or, named `.json`, JSON.
 
-    `tool_names` are the registered tools, `input_names` the inputs that are given; None leaves either unchecked. When
-    `tool_names` maps each to its input schema, arguments are checked too; all about tools are warnings. With
-    `one_final_step` the plan must end with exactly one step. `unavailable` says why a tool that is configured is not
-    registered. Raises ConfigError that lists everything that is wrong,
-    one `path:line:column: error: ...` a line.
+    Raises ConfigError that lists all errors, one `path:line:column: error: ...` a line.
     """
-    workflow, problems = inspect_workflow(
-        path,
-        tool_names=tool_names,
-        input_names=input_names,
-        max_steps=max_steps,
-        one_final_step=one_final_step,
-        unavailable=unavailable,
-    )
+    workflow, problems = inspect_workflow(path, **checks)
     if workflow is None:
         errors = [problem for problem in problems if problem.severity == "error"]
         raise ConfigError(
@@ -100,18 +82,10 @@ def load_workflow(
     return workflow
 
 
-def inspect_workflow(
-    path: Path,
-    *,
-    tool_names: Collection[str] | None = None,
-    input_names: Collection[str] | None = None,
-    max_steps: int = 100,
-    one_final_step: bool = False,
-    unavailable: Unavailable = lambda _: None,
-) -> tuple[Workflow | None, tuple[Problem, ...]]:
+def inspect_workflow(path: Path, **checks: Unpack[Checks]) -> tuple[Workflow | None, tuple[Problem, ...]]:
     """Read a workflow file: the workflow, None if it has errors, and all problems in the order of the file.
 
-    The arguments are those of `load_workflow`. Raises ConfigError only when the file cannot be read at all.
+    Raises ConfigError only when the file cannot be read at all.
     """
     try:
         document = LocatedYaml(path, allow_repeated=True)
@@ -124,7 +98,7 @@ def inspect_workflow(
         content = WorkflowFile.model_validate(document.value)
     except pydantic.ValidationError as error:
         found += _form_problems(error, document)
-    found += content_problems(document, tool_names, input_names, max_steps, one_final_step, unavailable)
+    found += content_problems(document, **checks)
     problems = tuple(sorted(dict.fromkeys(found), key=lambda p: (p.line, p.column, p.severity, p.message)))
     if content is None or any(problem.severity == "error" for problem in problems):
         return None, problems
