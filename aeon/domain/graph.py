@@ -200,3 +200,19 @@ def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
     return {
         step.step_id: step.step_output for step in steps if step.step_output is not None and step.replaced_by is None
     }
+
+
+def transitive_dependencies(steps: Sequence[PlanStep]) -> dict[str, set[str]]:
+    """For each step, all steps that it depends on, directly or not; unknown ones and cycles do no harm."""
+    known = by_id(steps)
+    found: dict[str, set[str]] = {}
+    for step_id in known:
+        seen: set[str] = set()
+        waiting = [step_id]
+        while waiting:
+            for dependency in known[waiting.pop()].dependencies:
+                if dependency in known and dependency not in seen:
+                    seen.add(dependency)
+                    waiting.append(dependency)
+        found[step_id] = seen
+    return found

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack
 
-from aeon.domain.graph import by_id
+from aeon.domain.graph import by_id, transitive_dependencies
 from aeon.domain.plan import PlanStep
 from aeon.files.located_yaml import LocatedYaml, Place, dotted
 from aeon.plan.structural import StructuralFinding, check_steps
@@ -241,22 +241,6 @@ def _unread_references(document: LocatedYaml, place: Place, within: Mapping[str,
 
 _INSTEAD = "another is looked for, or the model does the step"
 _WHERE = "references are read in `description` and `arguments`"
-
-
-def transitive_dependencies(steps: Sequence[PlanStep]) -> dict[str, set[str]]:
-    """For each step, all steps that it depends on, directly or not; unknown ones and cycles do no harm."""
-    known = by_id(steps)
-    found: dict[str, set[str]] = {}
-    for step_id in known:
-        seen: set[str] = set()
-        waiting = [step_id]
-        while waiting:
-            for dependency in known[waiting.pop()].dependencies:
-                if dependency in known and dependency not in seen:
-                    seen.add(dependency)
-                    waiting.append(dependency)
-        found[step_id] = seen
-    return found
 
 
 def _worker_problems(

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
+from aeon.domain.graph import transitive_dependencies
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.files.located_yaml import add_core_schema
-from aeon.plan.workflow.check import transitive_dependencies
 from aeon.plan.workflow.references import Reference, escape_references
 
 _WIDTH = 110
