@@ -43,7 +43,7 @@ from aeon.supervisor.repair import Supervisor
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.approval import on_behalf_of
 from aeon.tools.invoke import ToolInvoker, not_found, not_there
-from aeon.tools.registry import ToolRegistry
+from aeon.tools.registry import Tool, ToolRegistry
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,25 +199,7 @@ class StepWorker:
         if tool is None:
             return step, step.arguments or {}, ()
         if step.arguments is None:
-            asked = self._structured.call(
-                "tool_arguments",
-                {
-                    "task": situation.plan.task,
-                    "plan": self._plan_view(situation.plan),
-                    "subplan": subplan_view(situation.plan, step),
-                    **outline_view(situation.plan, step, self._outline_steps),
-                    "step": self._step_view(step, situation),
-                    "tool": tool.describe(),
-                    "tools": self._registry.describe(),
-                    "ttl_remaining": situation.ttl_remaining,
-                    **self._memory.variables(situation.memory),
-                },
-                dict,
-                role="worker",
-                tools=self._registry.names(),
-                answer_schema=tool.input_schema,
-            )
-            return step, asked, ()
+            return step, self._ask_arguments(step, tool, situation), ()
         arguments = self._resolve_arguments(step, situation.results)
         violations = self._invoker.check_arguments(tool.name, arguments)
         if not violations:
@@ -231,6 +213,26 @@ class StepWorker:
         before, after = (json.dumps(value, ensure_ascii=False) for value in (arguments, valid))
         remark = f": the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
         return step.model_copy(update={"arguments": valid}), valid, (_remark("repaired_arguments", step, remark),)
+
+    def _ask_arguments(self, step: PlanStep, tool: Tool, situation: Situation) -> dict[str, Any]:
+        return self._structured.call(
+            "tool_arguments",
+            {
+                "task": situation.plan.task,
+                "plan": self._plan_view(situation.plan),
+                "subplan": subplan_view(situation.plan, step),
+                **outline_view(situation.plan, step, self._outline_steps),
+                "step": self._step_view(step, situation),
+                "tool": tool.describe(),
+                "tools": self._registry.describe(),
+                "ttl_remaining": situation.ttl_remaining,
+                **self._memory.variables(situation.memory),
+            },
+            dict,
+            role="worker",
+            tools=self._registry.names(),
+            answer_schema=tool.input_schema,
+        )
 
     def _replace_tool(self, step: PlanStep, situation: Situation) -> Worked:
         """Repair a step whose tool is missing to one with a registered tool, else let the model do it (FR-058 to

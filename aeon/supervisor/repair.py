@@ -96,9 +96,7 @@ class Supervisor:
         Without `errors` they are found here; where there are none, the model is not asked. `call` is the call being
         repaired, `tools` what may be named in it, `site` by default the current one. The model of `role` repairs its
         own answer, unless the role `repairer` has a model. Emits RepairFinished.
-
-        Raises ValidationError with the last errors after `max_attempts`, LLMError when a repair request fails,
-        SchemaFileError when `schema` is not one; each carries what the repairs had cost.
+        Raises ValidationError after `max_attempts`, LLMError, SchemaFileError; each carries what the repairs had cost.
         """
         case = _Case(
             original=malformed,
