@@ -220,7 +220,8 @@ def test_an_error_of_a_server_is_read_in_linear_time(make: Make) -> None:
     def read(body: bytes) -> object:
         refusal = find_error(body)
         assert refusal is not None
-        return refusal.of_the_format, refusal.meaning, refusal.of_the_request, refusal.not_taken(("temperature",))
+        refused = refusal.find_refused(("temperature",))
+        return refusal.is_about_format, refusal.meaning, refusal.is_about_request, refused
 
     assert growing(lambda n: json.dumps({"error": make(n)}).encode(), read) <= MOST
 
