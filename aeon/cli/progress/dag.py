@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 
 from rich.cells import cell_len, set_cell_size
 
-from aeon.cli.progress.words import tool_label
 from aeon.cli.terminal.glyphs import to_ascii
-from aeon.cli.terminal.text import one_line
+from aeon.cli.terminal.text import one_line, tool_label
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep
 
@@ -155,7 +154,7 @@ def _labelled(rows: Sequence[_Row], width: int, *, named: bool) -> list[str]:
         line = f"{row.layer or '':>{numbers}}  {row.lanes:<{lanes}}"
         if row.step is not None:
             step_id = set_cell_size(_cut(one_line(row.step.step_id), ids), ids)
-            label = tool_label(row.step) + row.step.description
+            label = tool_label(row.step.tool) + row.step.description
             if named and row.step.dependencies:
                 label = f"← {', '.join(row.step.dependencies)}"
             line = f"{line}  {step_id}  {_cut(one_line(label), width - cell_len(line) - ids - 4)}"

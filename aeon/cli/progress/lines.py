@@ -5,17 +5,8 @@ from __future__ import annotations
 import json
 
 from aeon.cli.progress.view import RunView, was_called
-from aeon.cli.progress.words import (
-    MOST_ROWS,
-    excerpt,
-    format_scores,
-    open_questions,
-    refinement,
-    tool_label,
-    validation,
-    verdict,
-)
-from aeon.cli.terminal.text import count_noun, format_clock, list_names, one_line
+from aeon.cli.progress.words import MOST_ROWS, excerpt, format_scores, open_questions, refinement, validation, verdict
+from aeon.cli.terminal.text import count_noun, format_clock, list_names, one_line, tool_label
 from aeon.domain import events as e
 from aeon.domain.plan import PlanStep
 from aeon.domain.tool_result import ToolResult
@@ -59,7 +50,7 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
         case e.PlanMade():
             return _plan(event)
         case e.StepStarted(step=step):
-            return [_line(event.pass_number, f"step {_numbered(step)}", f"{tool_label(step)}started")]
+            return [_line(event.pass_number, f"step {_numbered(step)}", f"{tool_label(step.tool)}started")]
         case e.StepFinished():
             return _finished(event, view)
         case e.ToolStarted():
@@ -75,7 +66,9 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
 def _plan(event: e.PlanMade) -> list[str]:
     steps = event.plan.steps
     size = f"{count_noun(len(steps), 'step')} in {count_noun(event.layers, 'layer')}"
-    rows = [f"  {_numbered(step)}  {tool_label(step)}{one_line(step.description, 100)}" for step in steps[:MOST_ROWS]]
+    rows = [
+        f"  {_numbered(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}" for step in steps[:MOST_ROWS]
+    ]
     more = [f"  and {len(steps) - MOST_ROWS} more"] if len(steps) > MOST_ROWS else []
     return [f"plan  {size}, about {count_noun(event.expected_calls, 'LLM cycle')} expected", *rows, *more]
 

@@ -10,7 +10,7 @@ from aeon.cli.progress.view import SCORES, RunView, StepView
 from aeon.cli.terminal.text import count_noun, format_clock, list_names, one_line, round_down
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
-from aeon.domain.plan import FollowUpQuestion, PlanStep
+from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import SEVERITIES
 from aeon.store.cassette import Provenance
@@ -153,8 +153,3 @@ def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
         if one.answer is None
     )
     return [one_line(text, 400) for text in dict.fromkeys(texts)]
-
-
-def tool_label(step: PlanStep) -> str:
-    """`[read_file] ` for a step with a tool."""
-    return f"[{one_line(step.tool)}] " if step.tool else ""

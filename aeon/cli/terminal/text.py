@@ -37,3 +37,8 @@ def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(one_line(name) for name in names[:most]) + more
+
+
+def tool_label(tool: str | None) -> str:
+    """`[read_file] ` for a step with a tool."""
+    return f"[{one_line(tool)}] " if tool else ""
