@@ -191,10 +191,7 @@ class StepWorker:
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
     def _find_arguments(self, step: PlanStep, situation: Situation) -> tuple[PlanStep, dict[str, Any], Remarks]:
-        """The tool's arguments: given, or asked for; those that its schema refuses are repaired (FR-025, FR-030).
-
-        With them the step, which says the repaired ones from now on.
-        """
+        """The step with its arguments: given or asked for; what the schema refuses is repaired (Sprint 1 FR-030)."""
         tool = self._registry.get(step.tool or "")
         if tool is None:
             return step, step.arguments or {}, ()
