@@ -30,7 +30,7 @@ from aeon.memory.settings import open_memory
 from aeon.observability.ledger import Ledger
 from aeon.observability.observers import QueuedObserver
 from aeon.observability.sinks import open_sinks
-from aeon.store.opening import check_own_store, create_store, open_session, open_source, store_in
+from aeon.store.opening import check_own_store, create_store, open_session, open_source
 from aeon.store.session import Session, stored_memory
 
 
@@ -169,7 +169,7 @@ class Run:
             self._settings.store,
             directory=around.directory,
             parents=answers,
-            of_multirun=store_in(around.of_multirun, backend) if around.of_multirun else None,
+            of_multirun=around.of_multirun,
             warn=around.warn,
         )
         opened.callback(session.close)

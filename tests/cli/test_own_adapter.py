@@ -166,7 +166,7 @@ def test_what_is_missing_or_wrong_around_it_is_said(aeon: RunAeon, overrides: li
 
 def test_it_is_no_fallback(aeon: RunAeon) -> None:
     ended = aeon(*RUN, "provider=openai", "provider.fallbacks=[custom]")
-    assert (ended.status, "is no fallback" in ended.err) == (2, True)
+    assert (ended.status, "an adapter of your own cannot be a fallback" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize(
