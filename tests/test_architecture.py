@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -52,14 +53,15 @@ def modules() -> list[str]:
     return sorted(module.name for module in found if module.name != "aeon.__main__")
 
 
-def loaded_by(*names: str) -> set[str]:
+@functools.cache
+def loaded_by(*names: str) -> frozenset[str]:
     """The modules that a fresh interpreter has loaded after importing these."""
     code = f"import sys; import {', '.join(names)}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
-    return set(done.stdout.split())
+    return frozenset(done.stdout.split())
 
 
-def roots(names: set[str]) -> set[str]:
+def roots(names: frozenset[str]) -> set[str]:
     return {name.partition(".")[0] for name in names}
 
 

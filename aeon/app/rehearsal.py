@@ -36,6 +36,20 @@ _GOAL = "Write the answer from the facts and the comparison"
 _SENTINEL_TASK = "Example task 3c1f9a0e: say what is asked."
 _SENTINEL_GOAL = "Example step 7b52d846: write what is asked"
 
+# Settings that no prompt shows, and what this process need not try again.
+_NOT_IN_PROMPTS = {
+    "task",
+    "inputs",
+    "input_files",
+    "provider",
+    "limits",
+    "store",
+    "observability",
+    "progress",
+    "output",
+}
+_PASSED: set[str] = set()
+
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
@@ -87,6 +101,9 @@ def check(shared: Process) -> None:
     Raises PromptError naming file and line, and naming the file of a prompt that does not show what its call is about:
     the task, and to a worker the description of the step. A repair is about neither.
     """
+    tried = _what_decides(shared)
+    if tried in _PASSED:
+        return
     checking = replace(shared, prompts=_Checking(shared.prompts))
     requests = _rehearse(checking, _SENTINEL_TASK, {"example": "An example input."}, _SENTINEL_GOAL)
     problems = dict.fromkeys(_not_shown(shared.prompts, requests))
@@ -94,6 +111,16 @@ def check(shared: Process) -> None:
         raise PromptError(
             "\n".join(problems), hint="Without it the model does not know what to do, and the call is wasted."
         )
+    if tried is not None:
+        _PASSED.add(tried)
+
+
+def _what_decides(shared: Process) -> str | None:
+    """What the outcome depends on; None where it is tried each time: with own templates, whose folder counts too."""
+    if shared.settings.prompts.dir is not None:
+        return None
+    settings = shared.settings.model_dump_json(exclude=_NOT_IN_PROMPTS)
+    return repr((shared.prompts_digest, shared.schemas_digest, settings, shared.registry.describe()))
 
 
 def _not_shown(prompts: PromptLibrary, requests: Iterable[LLMRequest]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from textwrap import shorten
 from typing import Any, Literal
@@ -178,6 +179,11 @@ class RunResult(Value):
 
 def versions() -> dict[str, str]:
     """The versions of Python, Aeon and what it stands on."""
+    return dict(_installed_versions())
+
+
+@cache
+def _installed_versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for name in DISTRIBUTIONS:
         try:
