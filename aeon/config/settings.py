@@ -88,23 +88,27 @@ class Settings(Value):
     output: Unneeded[Literal["answer", "json"]] = "answer"
     env: Taken[str] = "dev"
     provider: Annotated[ProviderSettings, _ANY_OPTION] = Field(default_factory=AutoProvider)
-    roles: Taken[RoleSettings] = RoleSettings()
-    reasoning: Taken[ReasoningSettings] = ReasoningSettings()
-    mode: Taken[ModeSettings] = ModeSettings()
+    roles: Taken[RoleSettings] = RoleSettings.model_construct()
+    reasoning: Taken[ReasoningSettings] = ReasoningSettings.model_construct()
+    mode: Taken[ModeSettings] = ModeSettings.model_construct()
     convergence: Taken[ConvergenceSettings] = Field(default_factory=ConvergenceSettings)
     ttl: Annotated[Taken[TTLTable], BeforeValidator(complete_table)] = Field(default_factory=packaged_table)
-    limits: Taken[LimitSettings] = LimitSettings()
-    refinement: Taken[RefinementSettings] = RefinementSettings()
-    execution: Taken[ExecutionSettings] = ExecutionSettings()
-    answer: Taken[AnswerSettings] = AnswerSettings()
-    prompts: Annotated[PromptSettings, _ANY_OPTION] = PromptSettings()
-    schemas: Annotated[SchemaSettings, _ANY_OPTION] = SchemaSettings()
-    tools: Annotated[ToolSettings, FromRecording("held", frozenset({"none", "builtin"}))] = ToolSettings()
-    memory: Annotated[MemorySettings, FromRecording("held", frozenset({"in_memory"}))] = MemorySettings()
-    store: Unneeded[StoreSettings] = StoreSettings()
-    observability: Unneeded[ObservabilitySettings] = ObservabilitySettings()
-    progress: Unneeded[ProgressSettings] = ProgressSettings()
-    interaction: Taken[InteractionSettings] = InteractionSettings()
+    limits: Taken[LimitSettings] = LimitSettings.model_construct()
+    refinement: Taken[RefinementSettings] = RefinementSettings.model_construct()
+    execution: Taken[ExecutionSettings] = ExecutionSettings.model_construct()
+    answer: Taken[AnswerSettings] = AnswerSettings.model_construct()
+    prompts: Annotated[PromptSettings, _ANY_OPTION] = PromptSettings.model_construct()
+    schemas: Annotated[SchemaSettings, _ANY_OPTION] = SchemaSettings.model_construct()
+    tools: Annotated[ToolSettings, FromRecording("held", frozenset({"none", "builtin"}))] = (
+        ToolSettings.model_construct()
+    )
+    memory: Annotated[MemorySettings, FromRecording("held", frozenset({"in_memory"}))] = (
+        MemorySettings.model_construct()
+    )
+    store: Unneeded[StoreSettings] = StoreSettings.model_construct()
+    observability: Unneeded[ObservabilitySettings] = ObservabilitySettings.model_construct()
+    progress: Unneeded[ProgressSettings] = ProgressSettings.model_construct()
+    interaction: Taken[InteractionSettings] = InteractionSettings.model_construct()
 
 
 def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Settings:

@@ -29,18 +29,18 @@ class GenerationSettings(Value):
 class RoleSettings(Value):
     """`roles`: who a call is made as. The judge need not be the worker."""
 
-    planner: GenerationSettings = GenerationSettings()
-    worker: GenerationSettings = GenerationSettings()
-    grader: GenerationSettings = GenerationSettings()
-    repairer: GenerationSettings = GenerationSettings()
+    planner: GenerationSettings = GenerationSettings.model_construct()
+    worker: GenerationSettings = GenerationSettings.model_construct()
+    grader: GenerationSettings = GenerationSettings.model_construct()
+    repairer: GenerationSettings = GenerationSettings.model_construct()
 
 
 class ReasoningSettings(Value):
     """`reasoning`: what each reasoning mode sets (FR-030). A role's own setting wins over the mode's."""
 
-    shallow: GenerationSettings = GenerationSettings()
-    balanced: GenerationSettings = GenerationSettings()
-    deep: GenerationSettings = GenerationSettings()
+    shallow: GenerationSettings = GenerationSettings.model_construct()
+    balanced: GenerationSettings = GenerationSettings.model_construct()
+    deep: GenerationSettings = GenerationSettings.model_construct()
 
 
 def parameters_for(

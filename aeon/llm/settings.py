@@ -162,8 +162,8 @@ class CustomProvider(_Provider):
     max_concurrency: Unneeded[int] = Field(default=64, ge=1)
     requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
     tokens_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
-    retry: Unneeded[RetrySettings] = RetrySettings()
-    breaker: Unneeded[BreakerSettings] = BreakerSettings()
+    retry: Unneeded[RetrySettings] = RetrySettings.model_construct()
+    breaker: Unneeded[BreakerSettings] = BreakerSettings.model_construct()
     prices: Taken[dict[str, Price]] = Field(default_factory=dict)
 
     @model_validator(mode="before")
@@ -218,8 +218,8 @@ class EndpointSettings(_Provider):
     max_concurrency: Unneeded[int] = Field(default=64, ge=1)
     requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
     tokens_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
-    retry: Unneeded[RetrySettings] = RetrySettings()
-    breaker: Unneeded[BreakerSettings] = BreakerSettings()
+    retry: Unneeded[RetrySettings] = RetrySettings.model_construct()
+    breaker: Unneeded[BreakerSettings] = BreakerSettings.model_construct()
     prices: Taken[dict[str, Price]] = Field(default_factory=dict)
 
     def address(self, environ: Mapping[str, str]) -> str | None:

@@ -8,7 +8,6 @@ from hydra.types import RunMode
 
 from aeon.app.directory import identify_start
 from aeon.cli.job.arguments import parse
-from aeon.cli.job.material import read_material
 from aeon.config.compose import compose as config_compose
 
 
@@ -23,6 +22,8 @@ def main(arguments: Sequence[str]) -> int:
         from aeon.cli.job.show import show
 
         return show(given)
+    from aeon.cli.job.material import read_material  # slow to load, and not for what Hydra shows
+
     identify_start()
     plain = config_compose.without_sweeps(given.overrides)
     whole, added = given.compose(plain, with_hydra=True)

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
 from aeon.cli.job.syntax import COMMANDS
 from aeon.cli.terminal.stderr import say
-from aeon.config import project_check
 from aeon.config import recompose as config_origin
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
@@ -25,9 +25,11 @@ from aeon.config.compose.hydra_private import CONFIG_NAME
 from aeon.config.compose.literal import quote_override
 from aeon.config.origin import Composition
 from aeon.config.project_file import find_project, read_project
-from aeon.config.settings import Settings, settings_from
 from aeon.domain.errors import ConfigError
 from aeon.files.text import decode_utf8
+
+if TYPE_CHECKING:
+    from aeon.config.settings import Settings
 
 STANDARD_INPUT = "-"
 _TASKS = ("task=", "task_file=", "resume=")
@@ -57,6 +59,8 @@ class Arguments:
 
     def settings(self, *more: str) -> Settings:
         """The validated settings of these overrides and of `more`. Raises ConfigError."""
+        from aeon.config.settings import settings_from  # slow to load, and not for what Hydra shows
+
         overrides = [*self.overrides, *more]
         return settings_from(config_compose.compose(overrides, self.config_dir, config_name=self.config_name))
 
@@ -99,6 +103,8 @@ def _add_project(given: Arguments) -> Arguments:
     found = None if given.flags.no_project else find_project(Path.cwd())
     if found is None:
         return given
+    from aeon.config import project_check  # slow to load, and only for a project file
+
     if project_check.is_of_recorded_run(given.overrides):
         say(f"Project {found}: left out, since a run brings its own overrides")
         return given

@@ -12,7 +12,6 @@ from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.problems import composition_error
 from aeon.config.compose.reference import check_config_dir
-from aeon.config.settings import settings_from
 
 
 def show(given: Arguments) -> int:
@@ -24,6 +23,8 @@ def show(given: Arguments) -> int:
     try:
         hydra_private.show(flags)
     except (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError) as error:
+        from aeon.config.settings import settings_from  # slow to load, and only for what Hydra refuses
+
         # Validation knows the nearest key, and which keys may be added; Hydra does not.
         plain = config_compose.without_sweeps(given.overrides)
         whole, added = config_compose.compose_adding(plain, own, config_name=given.config_name)

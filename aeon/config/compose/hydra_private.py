@@ -201,8 +201,11 @@ def show(flags: argparse.Namespace) -> None:
     from hydra._internal.utils import _run_hydra
 
     _use_current_defaults()
-    before = os.environ.get(_FULL_ERROR)
+    Plugins.instance()  # fills the registry of sources
+    sources = SourcesRegistry.instance().types
+    before, file_source = os.environ.get(_FULL_ERROR), sources["file"]
     os.environ[_FULL_ERROR] = "1"
+    sources["file"] = _ParsedOnceSource
     try:
         _run_hydra(
             args=flags,
@@ -212,6 +215,7 @@ def show(flags: argparse.Namespace) -> None:
             config_name=CONFIG_NAME,
         )
     finally:
+        sources["file"] = file_source
         if before is None:
             del os.environ[_FULL_ERROR]
         else:
