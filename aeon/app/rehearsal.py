@@ -36,18 +36,8 @@ _GOAL = "Write the answer from the facts and the comparison"
 _SENTINEL_TASK = "Example task 3c1f9a0e: say what is asked."
 _SENTINEL_GOAL = "Example step 7b52d846: write what is asked"
 
-# Settings that no prompt shows, and what this process need not try again.
-_NOT_IN_PROMPTS = {
-    "task",
-    "inputs",
-    "input_files",
-    "provider",
-    "limits",
-    "store",
-    "observability",
-    "progress",
-    "output",
-}
+# Settings on which no template of a rehearsal depends, and what this process has tried with success.
+_NOT_IN_PROMPTS = {"task", "inputs", "provider", "limits", "store", "observability", "progress", "output"}
 _PASSED: set[str] = set()
 
 

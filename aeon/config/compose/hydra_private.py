@@ -69,22 +69,30 @@ def hydra_in(config_dir: str | Path | None) -> Iterator[Any]:
     Raises ConfigError when there is no such folder, and within it for a file that cannot be read.
     """
     version, backup = VersionBase.instance(), get_gh_backup()
-    Plugins.instance()  # fills the registry of sources
-    sources = SourcesRegistry.instance().types
-    file_source, version_before = sources["file"], version.getbase()
+    version_before = version.getbase()
     _use_current_defaults()
     try:
         GlobalHydra.instance().clear()
-        sources["file"] = _ParsedOnceSource
-        vars(config_loader_impl)["create_defaults_list"] = _create_defaults_list
-        loader = Hydra.create_main_hydra2(_APPLICATION, _search_path(config_dir)).config_loader
-        vars(loader)["_compose_config_from_defaults_list"] = partial(_merge_defaults, loader)
-        yield loader
+        with _quick_hydra(config_dir) as made:
+            yield made.config_loader
     finally:
-        vars(config_loader_impl)["create_defaults_list"] = create_defaults_list
-        sources["file"] = file_source
         restore_gh_from_backup(backup)
         version.version_base = version_before
+
+
+@contextmanager
+def _quick_hydra(config_dir: str | Path | None) -> Iterator[Hydra]:
+    """A Hydra that parses, lists and merges files once; afterwards Hydra's own way of reading is what it was before."""
+    Plugins.instance()  # fills the registry of sources
+    sources, private = SourcesRegistry.instance().types, vars(config_loader_impl)
+    file_source, defaults_before = sources["file"], private["create_defaults_list"]
+    try:
+        sources["file"], private["create_defaults_list"] = _ParsedOnceSource, _create_defaults_list
+        made = Hydra.create_main_hydra2(_APPLICATION, _search_path(config_dir))
+        vars(made.config_loader)["_compose_config_from_defaults_list"] = partial(_merge_defaults, made.config_loader)
+        yield made
+    finally:
+        sources["file"], private["create_defaults_list"] = file_source, defaults_before
 
 
 def _search_path(config_dir: str | Path | None) -> ConfigSearchPath:
@@ -250,7 +258,8 @@ def start_multirun(
     """Hand a multirun over to Hydra, which composes the jobs and launches them."""
     _use_current_defaults()
     try:
-        Hydra.create_main_hydra2(_APPLICATION, _search_path(config_dir)).multirun(config_name, task, list(overrides))
+        with _quick_hydra(config_dir) as made:
+            made.multirun(config_name, task, list(overrides))
     finally:
         GlobalHydra.instance().clear()
 
