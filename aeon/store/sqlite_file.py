@@ -167,12 +167,21 @@ def _identity(connection: sqlite3.Connection) -> tuple[int, int, int]:
     return application, version, tables
 
 
+def _identity_at_once(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """The same, as they are at one moment: another process may be making the file."""
+    connection.execute("BEGIN")
+    try:
+        return _identity(connection)
+    finally:
+        connection.execute("ROLLBACK")
+
+
 def _check_identity(connection: sqlite3.Connection, path: Path, *, is_new: bool) -> int:
     """Refuse a file that is not a store, or of a newer Aeon, before anything changes in it.
 
     Returns its number of tables.
     """
-    application, version, tables = _retry_while_busy(lambda: _identity(connection))
+    application, version, tables = _retry_while_busy(lambda: _identity_at_once(connection))
     if application != APPLICATION_ID and (tables or not is_new):
         raise StoreFailed(
             f"the store {path} cannot be opened: it is an SQLite file of something else",
