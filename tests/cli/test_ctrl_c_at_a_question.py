@@ -87,6 +87,7 @@ def at_a_terminal(directory: Path, *arguments: str, shown: str | None = "none") 
             os.close(end)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "prompt"), [(("task=x", *ASKED), "Your answer"), (APPROVED, "May it be called?")], ids=("ask", "tool")
 )

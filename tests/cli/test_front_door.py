@@ -184,6 +184,7 @@ def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["<doctor >", "<strict >", "<ttl.base=>"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "both"),
     [

@@ -7,6 +7,8 @@ import re
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
 
 ERASED = "\r\x1b[2K"
@@ -32,6 +34,7 @@ def test_nothing_but_what_was_asked_for_is_shown_without_a_run(tmp_path: Path) -
         assert "starting" not in terminal.shown
 
 
+@pytest.mark.slow
 def test_a_task_that_is_read_from_a_terminal_is_asked_for(tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "task=-", "provider=simulated") as terminal:
         terminal.wait_for("Reading the task from this terminal: type it, then Ctrl-D on a line of its own.")
@@ -42,6 +45,7 @@ def test_a_task_that_is_read_from_a_terminal_is_asked_for(tmp_path: Path) -> Non
     assert result["task"].strip() == "name three rivers"
 
 
+@pytest.mark.slow
 def test_a_run_on_a_terminal_ends_with_its_card(tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "task=x", "provider=simulated", "limits.max_passes=1", "progress=live") as terminal:
         terminal.wait_for("resume=run limits.max_passes=2")

@@ -54,7 +54,7 @@ def noisy() -> str:
 '''
 
 
-@pytest.mark.parametrize("closing", ["sys.stderr.close()", "os.close(2)"])
+@pytest.mark.parametrize("closing", [pytest.param("sys.stderr.close()", marks=pytest.mark.slow), "os.close(2)"])
 def test_a_tool_that_closes_standard_error_does_not_silence_the_program(tmp_path: Path, closing: str):
     (tmp_path / "owntools.py").write_text(SILENCER.format(closing=closing))
     (tmp_path / "plan.yaml").write_text(WORKFLOW)
@@ -84,6 +84,7 @@ def quiet() -> str:
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("command", "first"), [((), "[SIMULATED"), (("plan",), "# SIMULATED")], ids=("run", "plan"))
 def test_a_module_of_tools_that_is_noisy_when_imported_spoils_neither(
     tmp_path: Path, command: tuple[str, ...], first: str
@@ -160,6 +161,7 @@ def with_tools(folder: Path, tools: str, *arguments: str) -> subprocess.Complete
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_tools_that_capture_what_they_print_at_the_same_time_do_not_take_the_answer(tmp_path: Path):
     (tmp_path / "plan.yaml").write_text(TAKEN)
     ended = with_tools(tmp_path, "outer inner", "plan_file=plan.yaml")
@@ -168,6 +170,7 @@ def test_tools_that_capture_what_they_print_at_the_same_time_do_not_take_the_ans
     assert ended.stdout.count("\n") > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["answer", "json"])
 def test_a_tool_that_hangs_while_it_captures_does_not_take_the_answer(tmp_path: Path, form: str):
     (tmp_path / "plan.yaml").write_text(LEFT.format(tool="hangs", text="x"))
@@ -179,7 +182,18 @@ def test_a_tool_that_hangs_while_it_captures_does_not_take_the_answer(tmp_path: 
 
 @pytest.mark.parametrize(
     "text",
-    ["sys.stdout = None", "sys.stdout = io.StringIO()", "sys.stdout.close()", "sys.__stdout__.close()", "os.close(1)"],
+    [
+        "os.close(1)",
+        *(
+            pytest.param(text, marks=pytest.mark.slow)
+            for text in (
+                "sys.stdout = None",
+                "sys.stdout = io.StringIO()",
+                "sys.stdout.close()",
+                "sys.__stdout__.close()",
+            )
+        ),
+    ],
 )
 def test_a_tool_that_takes_standard_output_away_does_not_take_the_answer(tmp_path: Path, text: str):
     (tmp_path / "plan.yaml").write_text(LEFT.format(tool="takes", text=text))
@@ -203,15 +217,15 @@ def quiet() -> str:
 '''
 
 
-@pytest.mark.parametrize("taken", ["None", "io.StringIO()"])
+@pytest.mark.parametrize("taken", ["None", pytest.param("io.StringIO()", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("command", "said"),
     [
         (("tools", "--json"), '"quiet"'),
-        (("check", "plan.yaml"), "Tools: quiet"),
-        (("plan", "task=x", "provider=simulated"), "# SIMULATED"),
-        (("verify", "provider=simulated"), "came to an end"),
-        (("doctor", "provider=simulated"), "Every role works"),
+        pytest.param(("check", "plan.yaml"), "Tools: quiet", marks=pytest.mark.slow),
+        pytest.param(("plan", "task=x", "provider=simulated"), "# SIMULATED", marks=pytest.mark.slow),
+        pytest.param(("verify", "provider=simulated"), "came to an end", marks=pytest.mark.slow),
+        pytest.param(("doctor", "provider=simulated"), "Every role works", marks=pytest.mark.slow),
     ],
     ids=("tools", "check", "plan", "verify", "doctor"),
 )

@@ -21,6 +21,7 @@ steps:
 ASKS = ("provider=simulated", "mode=core", "plan_file=flow.yaml", "tools=builtin", "tools.approval={echo: ask}")
 
 
+@pytest.mark.slow
 def test_a_yes_typed_ahead_does_not_approve_the_next_tool(tmp_path: Path) -> None:
     (tmp_path / "flow.yaml").write_text(FLOW, encoding="utf-8")
     with at_a_terminal(tmp_path, *ASKS) as terminal:

@@ -72,7 +72,11 @@ def test_a_task_from_a_closed_standard_input_is_bad_usage(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("redirected", "said"), [(">&-", "closed"), pytest.param("> /dev/full", "No space left", marks=needs_full)]
+    ("redirected", "said"),
+    [
+        pytest.param(">&-", "closed", marks=pytest.mark.slow),
+        pytest.param("> /dev/full", "No space left", marks=needs_full),
+    ],
 )
 def test_an_answer_that_cannot_be_printed_is_in_the_artefacts_and_the_run_ends_with_1(
     tmp_path: Path, redirected: str, said: str
@@ -86,12 +90,14 @@ def test_an_answer_that_cannot_be_printed_is_in_the_artefacts_and_the_run_ends_w
     assert (tmp_path / "run" / "answer.md").read_text(encoding="utf-8").startswith("[SIMULATED")
 
 
+@pytest.mark.slow
 def test_a_closed_standard_output_lends_its_number_to_no_file(tmp_path: Path) -> None:
     shell(tmp_path, ">&-", "task=x", "hydra.run.dir=run", *QUIET)
     lines = (tmp_path / "run" / "events.jsonl").read_bytes().splitlines()
     assert all(line.startswith(b"{") for line in lines)
 
 
+@pytest.mark.slow
 def test_with_standard_error_closed_nothing_but_the_answer_is_printed(tmp_path: Path) -> None:
     ended = shell(tmp_path, "2>&-", "task=x", "hydra.run.dir=run", *QUIET)
     assert ended.returncode in (0, 3)
@@ -99,7 +105,16 @@ def test_with_standard_error_closed_nothing_but_the_answer_is_printed(tmp_path: 
 
 
 @needs_full
-@pytest.mark.parametrize("arguments", [("--version",), ("--cfg", "job"), ("--help",), ("render", "plan", "task=x")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--version",),
+        *(
+            pytest.param(a, marks=pytest.mark.slow)
+            for a in (("--cfg", "job"), ("--help",), ("render", "plan", "task=x"))
+        ),
+    ],
+)
 def test_what_is_shown_into_a_full_device_is_one_sentence(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     ended = shell(tmp_path, "> /dev/full", *arguments)
     assert ended.returncode == 1

@@ -83,6 +83,7 @@ def test_what_a_tighter_budget_would_have_given_costs_nothing(
     assert one["hashes"]["configuration"] != whole["hashes"]["configuration"]
 
 
+@pytest.mark.slow
 def test_jobs_that_run_side_by_side_in_a_sweep_ask_only_for_their_own_differences(
     aeon: RunAeon, server: OpenAIServer, recorded: Path, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_the_demo_says_first_that_it_is_a_recording_by_what_and_when(aeon: RunAe
     assert "SIMULATED" not in ended.out + ended.err
 
 
+@pytest.mark.slow
 def test_the_demo_shows_no_cost_and_no_time(aeon: RunAeon) -> None:
     for kind in ("plain", "none"):
         err = demo(aeon, f"progress={kind}").err.partition("Artefacts:")[0]

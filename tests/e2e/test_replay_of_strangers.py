@@ -108,6 +108,7 @@ def test_what_is_typed_today_is_obeyed_and_not_named(aeon: RunAeon, tmp_path: Pa
     assert result["configuration"]["tools"]["functions"] == {"t": "mine:f"}
 
 
+@pytest.mark.slow
 def test_a_program_is_warned_too(aeon: RunAeon) -> None:
     strange("++tools.functions.t=evil:f")
     with Aeon.from_config(REPLAY, environ={}) as replaying:
@@ -121,6 +122,7 @@ def test_a_program_that_made_its_own_settings_is_told_nothing(aeon: RunAeon) -> 
         assert not any("recording" in warning for warning in replaying.warnings)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(10)
 def test_a_head_that_would_take_hours_to_read_is_refused(aeon: RunAeon) -> None:
     strange(*["convergence.completeness=0.5"] * 20_000)

@@ -281,6 +281,7 @@ def test_what_has_already_been_answered_needs_no_order(runs: Runs, server: OpenA
     assert result(second)["parent"]["saved"]["model_calls"] == asked
 
 
+@pytest.mark.slow
 def test_a_program_that_was_killed_goes_on_where_it_was(
     runs: Runs, server: OpenAIServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

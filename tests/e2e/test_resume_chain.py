@@ -55,6 +55,7 @@ def asked_twice(server: OpenAIServer) -> int:
     return len(bodies) - len(set(bodies))
 
 
+@pytest.mark.slow
 def test_resumes_that_were_killed_at_once_lose_nothing(server: OpenAIServer, first: Path, tmp_path: Path) -> None:
     last = begun(begun(begun(first, "second"), "third"), "fourth")
     result, warnings = ended(last, tmp_path / "end")

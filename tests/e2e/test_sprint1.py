@@ -492,6 +492,7 @@ def test_tools_cost_adaptive_mode_nothing_and_all_start_at_once(core: Core) -> N
     assert all(run.statuses[f"t{n}"] == "complete" for n in range(20))
 
 
+@pytest.mark.slow
 def test_twenty_hostile_tools_in_one_batch_hold_nobody_up(core: Core) -> None:
     kinds = ["hangs", "quits", "odd", "lies", "talks"] * 4
     steps = [planned(f"t{n}", tool=kind, arguments={"text": "x"}) for n, kind in enumerate(kinds)]

@@ -42,6 +42,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, int]]:
     return [sizes(tmp_path_factory.mktemp("growth") / "run", steps) for steps in SIZES]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["history.json", "events.jsonl", "cycles.jsonl", "result.json"])
 def test_an_artefact_grows_with_the_run(measured: list[dict[str, int]], name: str) -> None:
     values = [math.log(files[name]) for files in measured]

@@ -205,6 +205,7 @@ def test_a_provider_that_is_busy_for_ever_is_not_asked_by_all_runs(start_server:
     assert "not asked" in told.error
 
 
+@pytest.mark.slow
 def test_calls_side_by_side_leave_a_busy_provider_together(start_server: StartServer) -> None:
     main, spare = start_server({"plan": Failure(429, headers={"Retry-After": "1"})}), start_server({"plan": ANSWER})
     fallback = OpenAIFallback.model_validate(endpoint(spare, name="spare"))
@@ -250,6 +251,7 @@ class LateRefusals(AbleServer):
         return super().answer(body, headers)
 
 
+@pytest.mark.slow
 def test_finding_out_what_a_server_can_do_keeps_to_the_rate() -> None:
     stopped = threading.Event()
     with LateRefusals({"plan": ANSWER}, forms=["text"]) as server:

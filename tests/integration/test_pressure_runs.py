@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from aeon import Aeon
 from aeon.cli.job.ending import ending
 from aeon.cli.progress.lines import lines as told_lines
@@ -75,6 +77,7 @@ def test_usage_that_was_not_told_is_never_counted_as_free(start_server: StartSer
     assert result.usage.total.cost is None
 
 
+@pytest.mark.slow
 def test_all_endpoints_down_ends_the_run_with_every_one_of_them_named(start_server: StartServer) -> None:
     main, spare = start_server(script(plan=Failure(500))), start_server(script(plan=Failure(503)))
     with Aeon.from_config(chained(main, spare), environ={"OPENAI_API_KEY": "k"}) as aeon:

@@ -83,6 +83,7 @@ def assert_rebuilt(lines: Sequence[dict[str, Any]], plans: Plans) -> None:
     assert [plan_of(lines, line["sequence"]) for line in lines] == [plans[line["sequence"]] for line in lines]
 
 
+@pytest.mark.slow
 def test_the_log_grows_linearly_with_the_width_of_a_batch(tmp_path: Path) -> None:
     per_step = []
     for width in (10, 40, 160):
@@ -93,6 +94,7 @@ def test_the_log_grows_linearly_with_the_width_of_a_batch(tmp_path: Path) -> Non
     assert per_step[2] < per_step[1] < per_step[0] < 5 * len(TEXT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["core", "adaptive"])
 def test_the_log_grows_linearly_with_the_length_of_a_chain(tmp_path: Path, mode: str) -> None:
     per_step = []
@@ -185,6 +187,7 @@ with Aeon.from_config(overrides, tools=[die]) as aeon:
 """
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_batch_loses_the_cycles_in_flight_alone(tmp_path: Path) -> None:
     said = "".join(f"  - {{id: s{n}, description: d, tool: echo, arguments: {{text: {TEXT!r}}}}}\n" for n in range(6))
     death = "  - {id: last, description: d, tool: die, arguments: {after: 6}}\n"

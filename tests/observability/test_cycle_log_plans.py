@@ -144,6 +144,7 @@ def told_interleaved(of: list[list[Plan | None]], rng: random.Random) -> Story:
     return story
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [told_in_batches, told_interleaved])
 @settings(max_examples=60, deadline=None)
 @given(of=batches, rng=st.randoms(use_true_random=False))

@@ -100,6 +100,7 @@ def test_what_takes_too_long_is_undecided_and_says_so(value: Any) -> None:
     assert time.monotonic() - started < SOON
 
 
+@pytest.mark.slow
 def test_a_schema_that_doubles_its_work_at_each_level_is_given_up() -> None:
     schema: dict[str, Any] = {"$defs": {"0": {"type": "string"}}, "$ref": "#/$defs/40"}
     schema["$defs"] |= {str(n): {"allOf": [{"$ref": f"#/$defs/{n - 1}"}] * 2} for n in range(1, 41)}

@@ -36,6 +36,7 @@ def size_of_store(directory: Path, mode: str, steps: int) -> int:
     return (directory / "store.sqlite").stat().st_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["core", "adaptive"])
 def test_the_store_of_a_run_grows_with_its_steps(tmp_path: Path, mode: str) -> None:
     small, large = (size_of_store(tmp_path / str(steps), mode, steps) for steps in (30, 120))

@@ -127,6 +127,7 @@ def test_each_put_waits_for_the_disk(path: Path) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_several_processes_that_make_and_share_a_store_lose_nothing(path: Path) -> None:
     script = (
         "import pathlib, sys\n"
@@ -333,6 +334,7 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(path: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
 
 
+@pytest.mark.slow
 def test_a_file_that_somebody_keeps_locked_is_waited_for_once_and_not_with_every_answer(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

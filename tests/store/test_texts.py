@@ -66,6 +66,7 @@ def size_of_run(folder: Path, style: str, steps: int) -> int:
     return path.stat().st_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("style", ["lines", "one line"])
 def test_the_store_of_a_run_whose_prompts_grow_grows_with_the_steps(tmp_path: Path, style: str) -> None:
     sizes = {steps: size_of_run(tmp_path, style, steps) for steps in (50, 100, 300)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 import yaml
 from jsonschema import Draft7Validator
 
+from aeon.config import json_schema
 from aeon.config.compose.reference import entries_of, groups
-from aeon.config.json_schema import configuration_schema
 from tests.cli.conftest import RunAeon
 
 CONF = Path(__file__).parents[3] / "conf"
 GROUPS = sorted(set(groups()) - {"sweep"})
+configuration_schema = cache(json_schema.configuration_schema)
 BASE = ("ttl.base", "default")
 GLOBAL = "# @package _global_"
 

@@ -47,6 +47,7 @@ def test_ctrl_c_ends_at_a_safe_boundary_with_the_result_written(tmp_path: Path) 
     assert (tmp_path / "run" / "history.json").is_file()
 
 
+@pytest.mark.slow
 def test_sigterm_ends_a_run_as_ctrl_c_does(tmp_path: Path) -> None:
     with running(tmp_path, "provider.latency_seconds=0.05", "execution.grace_seconds=5") as process:
         wait_for(process, "EXECUTE")
@@ -72,6 +73,7 @@ main([])
     assert ended.returncode == (130 if ignored else -signal.SIGINT)
 
 
+@pytest.mark.slow
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=60") as process:
         wait_for(process, "PROFILE")
@@ -84,6 +86,7 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
     assert "python -m aeon resume=run\n" in err
 
 
+@pytest.mark.slow
 def test_ctrl_c_says_what_is_waited_for(tmp_path: Path) -> None:
     with running(tmp_path, "provider.latency_seconds=60", "execution.grace_seconds=42") as process:
         wait_for(process, "PROFILE")
@@ -91,6 +94,7 @@ def test_ctrl_c_says_what_is_waited_for(tmp_path: Path) -> None:
         wait_for(process, "Stopping: nothing new is started. Work that is under way has 42 s to end: task_profile.")
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_the_picture_is_shown_in_it_and_a_second_leaves_the_way_back(tmp_path: Path) -> None:
     slow = ("task=x", "provider=simulated", "provider.latency_seconds=60", "progress=live")
     with at_a_terminal(tmp_path, *slow) as terminal:
@@ -108,6 +112,7 @@ def test_ctrl_c_in_the_picture_is_shown_in_it_and_a_second_leaves_the_way_back(t
         assert "\x1b[?25h" in terminal.shown
 
 
+@pytest.mark.slow
 def test_the_echo_of_the_terminal_is_back_when_the_program_has_ended(tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "task=x", "provider=simulated", "progress=live") as terminal:
         terminal.wait_for("run/answer.md")
@@ -115,6 +120,7 @@ def test_the_echo_of_the_terminal_is_back_when_the_program_has_ended(tmp_path: P
         assert terminal.echoes
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
     sweep = ("--multirun", "ttl.base=9,10", "hydra.sweep.dir=sweep", "provider.latency_seconds=0.05")
     with running(tmp_path, *sweep) as process:

@@ -105,6 +105,7 @@ def test_an_error_is_reported_with_its_hint_on_standard_error(capsys: pytest.Cap
     assert (captured.out, captured.err) == ("", "Error: what\nhow\n")
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_gone_away_is_no_error(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)

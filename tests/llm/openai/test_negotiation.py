@@ -319,6 +319,7 @@ def test_first_calls_side_by_side_meet_a_refusal_once(start: Start) -> None:
     assert sorted(server.forms_asked) == ["json_object+", "json_schema", *["text+"] * 16]
 
 
+@pytest.mark.slow
 def test_first_calls_wait_for_the_first_however_long_it_takes(start: Start) -> None:
     slow = Failure(400, body={"error": {"message": "no response_format here"}}, delay=1.3)
     server, adapter = start(forms={"text"}, says=slow)

@@ -46,12 +46,14 @@ def test_the_seconds_may_be_for_each_attempt(openai_server: OpenAIServer, connec
         Retry(connect(timeout_seconds=0.1, timeout_per="attempt"), AT_ONCE).complete(request())
 
 
+@pytest.mark.slow
 def test_what_attempts_before_it_took_is_not_given_to_an_attempt(openai_server: OpenAIServer, connect: Connect) -> None:
     openai_server.script["plan"] = [Failure(500, delay=0.3), Failure(delay=2.0)]
     with pytest.raises(ConnectionFailed, match=r"no answer within 1\.\d* s"):
         Retry(connect(timeout_seconds=1.6), AT_ONCE).complete(request())
 
 
+@pytest.mark.slow
 def test_a_server_that_has_never_answered_is_waited_for_so_long_once(
     openai_server: OpenAIServer, connect: Connect
 ) -> None:
@@ -63,6 +65,7 @@ def test_a_server_that_has_never_answered_is_waited_for_so_long_once(
         adapter.complete(request())
 
 
+@pytest.mark.slow
 def test_a_server_that_has_answered_before_keeps_its_time(openai_server: OpenAIServer, connect: Connect) -> None:
     openai_server.script["plan"] = [{"answer": "x"}, Failure(delay=0.8), Failure(delay=0.8)]
     adapter = connect(timeout_seconds=0.4)

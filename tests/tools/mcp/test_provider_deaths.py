@@ -42,6 +42,7 @@ time.sleep(600)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="process groups")
 def test_servers_are_gone_soon_after_the_program_was_killed() -> None:
     program = subprocess.Popen([sys.executable, "-c", OPENS, str(SERVER)], stdout=subprocess.PIPE)
