@@ -199,6 +199,14 @@ def test_no_folder_imports_itself_through_others():
     TopologicalSorter(folder_imports()).prepare()
 
 
+def test_no_module_imports_itself_through_others():
+    modules = {
+        ".".join(("aeon", *path.relative_to(ROOT).with_suffix("").parts)): set(imported_modules(path))
+        for path in ROOT.rglob("*.py")
+    }
+    TopologicalSorter(modules).prepare()
+
+
 def test_no_folder_is_crowded():
     counts = {folder: len(list(folder.glob("*.py"))) for folder in [ROOT, *ROOT.rglob("*/")]}
     assert {folder.name: count for folder, count in counts.items() if count > MOST_FILES} == {}

@@ -12,10 +12,11 @@ from aeon.app.record import Work
 from aeon.app.rehearsal import Rendered
 from aeon.app.run import Run
 from aeon.app.surroundings import Surroundings
-from aeon.config import settings as configuration
+from aeon.config import load
+from aeon.config.load import environment, read_inputs, read_task
 from aeon.config.origin import Composition
 from aeon.config.recompose import with_own_adapter
-from aeon.config.settings import Settings, environment, read_inputs, read_task
+from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError, TaskTextError
 from aeon.domain.events import Subscriber
 from aeon.domain.request import LLMAdapter
@@ -61,8 +62,8 @@ class Aeon:
         adapter: LLMAdapter | None = None,
     ) -> None:
         if settings is None:
-            composition = configuration.composition()
-            settings = configuration.compose_settings(composition)
+            composition = load.composition()
+            settings = load.compose_settings(composition)
         if adapter is not None and composition is not None and not isinstance(settings.provider, CustomProvider):
             composition = with_own_adapter(composition, SHARED)
         self._composition, self._parent = composition, parent.find_parent(settings, composition)
@@ -90,8 +91,8 @@ class Aeon:
         adapter: LLMAdapter | None = None,
     ) -> Aeon:
         """Compose the configuration with Hydra overrides, as on the command line. Raises ConfigError."""
-        composition = configuration.composition(overrides, config_dir)
-        settings = configuration.compose_settings(composition)
+        composition = load.composition(overrides, config_dir)
+        settings = load.compose_settings(composition)
         return cls(settings, environ, tools=tools, composition=composition, memory=memory, adapter=adapter)
 
     @property

@@ -13,9 +13,10 @@ from pathlib import Path
 
 from aeon.app.process import Process
 from aeon.config import origin as origins
+from aeon.config.load import find_recorded_origin
 from aeon.config.origin import Composition, Origin, ParentOrigin
 from aeon.config.recompose import check_visible, find_held_back, find_left_out
-from aeon.config.settings import Settings, find_recorded_origin, named_file
+from aeon.config.settings import Settings, named_file
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.reference import search_for_modules
 from aeon.llm.settings import CustomProvider, EndpointSettings

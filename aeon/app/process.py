@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from aeon.app import tools
+from aeon.config.load import find_recorded_origin
 from aeon.config.provider import check_endpoint, resolve_provider
-from aeon.config.settings import Settings, find_recorded_origin
+from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import LLMAdapter
 from aeon.llm.custom import CustomAdapter, describe_given, load_adapter

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from aeon.config.load import find_recorded_origin
 from aeon.config.origin import ProviderOrigin
-from aeon.config.settings import Settings, find_recorded_origin
+from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.llm.prices import check_prices, price_book
 from aeon.llm.settings import (

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import format_value
 from aeon.config.compose.problems import models_in
+from aeon.config.settings import Settings
 from aeon.domain.values import TAKEN, UNNEEDED, FromRecording
 
 _Verdict = Literal["taken", "held", "unneeded"]
@@ -92,8 +93,6 @@ def _exists(group: str, name: str, folder: Path | None) -> bool:
 
 def _mark_at(key: str) -> FromRecording:
     """The mark of a dotted key: its own, else that of what is around it."""
-    from aeon.config.settings import Settings  # which imports this module
-
     group, *names = key.split(".")
     if group in _NO_SETTINGS:
         return _NO_SETTINGS[group]

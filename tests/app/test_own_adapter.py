@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, ConfigError
-from aeon.config.settings import compose
+from aeon.config.load import compose
 from aeon.domain.errors import AuthenticationFailed, ServerFailed
 from aeon.llm.settings import CustomProvider
 from tests.support.scripted_model import ScriptedModel

@@ -9,7 +9,7 @@ import pytest
 
 from aeon import Aeon, ConfigError
 from aeon.app.aeon import render
-from aeon.config.settings import compose
+from aeon.config.load import compose
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName
 from tests.support.strict_subset import violations

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from aeon.app.tools import build, build_run_registry
-from aeon.config.settings import compose
+from aeon.config.load import compose
 from aeon.domain.errors import ConfigError
 from aeon.memory.run_memory import InMemory
 from aeon.tools.function import tool

@@ -11,7 +11,7 @@ import pytest
 from aeon.app import artefacts
 from aeon.app.aeon import Aeon
 from aeon.cli.terminal import status
-from aeon.config.settings import compose
+from aeon.config.load import compose
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import SIMULATED_LINE
 from aeon.files import jsonl

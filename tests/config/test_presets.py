@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from aeon import Aeon, ConfigError
+from aeon.config.load import compose
 from aeon.config.provider import resolve_provider
-from aeon.config.settings import compose
 from aeon.llm.settings import OpenAIProvider
 from tests.integration.wire import TASK, script
 

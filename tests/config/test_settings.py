@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
 from aeon.config.compose.hydra_private import packaged_config_dir
+from aeon.config.load import compose, environment, read_inputs, read_task, settings_from
 from aeon.config.provider import resolve_provider
-from aeon.config.settings import (
-    Settings,
-    compose,
-    configuration_hash,
-    environment,
-    read_inputs,
-    read_task,
-    settings_from,
-)
+from aeon.config.settings import Settings, configuration_hash
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
 from aeon.llm.settings import OpenAIProvider, SimulatedProvider
 

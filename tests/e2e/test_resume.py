@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from aeon import Aeon, RunResult
+from aeon.config.load import compose, composition
 from aeon.config.provider import resolve_provider
-from aeon.config.settings import compose, composition
 from aeon.kernel.control import RunControl
 from aeon.llm.dialects.server import forget_servers
 from tests.cli.conftest import Ended, RunAeon

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from aeon.app.process import process_stack
+from aeon.config.load import compose
 from aeon.config.provider import resolve_provider
-from aeon.config.settings import compose
 from aeon.domain.errors import ConfigError, ProviderError
 from aeon.llm.local import files as local_files
 from aeon.llm.settings import LocalProvider, Price

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.config.settings import compose
+from aeon.config.load import compose
 from aeon.domain.errors import ConfigError
 from aeon.memory import sqlite
 from aeon.memory.run_memory import GuardedMemory, InMemory

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from aeon.config.settings import compose
+from aeon.config.load import compose
 from aeon.domain.errors import ConfigError
 from aeon.tools.registry import ToolRegistry
 from tests.tools.builders import a_tool

@@ -19,8 +19,8 @@ from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.text import count_noun, one_line
 from aeon.config import origin as origins
 from aeon.config import recorded as config_recorded
+from aeon.config.load import compose_settings, environment
 from aeon.config.origin import Composition
-from aeon.config.settings import compose_settings, environment
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.cassette import Cassette, CassetteSource, encode, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names

@@ -19,7 +19,8 @@ from aeon.cli.terminal.status import DONE, USAGE
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put, stdout
 from aeon.cli.terminal.text import count_noun
-from aeon.config.settings import Settings, environment, read_inputs
+from aeon.config.load import environment, read_inputs
+from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep

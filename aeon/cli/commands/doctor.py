@@ -12,7 +12,8 @@ from aeon.cli.terminal.status import DONE, FAILED
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
 from aeon.cli.terminal.text import count_noun, one_line
-from aeon.config.settings import Settings, environment
+from aeon.config.load import environment
+from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
 from aeon.llm.settings import CustomProvider, EndpointSettings, SimulatedProvider

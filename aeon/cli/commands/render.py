@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 from aeon.cli.job.arguments import parse
 from aeon.cli.terminal.status import DONE
+from aeon.config.load import environment, read_inputs, read_task
 from aeon.config.provider import resolve_provider
-from aeon.config.settings import environment, read_inputs, read_task
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import CallName
 

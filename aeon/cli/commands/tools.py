@@ -13,7 +13,8 @@ from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
 from aeon.cli.terminal.text import one_line
-from aeon.config.settings import Settings, environment
+from aeon.config.load import environment
+from aeon.config.settings import Settings
 from aeon.memory.run_memory import InMemory
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool

@@ -13,7 +13,8 @@ from aeon.cli.terminal.status import DONE, FAILED, NOT_CONVERGED
 from aeon.cli.terminal.stderr import say
 from aeon.cli.terminal.streams import answer_alone_on_stdout, put
 from aeon.cli.terminal.text import count_noun, one_line
-from aeon.config.settings import Settings, environment
+from aeon.config.load import environment
+from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.result import RunResult
 

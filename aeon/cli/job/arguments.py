@@ -59,7 +59,7 @@ class Arguments:
 
     def settings(self, *more: str) -> Settings:
         """The validated settings of these overrides and of `more`. Raises ConfigError."""
-        from aeon.config.settings import settings_from  # slow to load, and not for what Hydra shows
+        from aeon.config.load import settings_from
 
         overrides = [*self.overrides, *more]
         return settings_from(config_compose.compose(overrides, self.config_dir, config_name=self.config_name))

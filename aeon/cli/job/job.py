@@ -29,8 +29,9 @@ from aeon.cli.terminal.streams import answer_alone_on_stdout, own_stdout
 from aeon.cli.terminal.text import one_line
 from aeon.config.compose.compose import with_fallbacks
 from aeon.config.compose.hydra_private import packaged_config_dir
+from aeon.config.load import environment
 from aeon.config.origin import Composition
-from aeon.config.settings import Settings, environment
+from aeon.config.settings import Settings
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import RunResult
 from aeon.store.opening import check_own_store

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from omegaconf import DictConfig
 
-from aeon.config.settings import Settings, read_inputs, read_task, settings_from
+from aeon.config.load import read_inputs, read_task, settings_from
+from aeon.config.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)

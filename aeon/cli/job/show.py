@@ -23,7 +23,7 @@ def show(given: Arguments) -> int:
     try:
         hydra_private.show(flags)
     except (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError) as error:
-        from aeon.config.settings import settings_from  # slow to load, and only for what Hydra refuses
+        from aeon.config.load import settings_from
 
         # Validation knows the nearest key, and which keys may be added; Hydra does not.
         plain = config_compose.without_sweeps(given.overrides)

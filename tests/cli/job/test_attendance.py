@@ -12,7 +12,8 @@ import pytest
 
 from aeon.cli.job import attendance as module
 from aeon.cli.job.attendance import Attendance, attend
-from aeon.config.settings import Settings, compose
+from aeon.config.load import compose
+from aeon.config.settings import Settings
 from aeon.domain.events import Recorded, RunStarted
 from aeon.domain.plan import FollowUpQuestion
 from aeon.tools.approval import ApprovalRequest

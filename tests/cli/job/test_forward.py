@@ -10,7 +10,7 @@ import pytest
 from aeon.app.aeon import Aeon
 from aeon.cli.job.ending import ending
 from aeon.cli.job.forward import next_commands, open_points
-from aeon.config.settings import compose
+from aeon.config.load import compose
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, CriterionResult
 from aeon.domain.history import Advisory
 from aeon.domain.plan import FollowUpQuestion, PlanStep

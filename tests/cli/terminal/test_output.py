@@ -11,7 +11,7 @@ from aeon.app.aeon import Aeon
 from aeon.cli.job.ending import ending
 from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.stderr import report, tolerate_encoding
-from aeon.config.settings import compose
+from aeon.config.load import compose
 from aeon.domain.errors import ConfigError
 from aeon.domain.history import RunError
 from aeon.domain.plan import PlanStep

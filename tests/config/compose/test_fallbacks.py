@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from aeon.config.load import compose
 from aeon.config.provider import resolve_provider
-from aeon.config.settings import compose
 from aeon.domain.errors import ConfigError
 from aeon.llm.settings import LocalProvider, OpenAIFallback, OpenAIProvider
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from aeon.config.settings import compose
+from aeon.config.load import compose
 from aeon.domain.errors import RequestRefused, Truncated
 from aeon.domain.request import Parameters, Usage
 from aeon.llm.dialects.dialect import fit_parameters
