@@ -25,5 +25,6 @@ def _packaged_values() -> Mapping[str, Any]:
     import yaml
 
     path = resource_root() / "conf" / "ttl" / "default.yaml"
-    values: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is ten times as fast
+    values: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
     return values

@@ -76,13 +76,13 @@ def event_line(recorded: Recorded) -> dict[str, Any]:
 
 
 def _drop_contexts(value: Any) -> None:
-    """Set `incoming_context` to null in every step within a JSON value."""
-    if isinstance(value, dict):
+    """Set `incoming_context` to null in every step within a JSON object or list."""
+    if type(value) is dict:
         if "incoming_context" in value and "step_index" in value:
             value["incoming_context"] = None
         value = value.values()
-    if not isinstance(value, str | int | float | None):
-        for item in value:
+    for item in value:
+        if type(item) in (dict, list):
             _drop_contexts(item)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from aeon.domain.tool_result import ToolErrorKind
 from aeon.files.nesting import TOO_DEEP, is_too_deep
 from aeon.files.stdout import redirect_prints_to_stderr
-from aeon.schema.validators import find_violations
 from aeon.tools.registry import RegisteredTool
 
 _SHOWN_VIOLATIONS = 5
@@ -67,6 +66,8 @@ def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int, secon
 
 
 def _check_result(entry: RegisteredTool, output: Any, text: str, limit: int, seconds: float) -> Outcome:
+    from aeon.schema.validators import find_violations  # slow to load, and there may be no tools
+
     found = find_violations(entry.output, output, seconds)
     kept, cut = cut_text(output if isinstance(output, str) else text, limit)
     output = kept if cut else output

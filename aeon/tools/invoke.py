@@ -11,7 +11,6 @@ from typing import Any
 
 from aeon.domain.tool_result import SchemaViolation, ToolResult
 from aeon.files.nesting import TOO_DEEP, is_too_deep
-from aeon.schema.validators import find_violations
 from aeon.tools.approval import ApprovalRequest, Approve, asking_step
 from aeon.tools.call import Outcome, call_tool, describe_error, failure
 from aeon.tools.registry import RegisteredTool, Tool, ToolRegistry
@@ -120,6 +119,8 @@ def _check_arguments(entry: RegisteredTool, arguments: Any) -> tuple[dict[str, A
     given = _json_object(arguments)
     if not given and arguments:
         return {}, (SchemaViolation("", f"arguments must be values that JSON has, and not {TOO_DEEP}"),)
+    from aeon.schema.validators import find_violations  # slow to load, and there may be no tools
+
     return given, find_violations(entry.input, given)
 
 

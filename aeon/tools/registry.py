@@ -7,12 +7,13 @@ import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aeon.domain.errors import ConfigError
-from aeon.schema.validators import SchemaValidator, compile_schema, find_violations
-from aeon.tools.examples import example_arguments
 from aeon.tools.settings import LONGEST_CALL, Approval
+
+if TYPE_CHECKING:
+    from aeon.schema.validators import SchemaValidator
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -156,6 +157,8 @@ class ToolRegistry:
 
 
 def _check_tool(tool: Tool) -> RegisteredTool:
+    from aeon.schema.validators import compile_schema, find_violations  # slow to load, and there may be no tools
+
     seconds, characters = tool.timeout_seconds, tool.max_output_characters
     if seconds is not None and not 0 < seconds <= LONGEST_CALL:
         allowed = f"more than 0 and at most {LONGEST_CALL} seconds"
@@ -174,5 +177,7 @@ def _check_tool(tool: Tool) -> RegisteredTool:
 
 def _with_example(tool: Tool, inputs: SchemaValidator) -> Tool:
     """Add an example, if there is none and one can be made: plans and repairs show how a tool is called."""
+    from aeon.tools.examples import example_arguments  # slow to load, and there may be no tools
+
     made = None if tool.examples else example_arguments(tool.input_schema, inputs)
     return tool if made is None else replace(tool, examples=(made,))
