@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from pydantic import create_model
+from pydantic import BaseModel, create_model
+from pydantic_core import to_jsonable_python
 
 from aeon.domain import events
 from aeon.domain.events import CallAnswered, CycleStarted, Event, Recorded, Refined
@@ -44,17 +45,20 @@ def line_model(kind: type[Event]) -> type[Value]:
 
 def _line_model(kind: type[Event]) -> type[Value]:
     hints = get_type_hints(kind)
-    names = [field.name for field in dataclasses.fields(kind) if field.name not in LEFT_OUT.get(kind, ())]
     fields: dict[str, Any] = {
         "sequence": (int, ...),
         "part": (int, ...),
         "time": (str, ...),
         "event": (Literal[event_name(kind)], ...),
-        **{name: (hints[name], ...) for name in names},
+        **{name: (hints[name], ...) for name in _names(kind)},
     }
     if kind is CallAnswered:
         fields["characters"] = (int, ...)
     return create_model(kind.__name__, __base__=Value, __doc__=kind.__doc__, **fields)
+
+
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in LEFT_OUT.get(kind, ()))
 
 
 def event_line(recorded: Recorded) -> dict[str, Any]:
@@ -64,15 +68,18 @@ def event_line(recorded: Recorded) -> dict[str, Any]:
     other steps, is null here, so that the lines of a run grow with the run and not with its square.
     """
     event = recorded.event
-    model = line_model(type(event))
-    values = {name: getattr(event, name) for name in model.model_fields if hasattr(event, name)}
-    values |= {"sequence": recorded.sequence, "part": recorded.part, "time": recorded.time}
-    values["event"] = event_name(type(event))
+    line: dict[str, Any] = {"sequence": recorded.sequence, "part": recorded.part, "time": recorded.time}
+    line["event"] = event_name(type(event))
+    line |= {name: _as_json(getattr(event, name)) for name in _names(type(event))}
     if isinstance(event, CallAnswered):
-        values["characters"] = len(event.text)
-    line: dict[str, Any] = model.model_construct(**values).model_dump(mode="json", warnings="none")
+        line["characters"] = len(event.text)
     _drop_contexts(line)
     return line
+
+
+def _as_json(value: Any) -> Any:
+    """A field as its model in the line would be written, without making that model: few lines follow each."""
+    return value.model_dump(mode="json", warnings="none") if isinstance(value, BaseModel) else to_jsonable_python(value)
 
 
 def _drop_contexts(value: Any) -> None:
