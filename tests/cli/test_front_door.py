@@ -49,7 +49,11 @@ def test_what_needs_no_configuration_loads_nothing_that_takes_time(arguments: li
 
 
 @pytest.mark.parametrize(
-    "arguments", [["task=x", "ttl.bass=1"], ["provider=nothing"], [], ["--cfg", "job"]], ids=" ".join
+    "arguments",
+    [
+        pytest.param(arguments.split(), id=arguments, marks=() if "bass" in arguments else pytest.mark.slow)
+        for arguments in ("task=x ttl.bass=1", "provider=nothing", "", "--cfg job")
+    ],
 )
 def test_a_mistake_in_the_configuration_does_not_load_the_engine(arguments: list[str], tmp_path: Path) -> None:
     loaded = loaded_by(arguments, tmp_path)

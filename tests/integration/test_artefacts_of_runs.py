@@ -198,9 +198,14 @@ def test_a_simulated_run_writes_what_is_published(tmp_path: Path, seed: int):
 
 
 def test_the_simulated_seeds_end_in_several_ways(tmp_path: Path):
-    ends = {run(tmp_path / str(seed), f"provider.seed={seed}").termination_reason for seed in range(10)}
-    assert {"converged", "failed"} <= ends
-    assert len(ends) >= 3
+    ends: set[str] = set()
+    for seed in range(10):
+        ends.add(
+            run(tmp_path / str(seed), f"provider.seed={seed}", "provider.retry.initial_seconds=0").termination_reason
+        )
+        if len(ends) >= 3 and {"converged", "failed"} <= ends:
+            return
+    pytest.fail(f"ten seeds end in {ends} alone")
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -21,7 +21,7 @@ OUTCOMES = (
 NUMBERING = ("step_index", "total_steps")
 
 searching = settings(
-    deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    deadline=None, max_examples=75, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

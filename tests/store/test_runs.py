@@ -93,7 +93,7 @@ def test_a_replay_is_the_run_again_without_a_key_and_without_a_call(tmp_path: Pa
     assert not (tmp_path / "b" / "store.sqlite").exists()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 12))])
 def test_whatever_the_simulated_provider_does_its_replay_does_too(tmp_path: Path, seed: int) -> None:
     given = ("provider=simulated", f"provider.seed={seed}", "provider.retry.initial_seconds=0")
     for name, more in (("a", ()), ("b", ("store=replay", f"store.path={tmp_path / 'a'}"))):

@@ -173,7 +173,10 @@ where, sys.argv = sys.argv[1], ["aeon", "task=x", "provider=simulated", "progres
 STARTS = ('runpy.run_module("aeon", run_name="__main__")', "from aeon.__main__ import main\nsys.exit(main())")
 
 
-@pytest.mark.parametrize("start", STARTS, ids=("module", "console-script"))
+@pytest.mark.parametrize(
+    "start",
+    [pytest.param(STARTS[0], id="module"), pytest.param(STARTS[1], id="console-script", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("module", ["aeon.cli.main", "pydantic", "hydra", "omegaconf"])
 def test_ctrl_c_while_the_program_is_loaded_leaves_no_traceback(tmp_path: Path, module: str, start: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED_AT.replace("{start}", start), module]
