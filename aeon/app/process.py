@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from aeon.app import tools
 from aeon.config.load import find_recorded_origin
@@ -33,7 +34,7 @@ from aeon.store.opening import check_store
 from aeon.tools.registry import Tool, ToolRegistry
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Process:
     """What many runs share. `settings` name a definite provider, `warnings` what a person should know before a run.
 
@@ -47,9 +48,17 @@ class Process:
     registry: ToolRegistry
     workflow: Workflow | None
     warnings: tuple[str, ...]
-    prompts_digest: str
-    schemas_digest: str
     synthetic: bool = False
+
+    @cached_property
+    def prompts_digest(self) -> str:
+        """SHA-256, hex, of the templates."""
+        return self.prompts.digest()
+
+    @cached_property
+    def schemas_digest(self) -> str:
+        """SHA-256, hex, of the schemas."""
+        return self.schemas.digest()
 
 
 def build_process(
@@ -87,8 +96,6 @@ def build_process(
         registry=registry,
         workflow=workflow,
         warnings=tuple(warnings),
-        prompts_digest=prompts.digest(),
-        schemas_digest=schemas.digest(),
         synthetic=is_synthetic(settings, adapter),
     )
 

@@ -107,10 +107,11 @@ def check(shared: Process) -> None:
 
 def _what_decides(shared: Process) -> str | None:
     """What the outcome depends on; None where it is tried each time: with own templates, whose folder counts too."""
+    digests = shared.prompts_digest, shared.schemas_digest
     if shared.settings.prompts.dir is not None:
         return None
     settings = shared.settings.model_dump_json(exclude=_NOT_IN_PROMPTS)
-    return repr((shared.prompts_digest, shared.schemas_digest, settings, shared.registry.describe()))
+    return repr((*digests, settings, shared.registry.describe()))
 
 
 def _not_shown(prompts: PromptLibrary, requests: Iterable[LLMRequest]) -> Iterator[str]:

@@ -18,7 +18,6 @@ from pydantic.fields import FieldInfo
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import format_value
 from aeon.config.compose.problems import models_in
-from aeon.config.settings import Settings
 from aeon.domain.values import TAKEN, UNNEEDED, FromRecording
 
 _Verdict = Literal["taken", "held", "unneeded"]
@@ -96,6 +95,8 @@ def _mark_at(key: str) -> FromRecording:
     group, *names = key.split(".")
     if group in _NO_SETTINGS:
         return _NO_SETTINGS[group]
+    from aeon.config.settings import Settings  # slow to load, and only for a cassette's overrides
+
     fields = _fields([Settings], group)
     mark = _combined(fields, _HELD)
     for name in names:
