@@ -127,14 +127,15 @@ def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
 
 
 def _plain(cfg: DictConfig) -> dict[str, Any]:
-    own = OmegaConf.masked_copy(cfg, [str(name) for name in cfg if name != "hydra"])
     try:
-        values = OmegaConf.to_container(own, resolve=True, throw_on_missing=True)
+        return {str(name): _plain_value(cfg[name]) for name in cfg if name != "hydra"}
     except OmegaConfBaseException as error:
         reason = str(error.msg or error).splitlines()[0]
         raise ConfigError(f"{error.full_key or 'configuration'}: {reason}") from None
-    assert isinstance(values, dict)
-    return {str(name): value for name, value in values.items()}
+
+
+def _plain_value(value: Any) -> Any:
+    return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
 
 
 def _with_files(settings: Settings) -> Settings:

@@ -198,6 +198,7 @@ def test_the_prompts_page_names_every_call_with_its_variables(monkeypatch: pytes
             used.setdefault(call, set()).update(variables)
 
     monkeypatch.setattr(PromptLibrary, "check", noted)
+    monkeypatch.setattr("aeon.app.rehearsal._PASSED", set())
     Aeon.from_config(["provider=simulated"], environ={}).close()
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", section(PROMPTS, "Variables"), re.MULTILINE)
     told = {call: set(re.findall(r"`(\w+)`", variables)) for call, variables in rows}
