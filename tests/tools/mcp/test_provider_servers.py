@@ -16,7 +16,7 @@ from tests.tools.mcp.mcp_fixtures import Open, free_port, named, open_tools, ser
 
 __all__ = ["open_tools", "served"]
 
-EVERYTHING = Path(__file__).parents[3] / "mcp/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
+EVERYTHING = Path(__file__).parents[2] / "mcp/node_modules/@modelcontextprotocol/server-everything/dist/index.js"
 NODE = shutil.which("node") or "node"
 
 needs_everything = pytest.mark.skipif(
