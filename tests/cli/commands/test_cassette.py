@@ -37,7 +37,7 @@ def test_a_run_is_exported_with_all_that_it_was_answered(aeon: RunAeon, run: Pat
     assert cassette.provenance.synthetic
     assert cassette.origin["task"] == "name three rivers"
     assert cassette.origin["overrides"] == ["provider=simulated", "progress=none"]
-    assert str(run.parents[3]) not in Path("out.aeon").read_text(encoding="utf-8").partition("\nshared:\n")[0]
+    assert str(run.parents[2]) not in Path("out.aeon").read_text(encoding="utf-8").partition("\nshared:\n")[0]
 
 
 def test_a_store_alone_is_exported_and_what_is_missing_is_said(aeon: RunAeon, run: Path) -> None:
