@@ -157,7 +157,10 @@ def test_a_refusal_counts_where_its_connection_is_closed_unsaid(ask: Any) -> Non
 
 
 def test_half_responses_now_and_then_are_made_good_by_trying_again(ask: Any) -> None:
-    answers = iter([response(completion())[:-9], response(b"", "503 Busy"), response(completion())])
+    closed = {"connection": "close"}
+    answers = iter(
+        [response(completion())[:-9], response(b"", "503 Busy", closed), response(completion(), headers=closed)]
+    )
     server, adapter = ask(lambda connection: connection.sendall(next(answers)))
     patient = Retry(adapter, RetrySettings(initial_seconds=0, jitter_seconds=0))
     assert patient.complete(request()).text == '{"answer": "x"}'
