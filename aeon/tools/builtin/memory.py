@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
+from pydantic_core import to_jsonable_python
 
 from aeon.domain.values import Value
 from aeon.memory.interface import STEPS, Memory
+from aeon.memory.run_memory import InMemory
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
 
@@ -29,42 +31,40 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
     A person is asked before `memory_write` unless `tools.approval` says otherwise.
     """
 
-    def read(arguments: Mapping[str, Any]) -> Any:
-        value = memory.read(arguments["key"])
-        return {"found": value is not None, "value": value}
-
-    def search(arguments: Mapping[str, Any]) -> Any:
-        return memory.search(arguments["prefix"])
-
-    def write(arguments: Mapping[str, Any]) -> Any:
-        if arguments["key"].startswith(STEPS):
-            raise ValueError(f"keys that begin with {STEPS} are those of the steps' results")
-        memory.write(arguments["key"], arguments["value"])
-        return {"found": True, "value": arguments["value"]}
-
     def write_again(arguments: Mapping[str, Any]) -> None:
         # The run has the value even when its memory fails.
         with suppress(Exception):
             memory.write(arguments["key"], arguments["value"])
 
-    calls: tuple[Callable[[Mapping[str, Any]], Any], ...] = (read, search, write)
-    made = [replace(described, invoke=call) for described, call in zip(_describe_tools(), calls, strict=True)]
-    return (*made[:-1], replace(made[-1], approval="ask", again=write_again))
+    pairs = zip(_describe_tools(), _make_functions(memory), strict=True)
+    read, search, write = (replace(described, invoke=partial(_call, function)) for described, function in pairs)
+    return read, search, replace(write, approval="ask", again=write_again)
+
+
+def _call(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Any:
+    return to_jsonable_python(function(**arguments))
 
 
 @cache
 def _describe_tools() -> tuple[Tool, ...]:
-    """The tools without a memory: their names, descriptions and schemas are the same for every run of a process."""
+    """The tools of no run: their names, descriptions and schemas are the same for every memory of a process."""
+    read, search, write = _make_functions(InMemory())
+    return (
+        tool(examples=[{"key": "step/collect/output"}])(read),
+        tool(examples=[{"prefix": "step/"}])(search),
+        tool(examples=[{"key": "customer/name", "value": "Ada"}], side_effects=True)(write),
+    )
 
-    @tool(examples=[{"key": "step/collect/output"}])
+
+def _make_functions(memory: Memory) -> tuple[Callable[..., Any], ...]:
     def memory_read(key: Annotated[str, Field(description="For example step/ID/output.")]) -> Remembered:
         """Read one value that this run has remembered. The output of a step is under step/ID/output.
 
         Of an output that was cut, the value is an object with its beginning and how many characters are missing.
         """
-        raise NotImplementedError
+        value = memory.read(key)
+        return Remembered(found=value is not None, value=value)
 
-    @tool(examples=[{"prefix": "step/"}])
     def memory_search(
         prefix: Annotated[str, Field(description="What the keys begin with; empty for all.")],
     ) -> dict[str, Any]:
@@ -72,15 +72,17 @@ def _describe_tools() -> tuple[Tool, ...]:
 
         Of an output that was cut, the value is an object with its beginning and how many characters are missing.
         """
-        raise NotImplementedError
+        return memory.search(prefix)
 
-    @tool(examples=[{"key": "customer/name", "value": "Ada"}], side_effects=True)
     def memory_write(
         key: Annotated[str, Field(min_length=1, description="For example customer/name; not step/...")],
         value: Annotated[JsonValue, Field(description="Any JSON value.")],
     ) -> Remembered:
         """Keep a value under a key, in place of what is there, for the steps after this one and for later runs that
         share this memory."""
-        raise NotImplementedError
+        if key.startswith(STEPS):
+            raise ValueError(f"keys that begin with {STEPS} are those of the steps' results")
+        memory.write(key, value)
+        return Remembered(found=True, value=value)
 
     return memory_read, memory_search, memory_write
