@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aeon.files.nesting import MAX_DEPTH
 from aeon.llm.extract import ExtractError, extract_json, is_bare, text_of
 
-VALUE = {"goal": 'x {y} ``` </think> \\ "q"', "steps": [{"a": 1}, {"b": None}]}
+VALUE = {"goal": 'x {y} ``` \\ "q"', "steps": [{"a": 1}, {"b": None}]}
 TEXT = json.dumps(VALUE)
 PRETTY = json.dumps(VALUE, indent=2)
 
@@ -31,7 +31,6 @@ PRETTY = json.dumps(VALUE, indent=2)
         f'a template ate the opening tag {{"goal": 0}}</think>{TEXT}',
         f'it is missing, and there is prose {{"goal": 0}}</think> so: {TEXT}',
         f'```python\nprint("no")\n```\n```json\n{TEXT}\n```',
-        f'First a sketch: {{"steps": [...]}}. Now the answer: {TEXT}',
         f'<thought>Maybe {{"goal": 1}}?</thought>\n{TEXT}',
         f'[THINK]Maybe {{"goal": 1}}?[/THINK]{TEXT}',
         f'<|channel|>analysis<|message|>{{"goal": 1}}?<|end|><|channel|>final<|message|>{TEXT}<|return|>',
@@ -59,6 +58,7 @@ def is_answer(value: Any) -> bool:
     "text",
     [
         f'An example: {{"goal": "x"}}. The answer: {TEXT}',
+        f'First a sketch: {{"steps": [...]}}. Now the answer: {TEXT}',
         f'```json\n{{"goal": "x"}}\n```\nor rather\n```json\n{TEXT}\n```',
         f'{{"name": "plan", "arguments": {TEXT}}}',
         f'<tool_call>\n{{"name": "plan", "arguments": {TEXT}}}\n</tool_call>',
