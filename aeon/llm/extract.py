@@ -60,10 +60,11 @@ def extract_json(text: str, accepts: Accepts | None = None) -> Any:
         if not values:
             is_json = text.lstrip().startswith(("{", "["))
             errors.append(error if is_json else ExtractError("there is no JSON object in the answer", begin))
-    for value in values if accepts else ():
-        accepted = [form for form in (value, _call_arguments(value)) if form is not None and accepts(form)]
-        if accepted:
-            return accepted[0]
+    if accepts is not None:
+        forms = [form for value in values for form in (value, _call_arguments(value)) if form is not None]
+        accepted = next(filter(accepts, forms), None)
+        if accepted is not None:
+            return accepted
     if errors:
         raise errors[0]
     return values[0]

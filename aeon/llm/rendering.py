@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from jinja2 import BaseLoader, StrictUndefined, Undefined
+from jinja2 import Environment, StrictUndefined, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
 
@@ -27,19 +28,12 @@ def fence(value: Any, label: str, **attributes: Any) -> str:
     if not _LABEL.fullmatch(label):
         raise ValueError(f"{label!r} cannot be the label of a fence")
     text = value if isinstance(value, str) else "" if value is None else to_json(value)
-    tag = _unclosed_tag(text, label)
+    # `</ TASK >` may pass for a closing tag.
+    closed = {name.lower() for name in re.findall(r"<\s*/\s*([A-Za-z0-9_-]+)\s*>", text)}
+    tags = itertools.chain([label], (f"{label}-{number}" for number in itertools.count(2)))
+    tag = next(tag for tag in tags if tag.lower() not in closed)
     given = "".join(f' {name}="{_attribute(v)}"' for name, v in attributes.items() if v is not None)
     return f"<{tag}{given}>\n{text}\n</{tag}>"
-
-
-def _unclosed_tag(text: str, label: str) -> str:
-    """The label, or the first numbered one, that the text does not close; `</ TASK >` may pass for a closing tag."""
-    closed = {name.lower() for name in re.findall(r"<\s*/\s*([A-Za-z0-9_-]+)\s*>", text)}
-    tag, number = label, 1
-    while tag.lower() in closed:
-        number += 1
-        tag = f"{label}-{number}"
-    return tag
 
 
 def _attribute(value: Any) -> str:
@@ -54,14 +48,13 @@ def to_json(value: Any) -> str:
 def to_json_lines(value: Any) -> str:
     """JSON with one item of a list, or one member of a mapping, on each line; lists in a mapping likewise."""
     if isinstance(value, Mapping):
-        members = [f"{to_json(str(k))}:{to_json_lines(v) if _is_list(v) else to_json(v)}" for k, v in value.items()]
+        members = [
+            f"{to_json(str(name))}:{(to_json_lines if isinstance(member, list | tuple) else to_json)(member)}"
+            for name, member in value.items()
+        ]
         return "{\n" + ",\n".join(members) + "\n}" if members else "{}"
     items = ",\n".join(to_json(item) for item in value)
     return f"[\n{items}\n]" if items else "[]"
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list | tuple)
 
 
 def _plain(value: Any) -> Any:
@@ -81,19 +74,20 @@ def _plain(value: Any) -> Any:
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
-def make_environment(loader: BaseLoader) -> ImmutableSandboxedEnvironment:
-    """A sandboxed environment whose templates render equal values to equal text."""
+def _make_environment() -> Environment:
     environment = ImmutableSandboxedEnvironment(
-        loader=loader,
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
         auto_reload=False,
-        cache_size=-1,
     )
     environment.filters.update(fence=fence, json=to_json, json_lines=to_json_lines)
     environment.globals.pop("lipsum")
     environment.filters.pop("random")
     return environment
+
+
+ENVIRONMENT = _make_environment()
+"""Sandboxed, and its templates render equal values to equal text. Each library has its own overlay."""
