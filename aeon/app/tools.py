@@ -17,9 +17,9 @@ Report = Callable[[str], None]
 _log = logging.getLogger(__name__)
 
 BUILTIN = {
-    "echo": "echo",
+    "echo": "basics",
     "calculator": "calculator",
-    "current_time": "current_time",
+    "current_time": "basics",
     "read_file": "files",
     "list_files": "files",
     "http_get": "http_get",
@@ -75,8 +75,8 @@ def _make_builtin(settings: BuiltinSettings) -> list[Tool]:
             )
     wanted = dict.fromkeys(module for name, module in BUILTIN.items() if _is_wanted(name, settings))
     modules = [import_module(f"aeon.tools.builtin.{module}") for module in wanted]
-    made: list[Tool] = [tool for module in modules for tool in module.from_settings(settings)]
-    return [tool for tool in made if _is_wanted(tool.name, settings)]
+    made: dict[str, Tool] = {tool.name: tool for module in modules for tool in module.from_settings(settings)}
+    return [made[name] for name in BUILTIN if name in made and _is_wanted(name, settings)]
 
 
 def _register_servers(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast, get_type_hints, overload
+from dataclasses import replace
+from typing import Any, TypedDict, Unpack, cast, get_type_hints, overload
 
 from pydantic import PydanticUserError, TypeAdapter, validate_call
 from pydantic.errors import PydanticSchemaGenerationError
@@ -28,57 +29,50 @@ class _WithoutTitles(GenerateJsonSchema):
         return False
 
 
+class ToolOptions(TypedDict, total=False):
+    """What a function's signature and docstring do not say; as in `Tool`."""
+
+    name: str
+    description: str
+    examples: Sequence[Mapping[str, Any]]
+    side_effects: bool
+    pure: bool
+    timeout_seconds: float | None
+    max_output_characters: int | None
+
+
 @overload
 def tool(function: Callable[..., Any], /) -> Tool: ...
 @overload
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    examples: Sequence[Mapping[str, Any]] = (),
-    side_effects: bool = False,
-    pure: bool = False,
-    timeout_seconds: float | None = None,
-    max_output_characters: int | None = None,
-) -> Callable[[Callable[..., Any]], Tool]: ...
-def tool(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    examples: Sequence[Mapping[str, Any]] = (),
-    side_effects: bool = False,
-    pure: bool = False,
-    timeout_seconds: float | None = None,
-    max_output_characters: int | None = None,
+    function: Callable[..., Any] | None = None, /, **options: Unpack[ToolOptions]
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a Tool of a function, sync or async: `@tool`, or `@tool(name=..., examples=..., ...)`.
 
     The input schema comes from the parameters' type hints and defaults (`Annotated[int, Field(ge=0, description=...)]`
     says more about one), the output schema from the return annotation, the description from the docstring, the name
-    from the function. The other options are those of `Tool`. The function may return anything that pydantic writes as
-    JSON. Raises ConfigError for a missing docstring, a parameter without a type hint or that cannot be given by
-    name, a missing return annotation, or a type that has no JSON Schema.
+    from the function. The function may return anything that pydantic writes as JSON. Raises ConfigError for a missing
+    docstring, a parameter without a type hint or that cannot be given by name, a missing return annotation, or a type
+    that has no JSON Schema.
     """
 
     def make(function: Callable[..., Any]) -> Tool:
-        named = name or str(getattr(function, "__name__", type(function).__name__))
-        hints = _check_hints(function, named)
+        name = options.get("name") or str(getattr(function, "__name__", type(function).__name__))
+        description = options.get("description") or inspect.getdoc(function)
+        if not description:
+            raise ConfigError(f"tool {name!r}: it has no docstring, from which a model learns what it does")
+        hints = _check_hints(function, name)
         resolved = _with_hints(function, hints)
-        arguments, returned = _schemas(resolved, hints["return"], named)
-        return Tool(
-            name=named,
-            description=description or _docstring(function, named),
-            input_schema=arguments,
-            output_schema=returned,
-            invoke=_invocation(resolved, hints["return"], inspect.iscoroutinefunction(function)),
-            examples=tuple(examples),
-            timeout_seconds=timeout_seconds,
-            max_output_characters=max_output_characters,
-            side_effects=side_effects,
-            pure=pure,
-        )
+        try:
+            arguments = TypeAdapter(cast(Any, resolved)).json_schema(schema_generator=_WithoutTitles)
+            result = TypeAdapter(hints["return"]).json_schema(mode="serialization", schema_generator=_WithoutTitles)
+        except (PydanticUserError, PydanticSchemaGenerationError) as error:
+            raise ConfigError(f"tool {name!r}: {str(error).splitlines()[0]}") from error
+        invoke = _invocation(resolved, hints["return"], inspect.iscoroutinefunction(function))
+        made = Tool(name, description, arguments, result, invoke)
+        more = {key: value for key, value in options.items() if key not in ("name", "description")}
+        return replace(made, **{**more, "examples": tuple(options.get("examples", ()))})  # type: ignore[arg-type]
 
     return make if function is None else make(function)
 
@@ -108,22 +102,6 @@ def _with_hints(function: Callable[..., Any], hints: Mapping[str, Any]) -> Calla
     call.__annotations__ = dict(hints)
     call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return call
-
-
-def _docstring(function: Callable[..., Any], name: str) -> str:
-    text = inspect.getdoc(function)
-    if not text:
-        raise ConfigError(f"tool {name!r}: it has no docstring, from which a model learns what it does")
-    return text
-
-
-def _schemas(function: Callable[..., Any], returned: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    try:
-        arguments = TypeAdapter(cast(Any, function)).json_schema(schema_generator=_WithoutTitles)
-        result = TypeAdapter(returned).json_schema(mode="serialization", schema_generator=_WithoutTitles)
-    except (PydanticUserError, PydanticSchemaGenerationError) as error:
-        raise ConfigError(f"tool {name!r}: {str(error).splitlines()[0]}") from error
-    return arguments, result
 
 
 def _invocation(function: Callable[..., Any], returned: Any, is_async: bool) -> Callable[[Mapping[str, Any]], Any]:

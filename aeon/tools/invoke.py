@@ -1,20 +1,30 @@
-"""Calling a tool by its name: arguments checked, approval asked, time and output bounded, the result checked."""
+"""Calling a tool by its name: arguments checked, approval asked, time and output bounded, the result checked.
+
+A tool's function may never return, raise anything, and return no JSON or too much of it.
+"""
 
 from __future__ import annotations
 
 import json
+import queue
 import threading
 import time
 from collections.abc import Mapping
+from contextvars import copy_context
 from fnmatch import fnmatchcase
 from typing import Any
 
-from aeon.domain.tool_result import SchemaViolation, ToolResult
+from aeon.domain.tool_result import SchemaViolation, ToolErrorKind, ToolResult
 from aeon.files.nesting import TOO_DEEP, is_too_deep
+from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.tools.approval import ApprovalRequest, Approve, asking_step
-from aeon.tools.call import Outcome, call_tool, describe_error, failure
 from aeon.tools.registry import RegisteredTool, Tool, ToolRegistry
 from aeon.tools.settings import Approval, ToolSettings
+
+_SHOWN_VIOLATIONS = 5
+
+Outcome = dict[str, Any]
+"""The fields of a ToolResult that the call itself decides."""
 
 
 class ToolInvoker:
@@ -39,7 +49,7 @@ class ToolInvoker:
         entry = self._registry.entry(name)
         if entry is None:
             return (SchemaViolation("", not_found(name)),)
-        return _check_arguments(entry, arguments)[1]
+        return read_arguments(entry, arguments)[1]
 
     def approval(self, name: str) -> Approval:
         """The policy of the first pattern of `tools.approval` that matches the name, else that of the tool."""
@@ -55,35 +65,25 @@ class ToolInvoker:
         """
         started = time.monotonic()
         entry = self._registry.entry(name)
-        limit = self._limit(entry)
+        own_limit = entry.tool.max_output_characters if entry else None
+        limit = own_limit or self._settings.max_output_characters
+        given, violations = read_arguments(entry, arguments)
         if entry is None:
-            given, outcome = _json_object(arguments), failure("unknown", not_found(name), limit)
+            outcome = _failure("unknown", not_found(name))
+        elif violations:
+            outcome = _failure("invalid_arguments", "; ".join(map(str, violations)))
+        elif refusal := self._find_refusal(entry.tool, given):
+            outcome = _failure("refused", refusal)
         else:
-            given, outcome = self._check_and_call(entry, arguments, limit)
-        return ToolResult(
-            tool=name,
-            arguments=given,
-            output=outcome.output,
-            text=outcome.text,
-            error=outcome.error,
-            error_kind=outcome.error_kind,
-            seconds=time.monotonic() - started,
-            cut=outcome.cut,
-            kept=limit if outcome.cut else 0,
-            own_limit=bool(outcome.cut and entry and entry.tool.max_output_characters),
-        )
+            seconds = entry.tool.timeout_seconds or self._settings.timeout_seconds
+            outcome = _call_in_thread(entry, given, limit, seconds)
+        if error := outcome.get("error"):
+            outcome["error"] = cut_text(error, limit)[0]
+        if outcome.get("cut"):
+            outcome |= {"kept": limit, "own_limit": own_limit is not None}
+        return ToolResult(tool=name, arguments=given, seconds=time.monotonic() - started, **outcome)
 
-    def _check_and_call(self, entry: RegisteredTool, arguments: Any, limit: int) -> tuple[dict[str, Any], Outcome]:
-        given, found = _check_arguments(entry, arguments)
-        if found:
-            return given, failure("invalid_arguments", "; ".join(map(str, found)), limit)
-        refusal = self._refusal(entry.tool, given)
-        if refusal is not None:
-            return given, failure("refused", refusal, limit)
-        seconds = entry.tool.timeout_seconds or self._settings.timeout_seconds
-        return given, call_tool(entry, json.loads(json.dumps(given)), limit, seconds)
-
-    def _refusal(self, tool: Tool, given: Mapping[str, Any]) -> str | None:
+    def _find_refusal(self, tool: Tool, given: Mapping[str, Any]) -> str | None:
         policy = self.approval(tool.name)
         if policy == "always":
             return None
@@ -92,14 +92,11 @@ class ToolInvoker:
         if self._approve is None:
             return "tools.approval asks a person, and there is nobody to ask"
         try:
-            request = ApprovalRequest(tool, json.loads(json.dumps(given)), asking_step())
             with self._asking:
-                return None if self._approve(request) else "the person refused it"
+                is_approved = self._approve(ApprovalRequest(tool, _copy_json(given)[0], asking_step()))
         except Exception as error:  # asking may fail in any way, and then nobody approved
-            return f"the person could not be asked: {describe_error(error)}"
-
-    def _limit(self, entry: RegisteredTool | None) -> int:
-        return (entry.tool.max_output_characters if entry else None) or self._settings.max_output_characters
+            return f"the person could not be asked: {_describe_error(error)}"
+        return None if is_approved else "the person refused it"
 
 
 def not_found(name: str) -> str:
@@ -112,24 +109,86 @@ def not_there(name: str, reason: str) -> str:
     return f"Tool '{name}': {reason}"
 
 
-def _check_arguments(entry: RegisteredTool, arguments: Any) -> tuple[dict[str, Any], tuple[SchemaViolation, ...]]:
-    """The arguments as JSON has them, and their violations of the input schema."""
+def read_arguments(entry: RegisteredTool | None, arguments: Any) -> tuple[dict[str, Any], tuple[SchemaViolation, ...]]:
+    """The arguments as JSON has them, empty where it does not, and their violations of the input schema."""
     if not isinstance(arguments, Mapping):
         return {}, (SchemaViolation("", f"arguments are an object, not {type(arguments).__name__}"),)
-    given = _json_object(arguments)
-    if not given and arguments:
-        return {}, (SchemaViolation("", f"arguments must be values that JSON has, and not {TOO_DEEP}"),)
+    try:
+        given: dict[str, Any] = _copy_json(dict(arguments))[0]
+    except (TypeError, ValueError, RecursionError) as error:
+        return {}, (SchemaViolation("", f"arguments must be values that JSON has: {error}"),)
+    if entry is None:
+        return given, ()
     from aeon.schema.validators import find_violations  # slow to load, and there may be no tools
 
     return given, find_violations(entry.input, given)
 
 
-def _json_object(arguments: Any) -> dict[str, Any]:
-    """A copy as JSON has it; empty when it is no JSON object, or nested too deeply to be written into a result."""
+def _call_in_thread(entry: RegisteredTool, given: dict[str, Any], limit: int, seconds: float) -> Outcome:
+    """Call a tool in a thread of its own; a call that takes too long is left to its daemon thread."""
+    done: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+    context, arguments = copy_context(), _copy_json(given)[0]
+
+    def work() -> None:
+        done.put(context.run(_call, entry, arguments, limit, seconds))
+
     try:
-        text = json.dumps(dict(arguments), ensure_ascii=False, allow_nan=False)
-        text.encode()
-    except (TypeError, ValueError, RecursionError):
-        return {}
-    given = dict(json.loads(text))
-    return {} if is_too_deep(given) else given
+        threading.Thread(target=work, name=f"tool-{entry.tool.name}", daemon=True).start()
+        return done.get(timeout=seconds)
+    except queue.Empty:
+        return _failure("timeout", f"took longer than {seconds:g} seconds")
+    except RuntimeError as error:  # no thread is left for it
+        return _failure("raised", _describe_error(error))
+
+
+def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int, seconds: float) -> Outcome:
+    is_returned = False
+    try:
+        with redirect_prints_to_stderr():
+            value = entry.tool.invoke(arguments)
+        is_returned = True
+        output, text = _copy_json(value)
+    except BaseException as error:  # a tool that calls sys.exit() has failed; the program goes on
+        said = _describe_error(error)
+        if is_returned:
+            return _failure("not_json", f"what it returned is not JSON: {said}")
+        return _failure("raised", said)
+    from aeon.schema.validators import find_violations
+
+    found = find_violations(entry.output, output, seconds)
+    text, cut = cut_text(output if isinstance(output, str) else text, limit)
+    outcome = {"output": text if cut else output, "text": text, "cut": cut}
+    if found:
+        listed = [f"{place or '(whole value)'}: {cut_text(why, 300)[0]}" for place, why in found[:_SHOWN_VIOLATIONS]]
+        listed += [f"and {len(found) - len(listed)} more"] if len(found) > len(listed) else []
+        outcome |= _failure("invalid_output", f"what it returned is not as its output schema says: {'; '.join(listed)}")
+    return outcome
+
+
+def _failure(kind: ToolErrorKind, message: str) -> Outcome:
+    return {"error": message, "error_kind": kind}
+
+
+def cut_text(text: str, limit: int) -> tuple[str, int]:
+    """At most `limit` characters of a text, then how many were cut, if any; and that number."""
+    cut = len(text) - limit
+    return (f"{text[:limit]}... [{cut} of {len(text)} characters cut]", cut) if cut > 0 else (text, 0)
+
+
+def _describe_error(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        text = str(error).encode("utf-8", "backslashreplace").decode()
+    except BaseException:  # an exception's own __str__ is the tool's code too
+        text = ""
+    return f"{name}: {text}" if text else name
+
+
+def _copy_json(value: Any) -> tuple[Any, str]:
+    """A copy of the value as JSON has it, and its text. Raises whatever is in the way."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text.encode()
+    own = json.loads(text)
+    if is_too_deep(own):
+        raise ValueError(TOO_DEEP)
+    return own, text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -76,7 +75,6 @@ class ToolRegistry:
         self._tools: dict[str, RegisteredTool] = {}
         self._explainers: list[Callable[[str], str | None]] = []
         self._closers: list[Callable[[], None]] = []
-        self._lock = threading.RLock()
         for tool in tools:
             self.register(tool)
 
@@ -87,19 +85,13 @@ class ToolRegistry:
         it is malformed, with the path, when a limit of its own is out of range, or when an example violates its input
         schema.
         """
-        if not isinstance(tool.name, str) or not _NAME.fullmatch(tool.name):
-            raise ConfigError(f"tool {tool.name!r}: a name is 1 to 64 letters, digits, '_', '.' and '-'")
         entry = _check_tool(tool)
-        with self._lock:
-            if self.get(tool.name) is not None:
-                raise ConfigError(f"a tool named {tool.name!r} is registered already")
-            self._tools[tool.name] = entry
+        if self.get(tool.name) is not None or self._tools.setdefault(tool.name, entry) is not entry:
+            raise ConfigError(f"a tool named {tool.name!r} is registered already")
 
     def unregister(self, name: str) -> None:
         """Take a tool out; one that is not registered is no error."""
-        with self._lock:
-            removed = self._tools.pop(name, None)
-        if removed is None and self._parent is not None:
+        if self._tools.pop(name, None) is None and self._parent is not None:
             self._parent.unregister(name)
 
     def get(self, name: str) -> Tool | None:
@@ -109,29 +101,24 @@ class ToolRegistry:
 
     def entry(self, name: str) -> RegisteredTool | None:
         """The tool of that name with its validators; None when it is not registered."""
-        with self._lock:
-            own = self._tools.get(name)
+        own = self._tools.get(name)
         return own if own or self._parent is None else self._parent.entry(name)
 
     def explain_missing_with(self, why: Callable[[str], str | None]) -> None:
         """Add a function that says why a configured tool of a name is not there; None when it does not know."""
-        with self._lock:
-            self._explainers.append(why)
+        self._explainers.append(why)
 
     def unavailable(self, name: str) -> str | None:
         """Why a tool that is configured is not there, as a clause; None for one that is, or that is not configured."""
         if self.get(name) is not None:
             return None
-        with self._lock:
-            explainers = tuple(self._explainers)
-        own = next(filter(None, (why(name) for why in explainers)), None)
+        own = next(filter(None, (why(name) for why in self._explainers)), None)
         return own if own or self._parent is None else self._parent.unavailable(name)
 
     def list(self) -> tuple[Tool, ...]:
         """All tools, in order of registration, a parent's first."""
-        with self._lock:
-            own = tuple(entry.tool for entry in self._tools.values())
-        return (self._parent.list() if self._parent else ()) + own
+        own = tuple(self._tools.values())
+        return (self._parent.list() if self._parent else ()) + tuple(entry.tool for entry in own)
 
     def names(self) -> tuple[str, ...]:
         """All names, in order of registration."""
@@ -143,41 +130,32 @@ class ToolRegistry:
 
     def on_close(self, close: Callable[[], None]) -> None:
         """Add a function to be called by `close`, such as one that ends a session that tools use."""
-        with self._lock:
-            self._closers.append(close)
+        self._closers.append(close)
 
     def close(self) -> None:
         """Close what the tools hold open, the newest first; a parent is left alone. May be called twice."""
-        with self._lock:
-            closers, self._closers = self._closers, []
-        for close in reversed(closers):
-            # A failing one must not keep the others open.
-            with contextlib.suppress(Exception):
-                close()
+        while self._closers:
+            with contextlib.suppress(Exception):  # a failing one must not keep the others open
+                self._closers.pop()()
 
 
 def _check_tool(tool: Tool) -> RegisteredTool:
     from aeon.schema.validators import compile_schema, find_violations  # slow to load, and there may be no tools
+    from aeon.tools.examples import example_arguments
 
-    seconds, characters = tool.timeout_seconds, tool.max_output_characters
+    named, seconds, characters = f"tool {tool.name!r}", tool.timeout_seconds, tool.max_output_characters
+    if not _NAME.fullmatch(tool.name):
+        raise ConfigError(f"{named}: a name is 1 to 64 letters, digits, '_', '.' and '-'")
     if seconds is not None and not 0 < seconds <= LONGEST_CALL:
-        allowed = f"more than 0 and at most {LONGEST_CALL} seconds"
-        raise ConfigError(f"tool {tool.name!r}: timeout_seconds={seconds:g}: {allowed}")
+        raise ConfigError(f"{named}: timeout_seconds={seconds:g}: more than 0 and at most {LONGEST_CALL} seconds")
     if characters is not None and characters < 1:
-        raise ConfigError(f"tool {tool.name!r}: max_output_characters={characters}: at least 1")
-    inputs = compile_schema(tool.input_schema, f"tool {tool.name!r}: input_schema")
-    outputs = compile_schema(tool.output_schema, f"tool {tool.name!r}: output_schema")
+        raise ConfigError(f"{named}: max_output_characters={characters}: at least 1")
+    inputs = compile_schema(tool.input_schema, f"{named}: input_schema")
+    outputs = compile_schema(tool.output_schema, f"{named}: output_schema")
     if tool.input_schema.get("type", "object") != "object":
-        raise ConfigError(f"tool {tool.name!r}: input_schema#/type: must be 'object', since arguments have names")
+        raise ConfigError(f"{named}: input_schema#/type: must be 'object', since arguments have names")
     for index, example in enumerate(tool.examples):
         if found := find_violations(inputs, dict(example)):
-            raise ConfigError(f"tool {tool.name!r}: examples[{index}]: {found[0]}")
-    return RegisteredTool(_with_example(tool, inputs), inputs, outputs)
-
-
-def _with_example(tool: Tool, inputs: SchemaValidator) -> Tool:
-    """Add an example, if there is none and one can be made: plans and repairs show how a tool is called."""
-    from aeon.tools.examples import example_arguments  # slow to load, and there may be no tools
-
+            raise ConfigError(f"{named}: examples[{index}]: {found[0]}")
     made = None if tool.examples else example_arguments(tool.input_schema, inputs)
-    return tool if made is None else replace(tool, examples=(made,))
+    return RegisteredTool(replace(tool, examples=(made,)) if made is not None else tool, inputs, outputs)

