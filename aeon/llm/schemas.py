@@ -8,7 +8,6 @@ model and dropped before the answer is read.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,8 +23,6 @@ from aeon.schema.fit import drop_extras, extras, misfits, relax_extras
 from aeon.schema.json_schema import rebuild
 from aeon.schema.strict import strict_violations
 from aeon.schema.validators import SchemaValidator, check_schema, compile_schema, is_draft_2020
-
-__all__ = ["ANSWER", "CALLS", "SchemaLibrary", "WireSchema", "packaged_schemas", "read_schema", "strict_violations"]
 
 Schema = Mapping[str, Any]
 
@@ -55,7 +52,7 @@ class SchemaLibrary:
     `directory` is a person's folder of `<call>.json` files, looked in before the packaged one (`schemas.dir`).
     `levels` are all that a property of the task's profile may be, where a person's file names levels of its own;
     `dimensions` the schemas of properties that the profile has beside those of its file.
-    Raises SchemaFileError when it does not exist, and for a file that is missing, no JSON or no schema, with its place.
+    Raises SchemaFileError, with its place, for a folder without schemas and for a file that is no schema.
     """
 
     def __init__(
@@ -64,16 +61,19 @@ class SchemaLibrary:
         levels: Mapping[str, Collection[str]] | None = None,
         dimensions: Mapping[str, Schema] | None = None,
     ) -> None:
-        if directory is not None and not directory.is_dir():
-            raise SchemaFileError(f"there is no schemas folder {directory}", hint="Set schemas.dir to one that exists.")
         if directory is not None and not _holds_schemas(directory):
-            raise _no_schemas_error(directory)
-        self._folders = tuple(f for f in (directory, resource_root() / "schemas") if f is not None)
+            meant = find_meant(directory, "schemas", _holds_schemas)
+            raise SchemaFileError(
+                f"schemas.dir={directory}: it holds no schema of a call ({', '.join(f'{c}.json' for c in CALLS)})",
+                hint=f"Did you mean schemas.dir={meant}?" if meant else "`aeon init DIR` copies the packaged schemas.",
+            )
         self._levels, self._dimensions = levels or {}, dimensions or {}
+        own = {call: directory / f"{call}.json" for call in NAMES if directory is not None}
+        self._own = {call: path for call, path in own.items() if path.is_file()}
         self._documents: dict[SchemaName, dict[str, Any]] = {}
+        self._extras: dict[SchemaName, dict[str, frozenset[str]]] = {}
         self._wires: dict[tuple[object, ...], WireSchema] = {}
         self._validators: dict[tuple[object, ...], SchemaValidator] = {}
-        self._extras: dict[SchemaName, dict[str, frozenset[str]]] = {}
 
     def wire(
         self,
@@ -81,65 +81,58 @@ class SchemaLibrary:
         *,
         tools: Sequence[str] | None = None,
         criteria: Sequence[str] = (),
-        answer_schema: Mapping[str, Any] | None = None,
+        answer_schema: Schema | None = None,
         absent: Collection[str] = (),
     ) -> WireSchema:
-        """The schema as sent. `tools`: the only names a property `tool` may take beside null; None leaves it open.
-        `criteria`: the only names an entry of `convergence`'s `criteria` may have; without any, all are allowed.
+        """The schema as sent; `strict` is False for what is outside OpenAI's strict subset.
 
-        `answer_schema` takes the place of a step's `step_output`, where null stays allowed if the file allows it; for
-        `tool_arguments` it is the tool's input schema, and the whole. `strict` is False for what is outside OpenAI's
-        strict subset. `absent` is what the call has nothing of: a property with the comment "only with NAME" and a text
-        NAME of an enum are left out.
+        `tools` are the only names a property `tool` may take beside null, None leaves it open; `criteria` those of an
+        entry of `convergence`'s `criteria`. `answer_schema` takes the place of a step's `step_output`, or is the whole
+        for `tool_arguments`. `absent` is what the call has nothing of: a property with the comment "only with NAME" and
+        a text NAME of an enum are left out.
         """
-        names = None if tools is None else tuple(tools)
-        key = (call, names, tuple(criteria), _key(answer_schema), frozenset(absent))
+        key = (call, None if tools is None else tuple(tools), tuple(criteria), _key(answer_schema), frozenset(absent))
         if key not in self._wires:
-            self._wires[key] = self._make_wire(call, tools, criteria, answer_schema, absent)
+            if call == "tool_arguments" and answer_schema is not None:
+                self._wires[key] = _wire_of_tool(answer_schema)
+                return self._wires[key]
+            schema = drop_absent(self._document(call), absent)
+            if tools is not None:
+                schema = rebuild(schema, partial(_with_tools, tools=tools))
+            if answer_schema is not None:
+                schema = embed_schema(schema, ANSWER, answer_schema)
+            schema = strip_header(schema)
+            if criteria:
+                schema = change_at(schema, _CRITERION, partial(_one_of, names=criteria))
+            self._wires[key] = WireSchema(schema, not strict_violations(schema))
         return self._wires[key]
 
-    def _make_wire(
-        self,
-        call: SchemaName,
-        tools: Sequence[str] | None,
-        criteria: Sequence[str],
-        answer_schema: Schema | None,
-        absent: Collection[str],
-    ) -> WireSchema:
-        if call == "tool_arguments" and answer_schema is not None:
-            compile_schema(answer_schema, _TOOLS_SCHEMA)
-            # One that is not of 2020-12 says which draft it is of, and never goes strict.
-            if not is_draft_2020(answer_schema):
-                return WireSchema(dict(answer_schema), strict=False)
-            schema = strip_header(answer_schema)
-        else:
-            schema = strip_header(self._full(call, tools, answer_schema, absent))
-        if criteria:
-            schema = change_at(schema, _CRITERION, lambda name: _one_of(name, criteria))
-        return WireSchema(schema, not strict_violations(schema))
-
     def local(
-        self, call: SchemaName, answer_schema: Mapping[str, Any] | None = None, absent: Collection[str] = ()
+        self, call: SchemaName, answer_schema: Schema | None = None, absent: Collection[str] = ()
     ) -> SchemaValidator:
-        """The validator of the file's own form, made once, with `answer_schema` as in `wire()`.
+        """The validator of the file's own form, with `answer_schema` as in `wire()`.
 
         What only a person's file asks for may be missing, and may be anything; what is there only with something absent
         may be missing. For `tool_arguments` it is of the draft of the tool's schema (`aeon.schema.validators`).
         """
         key = (call, _key(answer_schema), frozenset(absent))
-        if call == "tool_arguments" and answer_schema is not None and key not in self._validators:
-            self._validators[key] = compile_schema(answer_schema, _TOOLS_SCHEMA)
         if key not in self._validators:
-            schema, extra = relax_absent(self._full(call, None, answer_schema), absent), self._extra(call)
-            self._validators[key] = SchemaValidator(relax_extras(schema, extra) if extra else schema)
+            if call == "tool_arguments" and answer_schema is not None:
+                self._validators[key] = compile_schema(answer_schema, _TOOLS_SCHEMA)
+                return self._validators[key]
+            schema = self._document(call)
+            if answer_schema is not None:
+                schema = embed_schema(schema, ANSWER, answer_schema)
+            schema = relax_extras(relax_absent(schema, absent), self._extra(call))
+            self._validators[key] = SchemaValidator(schema)
         return self._validators[key]
 
     def readable(self, call: SchemaName, answer: Any) -> Any:
         """A valid answer without what only a person's file asks for."""
-        return drop_extras(answer, self._with_dimensions(call, _packaged(call))) if self._extra(call) else answer
+        return drop_extras(answer, self._packaged(call)) if self._extra(call) else answer
 
-    def validator(self, schema: Mapping[str, Any]) -> SchemaValidator:
-        """The validator of any schema, made once. Raises SchemaFileError when it is not one."""
+    def validator(self, schema: Schema) -> SchemaValidator:
+        """The validator of any schema. Raises SchemaFileError when it is not one."""
         key = (_key(schema),)
         if key not in self._validators:
             check_schema(schema, "the schema")
@@ -148,11 +141,11 @@ class SchemaLibrary:
 
     def files(self, call: SchemaName) -> dict[str, Path]:
         """The file the schema of a call comes from, as `schema`; nothing for `repair` and `tool_arguments`."""
-        return {} if call in ("repair", "tool_arguments") else {"schema": self._path(call)}
+        return {"schema": self._own.get(call) or _packaged_path(call)} if call in NAMES else {}
 
     def digest(self) -> str:
         """SHA-256, hex, over the schema files in force."""
-        return digest_of_files({call: self._path(call) for call in NAMES})
+        return digest_of_files({call: self.files(call)["schema"] for call in NAMES})
 
     def check(self) -> None:
         """Load every file of the person's folder. Raises SchemaFileError for the first that cannot be used.
@@ -160,85 +153,40 @@ class SchemaLibrary:
         A file that differs from the packaged one must be within the strict subset and have, at every place, all the
         properties of the packaged one in the same types; every place where it has not is named by its JSON pointer.
         """
-        for call in NAMES:
-            if self._path(call).parent != self._folders[-1]:
-                self._check_fit(call)
-                self.local(call)
-                self.wire(call, tools=())
+        for call, path in self._own.items():
+            schema, packaged = strip_header(self._document(call)), self._packaged(call)
+            if schema != packaged:
+                for name, levels in self._levels.items() if call == "task_profile" else ():
+                    packaged = change_at(packaged, ("properties", name), partial(_one_of, names=levels))
+                if problems := strict_violations(drop_absent(schema, ())) or misfits(schema, packaged):
+                    raise SchemaFileError(
+                        "\n".join(f"{path}#{problem.removeprefix('(root)')}" for problem in problems),
+                        hint="It may allow less than the packaged file, and may ask for more, but it must ask for all "
+                        f"that {_packaged_path(call)} asks for, within OpenAI's strict subset.",
+                    )
+            self.local(call)
+            self.wire(call, tools=())
 
-    def _check_fit(self, call: SchemaName) -> None:
-        schema, packaged = strip_header(self._document(call)), self._with_dimensions(call, _packaged(call))
-        if schema == packaged:
-            return
-        if call == "task_profile":
-            packaged = self._with_levels(packaged)
-        problems = strict_violations(drop_absent(schema, ())) or misfits(schema, packaged)
-        if problems:
-            path = self._path(call)
-            raise SchemaFileError(
-                "\n".join(f"{path}#{problem.removeprefix('(root)')}" for problem in problems),
-                hint="It may allow less than the packaged file, and may ask for more, but it must ask for all that "
-                f"{resource_root() / 'schemas' / path.name} asks for, within OpenAI's strict subset.",
-            )
+    def _document(self, call: SchemaName) -> dict[str, Any]:
+        if call not in self._documents:
+            document = _read_object(self._own[call]) if call in self._own else _packaged_document(call)
+            self._documents[call] = self._with_dimensions(call, document)
+        return self._documents[call]
+
+    def _packaged(self, call: SchemaName) -> dict[str, Any]:
+        return strip_header(self._with_dimensions(call, _packaged_document(call)))
+
+    def _extra(self, call: SchemaName) -> dict[str, frozenset[str]]:
+        """The properties that only a person's file has, by their place."""
+        if call in self._own and call not in self._extras:
+            self._extras[call] = extras(strip_header(self._document(call)), self._packaged(call))
+        return self._extras.get(call, {})
 
     def _with_dimensions(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:
         if call != "task_profile" or not self._dimensions:
             return document
         properties = {**document["properties"], **self._dimensions}
         return {**document, "properties": properties, "required": [*document["required"], *self._dimensions]}
-
-    def _with_levels(self, profile: dict[str, Any]) -> dict[str, Any]:
-        for name, levels in self._levels.items():
-            profile = change_at(profile, ("properties", name), partial(_one_of, names=levels))
-        return profile
-
-    def _extra(self, call: SchemaName) -> dict[str, frozenset[str]]:
-        if call not in NAMES:
-            return {}
-        if call not in self._extras:
-            schema, packaged = strip_header(self._document(call)), self._with_dimensions(call, _packaged(call))
-            self._extras[call] = {} if schema == packaged else extras(schema, packaged)
-        return self._extras[call]
-
-    def _full(
-        self,
-        call: SchemaName,
-        tools: Sequence[str] | None,
-        answer_schema: Mapping[str, Any] | None,
-        absent: Collection[str] | None = None,
-    ) -> dict[str, Any]:
-        schema = self._document(call)
-        if absent is not None:
-            schema = drop_absent(schema, absent)
-        if tools is not None:
-            schema = _with_tools(schema, tuple(tools))
-        return schema if answer_schema is None else embed_schema(schema, ANSWER, answer_schema)
-
-    def _path(self, call: SchemaName) -> Path:
-        if call not in NAMES:
-            near = difflib.get_close_matches(call, NAMES, n=1)
-            raise SchemaFileError(f"no schema belongs to {call!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        for folder in self._folders:
-            if (folder / f"{call}.json").is_file():
-                return folder / f"{call}.json"
-        places = ", ".join(map(str, self._folders))
-        raise SchemaFileError(f"there is no schema {call}.json: looked in {places}")
-
-    def _document(self, call: SchemaName) -> dict[str, Any]:
-        if call not in self._documents:
-            path = self._path(call)
-            packaged = self is not packaged_schemas() and path == packaged_schemas()._path(call)
-            document = packaged_schemas()._document(call) if packaged else read_schema(path)
-            document = self._with_dimensions(call, document)
-            if document.get("type") != "object":
-                raise SchemaFileError(f'{path}#/type: must be "object": the answer to a call is an object')
-            self._documents[call] = document
-        return self._documents[call]
-
-
-@cache
-def _packaged(call: SchemaName) -> dict[str, Any]:
-    return strip_header(packaged_schemas()._document(call))
 
 
 @cache
@@ -247,45 +195,58 @@ def packaged_schemas() -> SchemaLibrary:
     return SchemaLibrary()
 
 
-def _holds_schemas(folder: Path) -> bool:
-    return any((folder / f"{call}.json").is_file() for call in CALLS)
-
-
-def _no_schemas_error(directory: Path) -> SchemaFileError:
-    meant = find_meant(directory, "schemas", _holds_schemas)
-    return SchemaFileError(
-        f"schemas.dir={directory}: it holds no schema of a call ({', '.join(f'{call}.json' for call in CALLS)})",
-        hint=f"Did you mean schemas.dir={meant}?" if meant else "`aeon init DIR` copies the packaged schemas.",
-    )
-
-
 def read_schema(path: Path) -> dict[str, Any]:
     """A schema file, checked: JSON, a Draft 2020-12 schema, every reference within it; else SchemaFileError."""
     try:
         schema = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SchemaFileError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise SchemaFileError(f"{path}: not valid UTF-8 at byte {error.start}") from error
     except json.JSONDecodeError as error:
         raise SchemaFileError(f"{path}:{error.lineno}:{error.colno}: not valid JSON: {error.msg}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SchemaFileError(f"{path}: cannot be read: {error}") from error
     check_schema(schema, str(path))
     return dict(schema)
 
 
-def _with_tools(schema: dict[str, Any], tools: tuple[str, ...]) -> dict[str, Any]:
-    null = {"type": "null"}
-    form = {"anyOf": [{"type": "string", "enum": list(tools)}, null]} if tools else null
+def _read_object(path: Path) -> dict[str, Any]:
+    schema = read_schema(path)
+    if schema.get("type") != "object":
+        raise SchemaFileError(f'{path}#/type: must be "object": the answer to a call is an object')
+    return schema
 
-    def change(part: dict[str, Any]) -> dict[str, Any]:
-        properties = part.get("properties")
-        if isinstance(properties, dict) and "tool" in properties:
-            described = {key: text for key, text in properties["tool"].items() if key == "description"}
-            return {**part, "properties": {**properties, "tool": form | described if tools else form}}
+
+@cache
+def _packaged_document(call: SchemaName) -> dict[str, Any]:
+    return _read_object(_packaged_path(call))
+
+
+def _packaged_path(call: SchemaName) -> Path:
+    if call not in NAMES:
+        raise SchemaFileError(f"no schema belongs to {call!r}; there are: {', '.join(NAMES)}")
+    return resource_root() / "schemas" / f"{call}.json"
+
+
+def _holds_schemas(folder: Path) -> bool:
+    return any((folder / f"{call}.json").is_file() for call in CALLS)
+
+
+def _wire_of_tool(schema: Schema) -> WireSchema:
+    compile_schema(schema, _TOOLS_SCHEMA)
+    # One that is not of 2020-12 says which draft it is of, and never goes strict.
+    if not is_draft_2020(schema):
+        return WireSchema(dict(schema), strict=False)
+    sent = strip_header(schema)
+    return WireSchema(sent, not strict_violations(sent))
+
+
+def _with_tools(part: dict[str, Any], tools: Sequence[str]) -> dict[str, Any]:
+    properties = part.get("properties")
+    if not isinstance(properties, dict) or "tool" not in properties:
         return part
-
-    result: dict[str, Any] = rebuild(schema, change)
-    return result
+    null = {"type": "null"}
+    tool = {"anyOf": [{"type": "string", "enum": list(tools)}, null]} if tools else null
+    if tools and "description" in properties["tool"]:
+        tool["description"] = properties["tool"]["description"]
+    return {**part, "properties": {**properties, "tool": tool}}
 
 
 def _one_of(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
@@ -293,6 +254,6 @@ def _one_of(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {"type": "string", "enum": list(names), **described}
 
 
-def _key(schema: Mapping[str, Any] | None) -> str | None:
+def _key(schema: Schema | None) -> str | None:
     # The order of properties is the order a model writes them in, so it is part of what the schema is.
     return None if schema is None else json.dumps(schema)

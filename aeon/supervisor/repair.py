@@ -16,7 +16,8 @@ from aeon.domain.plan import PlanStep, step_view
 from aeon.domain.request import CallSite, LLMAdapter, LLMRequest, Parameters, ReasoningMode, Role, Usage, current_site
 from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
-from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
+from aeon.llm.schemas import SchemaLibrary, packaged_schemas
+from aeon.schema.strict import strict_violations
 from aeon.schema.validators import SchemaValidator
 from aeon.schema.violations import FieldError
 from aeon.supervisor.ends import repair_record, unrecoverable

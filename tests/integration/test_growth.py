@@ -20,9 +20,10 @@ from aeon.llm.dialects.streaming import assemble
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.rendering import fence
-from aeon.llm.schemas import SchemaLibrary, packaged_schemas, strict_violations
+from aeon.llm.schemas import SchemaLibrary, packaged_schemas
 from aeon.plan.wire import parse_plan, parse_refinement
 from aeon.plan.workflow.load import inspect_workflow
+from aeon.schema.strict import strict_violations
 from aeon.schema.validators import compile_schema
 from aeon.store import cassette_yaml
 from aeon.supervisor.faithful import find_foreign_tools

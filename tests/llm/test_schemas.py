@@ -11,8 +11,9 @@ from jsonschema import Draft202012Validator
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
 from aeon.files.resources import resource_root
-from aeon.llm.schemas import CALLS, NAMES, SchemaLibrary, packaged_schemas, read_schema, strict_violations
+from aeon.llm.schemas import CALLS, NAMES, SchemaLibrary, packaged_schemas, read_schema
 from aeon.schema.edits import drop_absent, relax_absent
+from aeon.schema.strict import strict_violations
 from tests.support.strict_subset import violations
 
 NULL = {"type": "null"}
@@ -215,9 +216,9 @@ def test_a_file_that_is_no_schema_is_named_with_its_place(write: Write, text: st
 
 def test_a_file_that_is_not_utf8_or_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_bytes(b'"\xff"')
-    with pytest.raises(SchemaFileError, match=r"x\.json: not valid UTF-8 at byte 1"):
+    with pytest.raises(SchemaFileError, match=r"x\.json: cannot be read: .* position 1"):
         read_schema(tmp_path / "x.json")
-    with pytest.raises(SchemaFileError, match=r"y\.json: cannot be read: No such file"):
+    with pytest.raises(SchemaFileError, match=r"y\.json: cannot be read: .*No such file"):
         read_schema(tmp_path / "y.json")
 
 
@@ -232,7 +233,7 @@ def test_a_schemas_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> Non
 
 
 def test_an_unknown_call_has_no_schema(write: Write) -> None:
-    with pytest.raises(SchemaFileError, match="'plans'; did you mean 'plan'"):
+    with pytest.raises(SchemaFileError, match="no schema belongs to 'plans'; there are: task_profile, plan,"):
         write().wire("plans")  # type: ignore[arg-type]
 
 
