@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
@@ -26,17 +25,6 @@ class SchemaViolation(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.pointer or '(whole value)'}: {self.message}"
-
-
-class Undecided(SchemaViolation):
-    """Whether a value is as its schema says could not be found out; another value might fare no better."""
-
-    __slots__ = ()
-
-
-def undecided(violations: Iterable[SchemaViolation]) -> bool:
-    """Whether a value could not be checked, so that there is nothing to repair."""
-    return any(isinstance(violation, Undecided) for violation in violations)
 
 
 class ToolResult(Value):

@@ -8,7 +8,6 @@ from typing import Any
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import expected_calls
 from aeon.domain.plan import Plan, PlanStep
-from aeon.domain.tool_result import undecided
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 
@@ -26,7 +25,7 @@ def cycles(
         found = invoker.check_arguments(step.tool, arguments())
     except PlanError:
         return 0
-    return 1 if found and not undecided(found) else 0
+    return 1 if found else 0
 
 
 def forecast(plan: Plan, cost: Callable[[PlanStep], int], *, core: bool) -> int:

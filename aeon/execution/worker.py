@@ -22,7 +22,6 @@ from aeon.domain.graph import dependents, final_steps
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMAdapter, current_site
-from aeon.domain.tool_result import undecided
 from aeon.execution.forecast import cycles
 from aeon.execution.outcome import (
     Remarks,
@@ -201,8 +200,6 @@ class StepWorker:
         violations = self._invoker.check_arguments(tool.name, arguments)
         if not violations:
             return step, arguments, ()
-        if undecided(violations):
-            raise ValidationError("; ".join(map(str, violations)), errors=tuple(map(str, violations)))
         if situation.free:
             raise ValidationError("its schema has changed meanwhile", errors=tuple(map(str, violations)))
         errors = [FieldError(violation.pointer, violation.message) for violation in violations]

@@ -18,9 +18,8 @@ from typing import Any, Literal, get_args
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
 from aeon.files.resources import digest_of_files, find_meant, resource_root
-from aeon.schema.edits import change_at, drop_absent, embed_schema, relax_absent, strip_header
 from aeon.schema.fit import drop_extras, extras, misfits, relax_extras
-from aeon.schema.json_schema import rebuild
+from aeon.schema.json_schema import change_at, drop_absent, embed_schema, rebuild, relax_absent, strip_header
 from aeon.schema.strict import strict_violations
 from aeon.schema.validators import SchemaValidator, check_schema, compile_schema, is_draft_2020
 
@@ -100,6 +99,7 @@ class SchemaLibrary:
             if tools is not None:
                 schema = rebuild(schema, partial(_with_tools, tools=tools))
             if answer_schema is not None:
+                check_schema(answer_schema, "the answer's schema")
                 schema = embed_schema(schema, ANSWER, answer_schema)
             schema = strip_header(schema)
             if criteria:
@@ -122,6 +122,7 @@ class SchemaLibrary:
                 return self._validators[key]
             schema = self._document(call)
             if answer_schema is not None:
+                check_schema(answer_schema, "the answer's schema")
                 schema = embed_schema(schema, ANSWER, answer_schema)
             schema = relax_extras(relax_absent(schema, absent), self._extra(call))
             self._validators[key] = SchemaValidator(schema)

@@ -1,13 +1,15 @@
-"""JSON Schemas as documents: their parts, their references, their types. Pure; nothing is ever fetched."""
+"""JSON Schemas as documents: their parts, references and types, and what is changed before one is sent. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
+
+from aeon.domain.errors import SchemaFileError
 
 # Where schemas stand within a schema, by keyword: under names, in a list, or alone (older drafts' keywords included).
 _MAPS = ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
@@ -25,6 +27,7 @@ _TYPES: Mapping[str, Any] = {
     "array": (list, tuple),
     "object": Mapping,
 }
+_DEFINITIONS = ("$defs", "definitions")
 
 
 def pointer(path: Iterable[str | int]) -> str:
@@ -46,39 +49,34 @@ def type_of(value: Any) -> str:
     return next(kind for kind in _TYPES if is_type(value, kind))
 
 
-def inner_schemas(schema: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
-    """The schemas directly in a schema, each with its path. Data (enum, const, default) is not entered."""
-    for keyword, value in schema.items():
-        if keyword in _MAPS and isinstance(value, Mapping):
-            yield from (((keyword, name), inner) for name, inner in value.items())
-        elif keyword in _LISTS and isinstance(value, list | tuple):
-            yield from (((keyword, index), inner) for index, inner in enumerate(value))
-        elif keyword in _SINGLE:
-            yield (keyword,), value
-
-
 def walk(schema: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every schema in a schema with its JSON pointer, outermost first."""
+    """Every schema in a schema with its JSON pointer, outermost first. Data (enum, const, default) is not entered."""
     if not isinstance(schema, dict):
         return
     yield place, schema
-    for path, inner in inner_schemas(schema):
-        yield from walk(inner, place + pointer(path))
+    for keyword, value in schema.items():
+        if keyword in _MAPS and isinstance(value, dict):
+            inner = {pointer((keyword, name)): part for name, part in value.items()}
+        elif keyword in _LISTS and isinstance(value, list):
+            inner = {pointer((keyword, index)): part for index, part in enumerate(value)}
+        else:
+            inner = {pointer((keyword,)): value} if keyword in _SINGLE else {}
+        for below, part in inner.items():
+            yield from walk(part, place + below)
 
 
 def rebuild(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     """A copy of the schema with `change` applied to every schema in it, innermost first."""
     if not isinstance(schema, dict):
         return schema
-    result = dict(schema)
-    for path, inner in inner_schemas(schema):
-        keyword = str(path[0])
-        if len(path) == 1:
-            result[keyword] = rebuild(inner, change)
-            continue
-        if result[keyword] is schema[keyword]:
-            result[keyword] = schema[keyword].copy()
-        result[keyword][path[1]] = rebuild(inner, change)
+    result: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword in _MAPS and isinstance(value, dict):
+            result[keyword] = {name: rebuild(part, change) for name, part in value.items()}
+        elif keyword in _LISTS and isinstance(value, list):
+            result[keyword] = [rebuild(part, change) for part in value]
+        else:
+            result[keyword] = rebuild(value, change) if keyword in _SINGLE else value
     return change(result)
 
 
@@ -102,3 +100,112 @@ def enum_of(schema: Mapping[str, Any], name: str) -> tuple[Any, ...]:
         if isinstance(found, Mapping) and "enum" in found:
             return tuple(found["enum"])
     return ()
+
+
+def change_at(
+    schema: dict[str, Any], path: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    """A copy with `change` applied to the schema that this path of keywords and property names leads to.
+
+    References on the way are put in place, so that other uses of a definition stay as they are; of alternatives, all
+    that have the path are changed. Nothing changes where the path leads nowhere.
+    """
+
+    def descend(part: Any, rest: Sequence[str]) -> Any:
+        if not isinstance(part, dict):
+            return part
+        if not rest:
+            return change(part)
+        if "$ref" in part:
+            return descend(resolve(schema, part["$ref"]), rest)
+        if "anyOf" in part:
+            return {**part, "anyOf": [descend(option, rest) for option in part["anyOf"]]}
+        return {**part, rest[0]: descend(part[rest[0]], rest[1:])} if rest[0] in part else part
+
+    result: dict[str, Any] = descend(schema, path)
+    return result
+
+
+def strip_header(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema without what only names the document: `$schema`, `$id`, `$comment`."""
+    return {key: value for key, value in schema.items() if key not in ("$schema", "$id", "$comment")}
+
+
+def drop_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, Any]:
+    """The schema without properties that are there only with something absent (`"$comment": "only with NAME"`), without
+    texts of an enum that are absent themselves, and without comments on properties."""
+
+    def change(part: dict[str, Any]) -> dict[str, Any]:
+        if "enum" in part:
+            part["enum"] = [value for value in part["enum"] if not (isinstance(value, str) and value in absent)]
+        if "properties" in part:
+            needless = _only_with(part, absent)
+            part["required"] = [name for name in part.get("required", ()) if name not in needless]
+            part["properties"] = {name: form for name, form in part["properties"].items() if name not in needless}
+            for form in part["properties"].values():
+                if isinstance(form, dict):
+                    form.pop("$comment", None)
+        return part
+
+    result: dict[str, Any] = rebuild(schema, change)
+    return result
+
+
+def relax_absent(schema: dict[str, Any], absent: Collection[str]) -> dict[str, Any]:
+    """The schema in which properties that are there only with something absent may be missing."""
+
+    def change(part: dict[str, Any]) -> dict[str, Any]:
+        if needless := _only_with(part, absent):
+            part["required"] = [name for name in part.get("required", ()) if name not in needless]
+        return part
+
+    result: dict[str, Any] = rebuild(schema, change)
+    return result
+
+
+def _only_with(part: Mapping[str, Any], absent: Collection[str]) -> set[str]:
+    comments = {f"only with {name}" for name in absent}
+    forms = part.get("properties", {}).items()
+    return {name for name, form in forms if isinstance(form, dict) and form.get("$comment") in comments}
+
+
+def embed_schema(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema with its root property `name` replaced by another, checked schema, whose definitions move up, renamed.
+
+    Null stays allowed where the property allowed it. Raises SchemaFileError when there is no such property.
+    """
+    if name not in schema.get("properties", {}):
+        raise SchemaFileError(f"this schema has no property {name!r} that an answer's schema could take the place of")
+    is_nullable = _is_nullable(schema["properties"][name])
+    base = f"#/properties/{name}" + ("/anyOf/0" if is_nullable else "")
+    definitions = dict(schema.get("$defs", {}))
+    moved: dict[str, str] = {}
+    for keyword in _DEFINITIONS:
+        for old, definition in inner.get(keyword, {}).items():
+            new = f"answer_{old}"
+            while new in definitions:
+                new += "_"
+            definitions[new] = definition
+            moved["#" + pointer((keyword, old))] = "#" + pointer(("$defs", new))
+
+    def relocate(part: dict[str, Any]) -> dict[str, Any]:
+        if "$ref" not in part:
+            return part
+        definition = "/".join(part["$ref"].split("/")[:3])
+        beyond = part["$ref"].removeprefix(definition)
+        return {**part, "$ref": moved[definition] + beyond if definition in moved else base + part["$ref"][1:]}
+
+    own = schema.get("$defs", {})
+    definitions = {key: part if key in own else rebuild(part, relocate) for key, part in definitions.items()}
+    body = {key: value for key, value in strip_header(inner).items() if key not in _DEFINITIONS}
+    body = rebuild(body, relocate)
+    placed = {"anyOf": [body, {"type": "null"}]} if is_nullable else body
+    result = {**schema, "properties": {**schema["properties"], name: placed}}
+    return {**result, "$defs": definitions} if definitions else result
+
+
+def _is_nullable(schema: Any) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    kinds = schema.get("type")
+    return kinds == "null" or "null" in (kinds or ()) or any(map(_is_nullable, schema.get("anyOf", ())))

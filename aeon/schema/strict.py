@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from aeon.schema.json_schema import resolve, walk
 
-MAX_PROPERTIES = 5000
-MAX_NESTING = 10
-MAX_ENUM_VALUES = 1000
-MAX_TEXT = 120_000
-# One enum of more values than the first may hold no more characters than the second.
-LARGE_ENUM, MAX_LARGE_ENUM_TEXT = 250, 15_000
-
-_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+_KINDS = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _KEYWORDS = frozenset(
     [
@@ -35,7 +29,7 @@ def strict_violations(schema: Mapping[str, Any]) -> tuple[str, ...]:
     found = [("", "must be of type object")] if document.get("type") != "object" else []
     found += [("", "must not be an anyOf")] if "anyOf" in document else []
     found += [(place, reason) for place, part in parts for reason in _check_part(part, document)]
-    found += [("", reason) for reason in _check_size([part for _, part in parts], document)]
+    found += [("", reason) for reason in _find_circles(parts)]
     return tuple(f"{place or '(root)'}: {reason}" for place, reason in found)
 
 
@@ -49,7 +43,7 @@ def _check_part(part: dict[str, Any], document: dict[str, Any]) -> Iterator[str]
         yield "has no type"
     kinds = part.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
-    if not set(kinds) <= _TYPES:
+    if not set(kinds) <= _KINDS:
         yield f"type {part['type']} is not supported"
     if "object" in kinds or "properties" in part:
         yield from _check_object(part)
@@ -61,9 +55,17 @@ def _check_part(part: dict[str, Any], document: dict[str, Any]) -> Iterator[str]
         yield "anyOf needs schemas, not true or false"
 
 
+def _check_reference(part: dict[str, Any], document: dict[str, Any]) -> Iterator[str]:
+    reference = part["$ref"]
+    if len(part) > 1:
+        yield f"$ref cannot stand beside {', '.join(sorted(part.keys() - {'$ref'}))}"
+    if not reference.startswith(("#/$defs/", "#/definitions/")) or not isinstance(resolve(document, reference), dict):
+        yield f"$ref must lead to a definition of this schema, not {reference}"
+
+
 def _check_object(part: dict[str, Any]) -> Iterator[str]:
     properties, required = part.get("properties"), part.get("required", ())
-    if not isinstance(properties, dict):
+    if properties is None:
         yield "an object needs properties"
         properties = {}
     if part.get("additionalProperties") is not False:
@@ -76,51 +78,14 @@ def _check_object(part: dict[str, Any]) -> Iterator[str]:
         yield "a property needs a schema, not true or false"
 
 
-def _check_reference(part: dict[str, Any], document: dict[str, Any]) -> Iterator[str]:
-    reference = part["$ref"]
-    if len(part) > 1:
-        yield f"$ref cannot stand beside {', '.join(sorted(part.keys() - {'$ref'}))}"
-    if not reference.startswith(("#/$defs/", "#/definitions/")) or not isinstance(resolve(document, reference), dict):
-        yield f"$ref must lead to a definition of this schema, not {reference}"
-
-
-def _check_size(parts: list[dict[str, Any]], document: dict[str, Any]) -> Iterator[str]:
-    enums = [part["enum"] for part in parts if isinstance(part.get("enum"), list)]
-    names = [name for part in parts for key in ("properties", "$defs", "definitions") for name in part.get(key, {})]
-    values = [value for enum in enums for value in enum] + [part["const"] for part in parts if "const" in part]
-    large = [_count_characters(enum) for enum in enums if len(enum) > LARGE_ENUM]
-    for what, count, limit in (
-        ("properties", sum(len(part.get("properties", {})) for part in parts), MAX_PROPERTIES),
-        ("enum values", sum(map(len, enums)), MAX_ENUM_VALUES),
-        ("characters in names and enum values", _count_characters([*names, *values]), MAX_TEXT),
-        *(("characters in one large enum", count, MAX_LARGE_ENUM_TEXT) for count in large),
-    ):
-        if count > limit:
-            yield f"{count} {what}, more than {limit}"
+def _find_circles(parts: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
+    """Say which definitions lead back to themselves."""
+    definitions = {"#" + place for place, _ in parts if place.count("/") == 2}
+    uses: dict[str, list[str]] = {name: [] for name in definitions}
+    for place, part in parts:
+        if (owner := "#" + "/".join(place.split("/")[:3])) in uses and "$ref" in part:
+            uses[owner].append(part["$ref"])
     try:
-        depth = _nesting(document, document, frozenset(), {})
-    except RecursionError:
-        yield "refers to itself"
-        return
-    if depth > MAX_NESTING:
-        yield f"objects nested {depth} levels deep, more than {MAX_NESTING}"
-
-
-def _count_characters(values: list[Any]) -> int:
-    return sum(len(value) for value in values if isinstance(value, str))
-
-
-def _nesting(part: Any, document: dict[str, Any], open_: frozenset[str], known: dict[str, int]) -> int:
-    """Levels of objects; `known` has the levels of references. RecursionError for one of the `open_` references."""
-    if not isinstance(part, dict):
-        return 0
-    reference = part.get("$ref")
-    if reference in open_:
-        raise RecursionError(reference)
-    if reference is not None:
-        if reference not in known:
-            known[reference] = _nesting(resolve(document, reference), document, open_ | {reference}, known)
-        return known[reference]
-    inner = [*part.get("properties", {}).values(), *part.get("anyOf", ()), part.get("items")]
-    deepest = max((_nesting(each, document, open_, known) for each in inner), default=0)
-    return deepest + (1 if "properties" in part else 0)
+        TopologicalSorter(uses).prepare()
+    except CycleError as error:
+        yield f"refers to itself: {error.args[1][0]}"

@@ -29,8 +29,8 @@ _RANGES = frozenset(
 class FieldError:
     """What is wrong with one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for the whole answer.
 
-    `kind` is "form" where it is not JSON of the schema's types and names, "range" where a value is outside the bounds
-    that the schema sets, "content" where the schema has no objection.
+    `kind`: "form" where it is not JSON of the schema's types and names, "range" where a value is outside the schema's
+    bounds, "content" where the schema has no objection.
     """
 
     pointer: str
@@ -51,17 +51,19 @@ def kind_of(errors: Iterable[FieldError]) -> ErrorKind:
 
 def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
     """What a schema refuses in a value, by place."""
-    if validator.accepts_at_once(value):
+    if validator.is_valid(value):
         return []
     found = [leaf for error in validator.iter_errors(value) for leaf in _leaves(error)]
     found.sort(key=lambda error: ([_order(part) for part in error.absolute_path], error.message))
-    return list(
-        dict.fromkeys(FieldError(pointer(e.absolute_path), shorten_message(e.message), _kind(e)) for e in found)
-    )
-
-
-def _kind(error: ValidationError) -> ErrorKind:
-    return "range" if error.validator in _RANGES else "form"
+    errors = [
+        FieldError(
+            pointer(error.absolute_path),
+            shorten_message(error.message),
+            "range" if error.validator in _RANGES else "form",
+        )
+        for error in found
+    ]
+    return list(dict.fromkeys(errors))
 
 
 def _leaves(error: ValidationError) -> Iterator[ValidationError]:

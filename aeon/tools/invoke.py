@@ -130,7 +130,7 @@ def _call_in_thread(entry: RegisteredTool, given: dict[str, Any], limit: int, se
     context, arguments = copy_context(), _copy_json(given)[0]
 
     def work() -> None:
-        done.put(context.run(_call, entry, arguments, limit, seconds))
+        done.put(context.run(_call, entry, arguments, limit))
 
     try:
         threading.Thread(target=work, name=f"tool-{entry.tool.name}", daemon=True).start()
@@ -141,7 +141,7 @@ def _call_in_thread(entry: RegisteredTool, given: dict[str, Any], limit: int, se
         return _failure("raised", _describe_error(error))
 
 
-def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int, seconds: float) -> Outcome:
+def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int) -> Outcome:
     is_returned = False
     try:
         with redirect_prints_to_stderr():
@@ -155,7 +155,7 @@ def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int, secon
         return _failure("raised", said)
     from aeon.schema.validators import find_violations
 
-    found = find_violations(entry.output, output, seconds)
+    found = find_violations(entry.output, output)
     text, cut = cut_text(output if isinstance(output, str) else text, limit)
     outcome = {"output": text if cut else output, "text": text, "cut": cut}
     if found:

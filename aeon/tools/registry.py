@@ -141,7 +141,6 @@ class ToolRegistry:
 
 def _check_tool(tool: Tool) -> RegisteredTool:
     from aeon.schema.validators import compile_schema, find_violations  # slow to load, and there may be no tools
-    from aeon.tools.examples import example_arguments
 
     named, seconds, characters = f"tool {tool.name!r}", tool.timeout_seconds, tool.max_output_characters
     if not _NAME.fullmatch(tool.name):
@@ -157,5 +156,17 @@ def _check_tool(tool: Tool) -> RegisteredTool:
     for index, example in enumerate(tool.examples):
         if found := find_violations(inputs, dict(example)):
             raise ConfigError(f"{named}: examples[{index}]: {found[0]}")
-    made = None if tool.examples else example_arguments(tool.input_schema, inputs)
-    return RegisteredTool(replace(tool, examples=(made,)) if made is not None else tool, inputs, outputs)
+    return RegisteredTool(_with_example(tool), inputs, outputs)
+
+
+def _with_example(tool: Tool) -> Tool:
+    """Add an example, if there is none and one can be made: plans and repairs show how a tool is called."""
+    from aeon.schema.examples import NoExample, make_example  # slow to load, and there may be no tools
+
+    if tool.examples:
+        return tool
+    try:
+        made = make_example(tool.input_schema)
+    except NoExample:
+        return tool
+    return replace(tool, examples=(made,)) if isinstance(made, Mapping) else tool

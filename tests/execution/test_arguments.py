@@ -95,14 +95,3 @@ def test_arguments_of_any_draft_are_asked_for_and_repaired_by_the_tools_own_sche
     model = ScriptedModel(repair={"p": good})
     worked = work(made(model, own), step(tool="probe", arguments={"p": bad}))
     assert (worked.step.status, worked.step.arguments) == ("complete", {"p": good})
-
-
-def test_arguments_that_cannot_be_checked_in_time_fail_the_step_and_nobody_is_asked() -> None:
-    slow = a_tool(inputs={"type": "object", "properties": {"p": {"pattern": r"^(a|a)*\1$"}}})
-    model = ScriptedModel()
-    worker = made(model, slow)
-    one = step(tool="probe", arguments={"p": "a" * 40 + "b"})
-    assert worker.cost(one, {}) == 0
-    worked = work(worker, one)
-    assert (worked.step.status, model.calls) == ("failed", [])
-    assert "cannot be checked" in str(worked.result.error)

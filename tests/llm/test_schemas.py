@@ -12,7 +12,7 @@ from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
 from aeon.files.resources import resource_root
 from aeon.llm.schemas import CALLS, NAMES, SchemaLibrary, packaged_schemas, read_schema
-from aeon.schema.edits import drop_absent, relax_absent
+from aeon.schema.json_schema import drop_absent, relax_absent
 from aeon.schema.strict import strict_violations
 from tests.support.strict_subset import violations
 
@@ -48,7 +48,7 @@ ANSWER = {
     "required": ["rows", "first"],
     "properties": {
         "rows": {"type": "array", "items": {"$ref": "#/$defs/item"}},
-        "first": {"$ref": "https://example.org/answer#/definitions/item"},
+        "first": {"$ref": "#/definitions/item"},
     },
     "$defs": {"item": {"type": "integer"}},
     "definitions": {"item": {"type": "string"}},
@@ -191,15 +191,15 @@ def test_the_file_of_a_person_is_used_unchanged_by_its_uses(write: Write) -> Non
     [
         ('{\n "type": object}', r"plan\.json:2:10: not valid JSON"),
         ('["type"]', r"plan\.json: a schema is a JSON object, not list"),
-        ('{"type": "object", "properties": {"a": {"type": "strnig"}}}', r"plan\.json#/properties/a/type: 'strnig'"),
+        ('{"type": "object", "properties": {"a": {"type": "strnig"}}}', r"plan\.json#/properties/a/type: .strnig"),
         ('{"type": "object", "required": "a"}', r"plan\.json#/required"),
         (
             '{"type": "object", "properties": {"a": {"$ref": "#/$defs/b"}}}',
-            r"plan\.json#/properties/a/\$ref: '#/\$defs/b'",
+            r"plan\.json#/properties/a/\$ref: Pointer '/\$defs/b' does not exist",
         ),
         (
             '{"type": "object", "properties": {"a": {"$ref": "http://x.org/y"}}}',
-            r"/properties/a/\$ref: 'http://x\.org/y'",
+            r"plan\.json#/properties/a/\$ref: .*'http://x\.org/y'",
         ),
         ('{"type": "object", "properties": {"a": {"$anchor": "b"}}}', r"/properties/a/\$anchor"),
         ('{"answer": 42}', r"plan\.json#/type: must be \"object\""),
@@ -323,22 +323,11 @@ def object_of(**properties: Any) -> dict[str, Any]:
             {**object_of(a={"$ref": "#/$defs/b"}), "$defs": {"b": object_of(c={"$ref": "#/$defs/b"})}},
             "refers to itself",
         ),
-        (object_of(a={"enum": [f"v{n}" for n in range(1001)]}), "1001 enum values"),
-        (object_of(a={"enum": [f"{n:0>100}" for n in range(251)]}), "characters in one large enum"),
-        (object_of(**{f"p{n}": STRICT_STRING for n in range(5001)}), "5001 properties"),
     ],
 )
 def test_what_leaves_the_strict_subset_is_named(schema: dict[str, Any], reason: str) -> None:
     Draft202012Validator.check_schema(schema)
     assert any(reason in violation for violation in strict_violations(schema)), strict_violations(schema)
-
-
-def test_objects_may_be_nested_ten_levels_deep() -> None:
-    schema = object_of()
-    for _ in range(9):
-        schema = object_of(a=schema)
-    assert strict_violations(schema) == ()
-    assert strict_violations(object_of(a=schema)) == ("(root): objects nested 11 levels deep, more than 10",)
 
 
 def test_data_that_looks_like_a_schema_is_not_judged_as_one() -> None:

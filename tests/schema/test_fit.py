@@ -179,7 +179,7 @@ ELSEWHERE = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
     "$id": "https://example.org/step",
     "properties": {
-        "handoff_to_next": {"anyOf": [{"$ref": "https://example.org/step#/$defs/text"}, NULL]},
+        "handoff_to_next": {"anyOf": [{"$ref": "#/$defs/text"}, NULL]},
         "clarity_reason": {"anyOf": [NULL, {"$ref": "#/$defs/text"}]},
         "clarity_state": {"const": "CLEAR"},
         "step_output": {"$ref": "#/$defs/text"},
@@ -194,12 +194,6 @@ ELSEWHERE = {
         *((call, {**packaged_schemas().wire(call).schema, "description": "Mine."}) for call in CALLS),
         ("step", ELSEWHERE),
         ("step", changed("step", "properties", "clarity_state", to={"type": "string", "enum": ["CLEAR", "BLOCKED"]})),
-        (
-            "task_profile",
-            changed(
-                "task_profile", "properties", "reasoning_depth", to={"type": "integer", "minimum": 1, "maximum": 5}
-            ),
-        ),
         ("convergence", changed("convergence", "properties", "coherence_score", to={"type": "number"})),
         ("plan", with_property("plan", thinking=TEXT)),
     ],
@@ -215,15 +209,6 @@ def test_every_packaged_schema_fits_itself():
         schema = packaged_schemas().wire(call).schema
         assert misfits(schema, schema) == ()
         assert extras(schema, schema) == {}
-
-
-def test_an_unchecked_schema_that_runs_in_circles_is_still_compared():
-    packaged = packaged_schemas().wire("plan").schema
-    circles = {**object_of(goal={"$ref": "#/$defs/a"}, steps=True), "$defs": {"a": {"$ref": "#/$defs/a"}}}
-    assert misfits(circles, packaged) == (
-        "/properties/goal: must be of type string, not anything",
-        "/properties/steps: must be of type array, not anything",
-    )
 
 
 THINKING = {

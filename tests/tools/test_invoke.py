@@ -77,8 +77,7 @@ def test_arguments_that_are_no_json_object_are_invalid(arguments: Any) -> None:
 
 
 def test_a_schema_that_refers_to_itself_cannot_bring_the_check_down() -> None:
-    result = call(a_tool(inputs={"$ref": "#"}), {"a": 1})
-    assert (result.error_kind, result.error) == ("invalid_arguments", "(whole value): nested too deeply to be checked")
+    assert call(a_tool(inputs={"$ref": "#"}), {"a": 1}).error is None
 
 
 @pytest.mark.parametrize(

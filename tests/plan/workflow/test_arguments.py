@@ -20,8 +20,8 @@ DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
         ({**DRAFT_7, "properties": {"p": {"items": [{"type": "string"}]}}}, [1], [(("p", 0), "1 is not of type")]),
         ({"properties": {"p": {"prefixItems": [{"type": "string"}]}}}, [1], [(("p", 0), "1 is not of type")]),
         ({"properties": {"p": {"pattern": "^(a+)+$"}}}, "a" * 40 + "b", [(("p",), "does not match")]),
-        ({"properties": {"p": {"pattern": r"^(a|a)*\1$"}}}, "a" * 40 + "b", [((), "cannot be checked")]),
-        ({"$ref": "#"}, 1, [((), "cannot be checked")]),
+        ({"properties": {"p": {"pattern": r"^(a|a)*\1$"}}}, "a" * 40 + "b", [(("p",), "does not match")]),
+        ({"$ref": "#"}, 1, []),
     ],
 )
 def test_what_a_tool_will_refuse_is_found_by_its_own_draft_and_in_time(

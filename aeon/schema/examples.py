@@ -1,0 +1,173 @@
+"""Values made from a schema: examples of what it asks for, wishes fitted to it, and values completed by it.
+
+Plain keywords are known: types, properties, items, enum, const, bounds, references, alternatives. What is made is valid
+by the whole schema, or it is refused: for a `pattern`, give `examples` or a `default`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aeon.schema.json_schema import is_type, resolve
+from aeon.schema.validators import is_valid
+
+# Deeper than the first, lists are empty and what may be null is null; deeper than the second nothing is made.
+_SPARE_DEPTH, _MAX_DEPTH = 4, 24
+_MOST_VALUES = 1000
+_FORMATS = {
+    "date": "2026-01-31",
+    "date-time": "2026-01-31T12:00:00Z",
+    "time": "12:00:00Z",
+    "email": "someone@example.com",
+    "uri": "https://example.com",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+    "hostname": "example.com",
+    "ipv4": "192.0.2.1",
+    "ipv6": "2001:db8::1",
+    "duration": "P1D",
+}
+# The type that a keyword speaks of, for a schema without a type.
+_IMPLIED = {"properties": "object", "required": "object", "items": "array", "minimum": "number", "maximum": "number"}
+NOTHING: Final = object()
+"""No wish."""
+
+
+class NoExample(Exception):
+    """No value is easily made for a schema."""
+
+
+def make_example(schema: Mapping[str, Any], wish: Any = NOTHING, text: Callable[[str], str] = lambda _: "text") -> Any:
+    """A value that the schema accepts, with all that it requires, and as much of `wish` as it allows.
+
+    `text` makes the texts of properties by their names. Raises NoExample.
+    """
+    if wish is not NOTHING and is_valid(schema, wish):
+        return wish
+    made = _Maker(schema, text).make(schema, wish)
+    if not is_valid(schema, made):
+        raise NoExample
+    return made
+
+
+def complete_value(schema: Mapping[str, Any], given: Any, text: Callable[[str], str]) -> Any:
+    """`given`, never changed, with every required property that it lacks: null or an empty list where that is allowed,
+    else as in an example; and without those for which none can be made."""
+    return _Maker(schema, text).complete(schema, given)
+
+
+@dataclass
+class _Maker:
+    document: Mapping[str, Any]
+    text: Callable[[str], str]
+    made: int = 0
+
+    def make(self, schema: Any, wish: Any = NOTHING, name: str = "", depth: int = 0) -> Any:
+        """A value for the property `name`. Raises NoExample."""
+        self.made += 1
+        if self.made > _MOST_VALUES:
+            raise NoExample
+        flat = self._flatten(schema, wish, depth)
+        if wish is NOTHING:
+            listed = [*flat.get("examples", ()), *flat.get("enum", ())]
+            listed += [flat[key] for key in ("const", "default") if flat.get(key) is not None]
+            if listed and not (depth > _SPARE_DEPTH and None in listed):
+                return listed[0]
+        elif "enum" in flat or "const" in flat:
+            allowed = flat.get("enum", [flat.get("const")])
+            return wish if wish in allowed else allowed[0]
+        kind = _choose_type(flat, wish, depth)
+        if kind == "object":
+            return self._make_object(flat, wish if isinstance(wish, Mapping) else {}, depth)
+        if kind == "array":
+            wishes = wish if isinstance(wish, list) else [NOTHING] if depth <= _SPARE_DEPTH else []
+            wishes = [*wishes, *[NOTHING] * (flat.get("minItems", 0) - len(wishes))]
+            items = flat.get("items", {})
+            return [self.make(items, each, name, depth + 1) for each in wishes[: flat.get("maxItems")]]
+        if kind in ("integer", "number"):
+            return _make_number(flat, wish if is_type(wish, "number") else None, kind == "integer")
+        if kind == "string":
+            made = wish if isinstance(wish, str) else _FORMATS.get(flat.get("format", "")) or self.text(name)
+            return made.ljust(flat.get("minLength", 0), ".")[: flat.get("maxLength")]
+        return None if kind == "null" else wish is not False
+
+    def _make_object(self, flat: Mapping[str, Any], wish: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        known, other = flat.get("properties", {}), flat.get("additionalProperties", {})
+        # Where nothing is required or wished for, the first property.
+        wanted = [*flat.get("required", ()), *(name for name in wish if name in known or other is not False)]
+        wanted = wanted or list(known)[:1]
+        names = dict.fromkeys((*(name for name in known if name in wanted), *wanted))
+        return {name: self.make(known.get(name, other), wish.get(name, NOTHING), name, depth + 1) for name in names}
+
+    def complete(self, schema: Any, given: Any) -> Any:
+        """What is given with the required properties that are missing."""
+        if not isinstance(given, dict | list):
+            return given
+        flat = self._flatten(schema, given, 0)
+        if isinstance(given, list):
+            return [self.complete(flat.get("items", {}), item) for item in given]
+        known = flat.get("properties", {})
+        missing = [name for name in flat.get("required", ()) if name not in given]
+        whole = {**given, **{name: self.make(known.get(name), NOTHING, name, _SPARE_DEPTH + 1) for name in missing}}
+        return {name: self.complete(known.get(name), whole[name]) for name in {**known, **whole} if name in whole}
+
+    def _flatten(self, schema: Any, wish: Any, depth: int) -> dict[str, Any]:
+        """The schema with references followed, `allOf` merged, and one of its alternatives chosen."""
+        flat = dict(schema) if isinstance(schema, Mapping) else {}
+        for _ in range(_MAX_DEPTH - depth):
+            if "$ref" in flat:
+                parts = [resolve(self.document, flat.pop("$ref"))]
+            elif "allOf" in flat:
+                parts = flat.pop("allOf")
+            elif options := flat.pop("anyOf", None) or flat.pop("oneOf", None):
+                parts = [self._choose(options, wish, depth)]
+            else:
+                return flat
+            for part in parts:
+                flat = _merge(flat, part if isinstance(part, Mapping) else {})
+        raise NoExample
+
+    def _choose(self, options: list[Any], wish: Any, depth: int) -> Any:
+        """The alternative of the wish's type, else null where little is to be made, else the first."""
+        kinds = [_types(self._flatten(option, NOTHING, depth + 1)) for option in options]
+        for option, allowed in zip(options, kinds, strict=True):
+            if wish is not NOTHING and (not allowed or any(is_type(wish, kind) for kind in allowed)):
+                return option
+        return options[kinds.index(["null"])] if depth > _SPARE_DEPTH and ["null"] in kinds else options[0]
+
+
+def _types(flat: Mapping[str, Any]) -> list[str]:
+    kinds = flat.get("type") or [kind for keyword, kind in _IMPLIED.items() if keyword in flat][:1]
+    return [kinds] if isinstance(kinds, str) else list(kinds)
+
+
+def _choose_type(flat: Mapping[str, Any], wish: Any, depth: int) -> str:
+    kinds = _types(flat) or ["object" if depth == 0 else "string"]
+    wished = [kind for kind in kinds if wish is not NOTHING and is_type(wish, kind)]
+    spare = ["null"] if depth > _SPARE_DEPTH and "null" in kinds else []
+    return (wished or spare or [kind for kind in kinds if kind != "null"] or kinds)[0]
+
+
+def _merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Two schemas side by side; of a keyword that both have, the first counts, but for the names of properties."""
+    both = {**other, **one}
+    if "properties" in both:
+        both["properties"] = {**other.get("properties", {}), **one.get("properties", {})}
+    if "required" in both:
+        both["required"] = [*one.get("required", ()), *other.get("required", ())]
+    return both
+
+
+def _make_number(flat: Mapping[str, Any], wish: Any, whole: bool) -> Any:
+    """The wish, else the minimum, else 1, moved into the bounds and up to a multiple of `multipleOf`."""
+    low, high = flat.get("minimum", -math.inf), flat.get("maximum", math.inf)
+    number = wish if wish is not None else flat.get("minimum", 1)
+    number = min(max(number, low), high)
+    if number <= flat.get("exclusiveMinimum", -math.inf):
+        number = flat["exclusiveMinimum"] + 1
+    if number >= (end := flat.get("exclusiveMaximum", math.inf)):
+        number = end - 1 if whole or low == -math.inf else (low + end) / 2
+    step = flat.get("multipleOf", 1 if whole else None)
+    return math.ceil(number / step) * step if step else number
