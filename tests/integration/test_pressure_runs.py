@@ -9,8 +9,8 @@ import pytest
 
 from aeon import Aeon
 from aeon.cli.job.ending import ending
-from aeon.cli.progress.lines import lines as told_lines
 from aeon.cli.progress.view import RunView
+from aeon.cli.progress.words import lines as told_lines
 from aeon.domain.events import FallbackUsed
 from aeon.domain.request import CallSite
 from tests.integration.wire import TASK, overrides, script

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TextIO
 
 from aeon.app.surroundings import Surroundings
-from aeon.cli.progress.display import Display
-from aeon.cli.progress.progress import progress_for
-from aeon.cli.progress.view import Conditions
+from aeon.cli.progress.display import Display, progress_for
+from aeon.cli.progress.view import RunView
 from aeon.cli.terminal.interrupt import handle_interrupts
 from aeon.cli.terminal.questions import approve, ask, at_terminal
 from aeon.cli.terminal.stderr import clear_passing
@@ -75,9 +74,10 @@ def attend(
     clear_passing()
     with handle_interrupts() as interruption:
         control = interruption.control
-        conditions = _conditions(settings, control)
-        recorded = recording(settings.store)
-        with progress_for(settings.progress.kind, stderr, os.environ, recorded, conditions) as progress:
+        with progress_for(settings.progress.kind, stderr, os.environ, _view(settings)) as progress:
+
+            def stopping() -> bool:
+                return control.stop_requested
 
             def end_now() -> str:
                 progress.mute()
@@ -85,29 +85,29 @@ def attend(
 
             def ask_person(question: FollowUpQuestion) -> str | None:
                 with progress.pause():
-                    return ask(question, conditions.stopping)
+                    return ask(question, stopping)
 
             def approve_by_person(request: ApprovalRequest) -> bool:
                 with progress.pause():
-                    return approve(request, conditions.stopping)
+                    return approve(request, stopping)
 
             interruption.first, interruption.last = progress.stopping, end_now
             there = asks or at_terminal()
             yield Attendance(control, progress, ask_person if asks else None, approve_by_person if there else None)
 
 
-def _conditions(settings: Settings, control: RunControl) -> Conditions:
+def _view(settings: Settings) -> RunView:
     ledger = Ledger(price_book(settings.provider))
 
-    def cost(recorded: Recorded) -> float | None:
+    def cost_at(recorded: Recorded) -> float | None:
         ledger(recorded)
         return ledger.cost()
 
-    return Conditions(
+    return RunView(
         thresholds=None if settings.mode.kind == "core" else settings.convergence,
         grace_seconds=settings.execution.grace_seconds,
-        stopping=lambda: control.stop_requested,
-        cost=cost,
+        cost_at=cost_at,
+        recording=recording(settings.store),
     )
 
 

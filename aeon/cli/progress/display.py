@@ -1,119 +1,82 @@
-"""The displays of a run: their base, which shows a banner alone, and plain lines. None can fail or delay a run."""
+"""Progress on standard error: plain lines, a banner alone, or a picture on a terminal."""
 
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TextIO
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from aeon.cli.progress.lines import lines
 from aeon.cli.progress.view import RunView
-from aeon.cli.progress.words import banner, stopping
+from aeon.cli.progress.words import banner, lines, stopping
+from aeon.cli.terminal.echo import echo_off
 from aeon.cli.terminal.glyphs import is_utf, to_ascii
+from aeon.cli.terminal.stderr import DUMB
 from aeon.domain.events import PhaseFinished, PhaseStarted, Recorded, RunStarted
-from aeon.observability.observers import QueuedObserver
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+@contextmanager
+def progress_for(
+    kind: str, stream: TextIO, environ: Mapping[str, str], view: RunView | None = None
+) -> Iterator[Display]:
+    """Show a run on `stream` while the block lasts; gives the subscriber of its events.
+
+    `kind` is that of `progress`: `auto` and `live` draw a picture on a terminal, without colour under NO_COLOR, and
+    write plain lines elsewhere; `plain` writes lines; `none` writes nothing but the banner of a run that calls no
+    model, which every kind begins with.
+    """
+    view, display = view or RunView(), Display
+    with suppress(ValueError):  # of a closed stream
+        if kind in ("auto", "live") and stream.isatty() and environ.get("TERM", "").lower() not in DUMB:
+            display = Screen
+    with closing(display(Forgiving(stream), view, quiet=kind == "none", colour=not environ.get("NO_COLOR"))) as shown:
+        yield shown
 
 
 class Forgiving:
-    """A text stream that drops what it cannot write, and writes ASCII for characters that it cannot encode."""
+    """A text stream that drops what it cannot write, and everything once it is `muted`."""
+
+    muted = False
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._muted = False
 
-    @property
-    def encoding(self) -> str:
-        """The stream's encoding, ASCII when it does not say."""
-        return getattr(self._stream, "encoding", None) or "ascii"
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
     def write(self, text: str) -> int:
-        """Write what can be written."""
-        if not self._muted:
-            if not is_utf(self.encoding):
-                text = to_ascii(text).encode(self.encoding, "replace").decode(self.encoding)
-            with suppress(OSError, ValueError):
-                self._stream.write(text)
+        """Write what can be written; signs as ASCII where the encoding lacks them."""
+        with suppress(OSError, ValueError):
+            if not self.muted:
+                self._stream.write(text if is_utf(self._stream.encoding or "utf-8") else to_ascii(text))
         return len(text)
-
-    def mute(self) -> None:
-        """Write nothing any more."""
-        self._muted = True
 
     def flush(self) -> None:
         """Flush, if that is possible."""
         with suppress(OSError, ValueError):
             self._stream.flush()
 
-    def isatty(self) -> bool:
-        """Whether the stream is an open terminal."""
-        with suppress(OSError, ValueError):
-            return self._stream.isatty()
-        return False
-
-    def fileno(self) -> int:
-        """The stream's descriptor; raises OSError when it has none."""
-        return self._stream.fileno()
-
 
 class Display:
-    """A subscriber that shows a run; exceptions in it are suppressed. This one shows the banner alone.
-
-    `live` tells whether a picture is drawn.
-    """
+    """A subscriber that writes a line for each thing worth knowing, without control codes; the banner alone when
+    `quiet`. `live` tells whether a picture is drawn instead."""
 
     live = False
 
-    def __init__(self, stream: Forgiving, view: RunView) -> None:
-        self._stream, self._view = stream, view
+    def __init__(self, stream: Forgiving, view: RunView, *, quiet: bool = False, colour: bool = True) -> None:  # noqa: ARG002
+        self._stream, self._view, self._quiet = stream, view, quiet
+        self._writing = threading.Lock()
+        self._held: list[str] = []
 
     def __call__(self, recorded: Recorded) -> None:
         """Show one event."""
-        with suppress(Exception):
-            self._show(recorded)
-
-    def _show(self, recorded: Recorded) -> None:
-        self._view(recorded)
-        if isinstance(recorded.event, RunStarted):
-            self._print(banner(recorded.event.synthetic, self._view.recording))
-
-    def _print(self, texts: list[str]) -> None:
-        if texts:
-            self._stream.write("\n".join(texts) + "\n")
-            self._stream.flush()
-
-    def pause(self) -> AbstractContextManager[object]:
-        """Write nothing while the block lasts, so that a person can be asked something."""
-        return nullcontext()
-
-    def stopping(self) -> str:
-        """The message for a person who asked the run to stop; empty where the display shows it."""
-        return "\n".join(stopping(self._view, self._view.conditions.grace_seconds))
-
-    def mute(self) -> None:
-        """Write nothing any more."""
-        self._stream.mute()
-
-    def close(self) -> None:
-        """Show what remains to be shown of a run that is over."""
-
-
-class Lines(Display):
-    """A line for each thing worth knowing, without control codes, written by a thread of its own."""
-
-    def __init__(self, stream: Forgiving, view: RunView) -> None:
-        super().__init__(stream, view)
-        self._writing = threading.Lock()
-        self._held: list[str] = []
-        self._queue = QueuedObserver(self._show)
-
-    def __call__(self, recorded: Recorded) -> None:
-        """Show one event, soon."""
-        self._queue(recorded)
-
-    def _show(self, recorded: Recorded) -> None:
         self._view(recorded)
         event = recorded.event
-        new = lines(event, self._view)
+        new = [] if self._quiet else lines(event, self._view)
         if isinstance(event, RunStarted):
             new = [*banner(event.synthetic, self._view.recording), *new]
         # The line that a phase has begun waits: one that is skipped is not shown to have begun.
@@ -121,14 +84,86 @@ class Lines(Display):
             new = [*self._held, *new]
         self._held, new = (new[-1:], new[:-1]) if isinstance(event, PhaseStarted) else ([], new)
         with self._writing:
-            self._print(new)
+            self._stream.write("".join(f"{line}\n" for line in new))
+            self._stream.flush()
 
-    def pause(self) -> AbstractContextManager[object]:
-        """Write nothing while the block lasts."""
-        return self._writing
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Write nothing while the block lasts, so that a person can be asked something."""
+        with self._writing:
+            yield
+
+    def stopping(self) -> str:
+        """The message for a person who asked the run to stop; empty where the display shows it."""
+        self._view.stopped = self._view.stopped or datetime.now(UTC)
+        return "" if self.live else "\n".join(stopping(self._view, self._view.grace_seconds))
+
+    def mute(self) -> None:
+        """Write nothing any more."""
+        self._stream.muted = True
 
     def close(self) -> None:
-        """Write the lines that wait."""
-        self._queue.close()
+        """Show what remains to be shown of a run that is over."""
+
+
+class Screen(Display):
+    """Draws the run several times a second from the first event on; `close` leaves the outputs of the steps instead.
+
+    Events and drawing come from different threads.
+    """
+
+    live = True
+
+    def __init__(self, stream: Forgiving, view: RunView, *, quiet: bool = False, colour: bool = True) -> None:
+        from rich.console import Console  # slow to load
+
+        super().__init__(stream, view, quiet=quiet)
+        self._console = Console(file=cast(TextIO, stream), force_terminal=True, no_color=not colour, highlight=False)
+        self._viewing, self._drawing = threading.Lock(), ExitStack()
+        self._begun = False
+
+    def __call__(self, recorded: Recorded) -> None:
+        """Take in one event, for the next picture."""
+        with self._viewing:
+            self._view(recorded)
+        if not self._begun:
+            self._begun = True
+            self._start()
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Leave the terminal to somebody else, one at a time, while the block lasts."""
         with self._writing:
-            self._print(self._held)
+            self._drawing.close()
+            try:
+                yield
+            finally:
+                self._start()
+
+    def close(self) -> None:
+        """Print what stays instead of the picture."""
+        from aeon.cli.progress.picture import trace
+
+        self._drawing.close()
+        if self._begun:
+            self._console.print(trace(self._view, self._console.width))
+
+    def _start(self) -> None:
+        from rich.live import Live
+
+        live = Live(
+            get_renderable=self._draw,
+            console=self._console,
+            transient=True,
+            refresh_per_second=8,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._drawing.enter_context(echo_off(self._stream))
+        self._drawing.enter_context(live)
+
+    def _draw(self) -> RenderableType:
+        from aeon.cli.progress.picture import picture
+
+        with self._viewing:
+            return picture(self._view, datetime.now(UTC), self._console.width, self._console.height)

@@ -2,41 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from rich.cells import cell_len
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from aeon.cli.progress.fitting import fit, flow, wrap_line
-from aeon.cli.progress.steps import step_table
-from aeon.cli.progress.view import SCORES, RunView
-from aeon.cli.progress.words import cut_short, decisions, notes, notices, open_questions, remarks, step_rows, stopping
-from aeon.cli.terminal.glyphs import SPINNER, STATES
-from aeon.cli.terminal.text import format_clock, one_line, round_down
+from aeon.cli.progress.dag import NODE, outline
+from aeon.cli.progress.view import SCORES, RunView, StepView, state_of
+from aeon.cli.progress.words import notes, notices, open_questions, sentences, stopping, summary
+from aeon.cli.terminal.glyphs import STATES
+from aeon.cli.terminal.text import count_noun, format_clock, one_line, round_down
+from aeon.domain.errors import PlanError
 
 _LEAST_STEPS, _MOST_STEPS = 4, 14
-_AROUND_STEPS = 2
-_BANNER_LINES = 2
-_QUESTIONS, _QUESTION_LINES = 3, 3
 _LEAST_OUTPUT, _OUTPUT_TEXT = 3, 8000
 _DOT, _ARROW = " · ", " → "
+_BANNER = "bold black on yellow"
+_STYLES = {
+    "running": "bold cyan",
+    "blocked": "yellow",
+    "failed": "red",
+    "invalid": "red",
+    "pending": "dim",
+    "complete": "green",
+    "replaced": "dim",
+}
+_RANKS = ("running", "blocked", "failed", "invalid", "next", "complete", "pending", "replaced")
 
 
 def picture(view: RunView, now: datetime, width: int, height: int) -> Group:
     """A run as it stands, in at most `height - 1` lines of `width` cells, from 12 lines of 40 cells up.
 
-    Where there is no room for everything, the newest output gives way first, then the questions, the decisions, the
-    scores, the notes, and steps.
+    Where there is no room for everything, the newest output gives way first, then the questions, the scores,
+    the notes, and steps.
     """
-    above = [*_banner(view, width, most=1)[:_BANNER_LINES], *_head(view, now, width)]
-    room = height - 1 - len(above) - _AROUND_STEPS
-    scores, decided, foot = _scores(view, width), _decisions(view, width), _foot(view, width)
-    choices = ([*scores, *decided, *_questions(view, width), *foot], [*scores, *decided, *foot], [*scores, *foot], foot)
-    below = next((lines for lines in choices if room - len(lines) >= _LEAST_STEPS), [])
-    rows = max(1, min(room - len(below), _MOST_STEPS))
-    free = room - len(below) - min(rows, len(view.steps))
-    return Group(*above, *step_table(view, now, width, rows), *below, *_output(view, width, free))
+    above = [*_banner(view, width)[:2], *_head(view, now, width)]
+    below = {
+        "scores": [_score(view, name, width) for name in SCORES] if view.scores else [],
+        "questions": [part for one in open_questions(view.questions)[-3:] for part in _wrap(f"? {one}", width, "cyan")],
+        "notes": _notes(view, width),
+    }
+    room = height - len(above) - 4  # around the steps are an empty line, one that counts them, and another empty one
+    for gives_way in ("questions", "scores", "notes"):
+        if room - sum(map(len, below.values())) < _LEAST_STEPS:
+            below[gives_way] = []
+    rest = [line for lines in below.values() for line in lines]
+    rows = max(1, min(room - len(rest), _MOST_STEPS))
+    free = room - len(rest) - min(rows, len(view.steps))
+    lines = [Text(""), *rest] if rest else []
+    return Group(*above, *_step_table(view, now, width, rows), *lines, *_output(view, width, free))
 
 
 def trace(view: RunView, width: int) -> Group:
@@ -44,94 +61,132 @@ def trace(view: RunView, width: int) -> Group:
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
-    for name, text in [*(step_rows(view) if view.newest else []), *remarks(view)]:
+    for name, text in summary(view):
         table.add_row(Text(f"  {name}"), Text(text))
-    first = [] if view.finished or not view.newest else [Text(cut_short(view), "bold yellow")]
-    return Group(*_banner(view, width), *first, *([table] if table.row_count else []))
+    return Group(*_banner(view, width), *([table] if table.row_count else []))
 
 
-def _banner(view: RunView, width: int, most: int | None = None) -> list[Text]:
-    parts = [part for line in notices(view.synthetic, view.recording)[:most] for part in wrap_line(line, width - 2)]
-    return [Text(f" {part}".ljust(width), "bold black on yellow") for part in parts]
+def _line(text: str, style: str = "") -> Text:
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
+
+
+def _flow(items: Iterable[str], separator: str, width: int, style: str = "") -> list[Text]:
+    """Items side by side, on as many lines as they need; empty ones are left out."""
+    lines: list[str] = []
+    for item in filter(None, items):
+        if lines and cell_len(lines[-1] + separator + item) <= width:
+            lines[-1] += separator + item
+        else:
+            lines.append(item)
+    return [_line(line, style) for line in lines]
+
+
+def _wrap(text: str, width: int, style: str, most: int = 3) -> list[Text]:
+    return _flow(one_line(text, most * (width - 6)).split(" "), " ", width, style)[:most]
+
+
+def _banner(view: RunView, width: int) -> list[Text]:
+    parts = [part for notice in notices(view.synthetic, view.recording) for part in _wrap(notice, width - 2, _BANNER)]
+    return [_line(f" {part}".ljust(width), _BANNER) for part in parts]
 
 
 def _head(view: RunView, now: datetime, width: int) -> list[Text]:
     elapsed = now - view.started if view.started else timedelta()
-    items = [f"pass {view.pass_number}" if view.pass_number else "preparing", _cycles(view)]
+    items = [f"pass {view.pass_number} {view.phase.lower()}" if view.pass_number else view.phase.lower()]
+    if view.ttl_allocated:
+        expected = f", about {view.expected} expected" if view.expected else ""
+        items.append(f"{view.ttl_allocated - view.ttl_remaining} of {view.ttl_allocated} cycles{expected}")
     if not view.recording:
         items.insert(1, format_clock(elapsed))
         items.append(f"{view.tokens:,} tokens" if view.tokens else "")
         items.append(f"cost {view.cost:.4f}" if view.cost else "")
         items.append(f"{len(view.in_flight)} in flight" if view.in_flight else "")
-    spinner = SPINNER[int(elapsed.total_seconds() * 8) % len(SPINNER)]
-    marks = {"running": spinner, "done": STATES["complete"]}
-    phases = [f"{phase.lower().replace('_', '-')} {marks.get(state, state)}" for phase, state in view.trail.items()]
+    waits: list[str] = []
+    if view.stopped:
+        waits = stopping(view, max(0.0, view.grace_seconds - (now - view.stopped).total_seconds()))
     return [
-        fit(f"Aeon  {one_line(view.task, 400)}", width, "bold"),
-        *flow(items, _DOT, width),
-        *flow(phases, _ARROW, width, "cyan"),
-        *_stopping(view, now, width),
+        _line(f"Aeon  {one_line(view.task, 400)}", "bold"),
+        *_flow(items, _DOT, width),
+        *(part for line in waits for part in _wrap(line, width, "bold yellow")),
     ]
 
 
-def _cycles(view: RunView) -> str:
-    if view.ttl_remaining is None:
-        return ""
-    if view.ttl_allocated is None:
-        return f"TTL {view.ttl_remaining} left"
-    expected = f", about {view.expected} expected" if view.expected else ""
-    return f"{view.ttl_allocated - view.ttl_remaining} of {view.ttl_allocated} cycles{expected}"
-
-
-def _stopping(view: RunView, now: datetime, width: int) -> list[Text]:
-    if view.stopped is None:
+def _step_table(view: RunView, now: datetime, width: int, rows: int) -> list[Text | Table]:
+    """The steps in at most `rows` rows, and a line that counts them; nothing before there is a plan."""
+    if not view.steps:
         return []
-    left = max(0.0, view.conditions.grace_seconds - (now - view.stopped).total_seconds())
-    return [Text(part, "bold yellow") for line in stopping(view, left) for part in wrap_line(line, width, most=3)]
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(8, min(24, width // 3)))
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    table.add_column(no_wrap=True, justify="right")
+    visible = _with_lanes(view, rows, width // 4) or [(NODE, one) for one in select_steps([*view.steps.values()], rows)]
+    for lanes, one in visible:
+        before, _, after = lanes.partition(NODE)
+        state, seconds = state_of(one.step), one.seconds
+        style = _STYLES[state]
+        if state == "running" and one.started:
+            seconds = (now - one.started).total_seconds()
+        calling = (f"tool {one_line(one.calling)}  ", "cyan") if one.calling else ""
+        way = (f"[{one.way}] ", "dim") if one.step.tool and not calling else ""
+        table.add_row(
+            Text.assemble((before, "dim"), (STATES[state], style), (after, "dim")),
+            Text(one_line(one.step.step_id), style),
+            Text.assemble(calling, way, (one_line(one.step.description, 200), "dim")),
+            Text("" if seconds is None or state == "pending" or view.recording else f"{seconds:.0f}s", style),
+        )
+    states = [state_of(one.step) for one in view.steps.values()]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in STATES if state in states)
+    hidden = f" ({len(states) - len(visible)} not shown)" if len(states) > len(visible) else ""
+    return [Text(""), table, _line(f"  {count_noun(len(states), 'step')}: {counts}{hidden}", "dim")]
 
 
-def _scores(view: RunView, width: int) -> list[Text]:
-    """Each score as a bar with its threshold on it, after its values of the passes before."""
-    return [Text(""), *(_score(view, name, width) for name in SCORES)] if view.scores else []
+def select_steps(steps: Sequence[StepView], rows: int) -> list[StepView]:
+    """The steps that matter most, in plan order: those that run, have a problem, come next, or ended last."""
+    if len(steps) <= rows:
+        return list(steps)
+    states = [state_of(one.step) for one in steps]
+    if "pending" in states:
+        states[states.index("pending")] = "next"
+
+    def rank(place: int) -> tuple[int, int]:
+        return _RANKS.index(states[place]), -place if states[place] == "complete" else place
+
+    return [steps[place] for place in sorted(sorted(range(len(steps)), key=rank)[: rows - 1])]
+
+
+def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView]]:
+    """The steps with their lanes, without those that others have replaced; none where they do not all fit."""
+    steps = tuple(one.step for one in view.steps.values() if state_of(one.step) != "replaced")
+    if view.plan is None or not 0 < len(steps) <= rows:
+        return []
+    try:
+        drawn = outline(view.plan.model_copy(update={"steps": steps}))
+    except PlanError:
+        return []
+    return [(lanes, view.steps[step.step_id]) for lanes, step in drawn] if len(drawn[0][0]) <= most else []
 
 
 def _score(view: RunView, name: str, width: int) -> Text:
+    """A score as a bar with its threshold on it, then its values in the order of time."""
     values = [value for scores in view.scores[-3:] if (value := scores[f"{name}_score"]) is not None]
-    thresholds = view.conditions.thresholds
-    needed: float | None = getattr(thresholds, name) if thresholds else None
+    needed: float | None = getattr(view.thresholds, name) if view.thresholds else None
     value, cells = values[-1] if values else 0.0, max(6, min(24, width - 28))
     style = "green" if needed is None or value >= needed else "yellow"
-    head = Text(f"{name:<13}").append_text(_bar(value, needed, cells, style)).append(" ")
-    earlier = Text("".join(f"{round_down(one):.2f}{_ARROW}" for one in values[:-1]), "dim")
-    bar = "" if needed is None else f" of {needed:.2f}"
-    latest = Text.assemble((f"{round_down(value):.2f}", f"bold {style}"), (bar, "dim"))
-    whole = Text.assemble(head, earlier, latest)
-    return whole if whole.cell_len <= width else fit(Text.assemble(head, latest), width)
-
-
-def _bar(value: float, needed: float | None, cells: int, style: str) -> Text:
     full = round(value * cells)
     bar = Text.assemble(("━" * full, style), ("─" * (cells - full), "dim"))
-    if needed is None:
-        return bar
-    place = min(cells - 1, round(needed * cells))
-    return Text.assemble(bar[:place], ("┃", "bold"), bar[place + 1 :])
+    if needed is not None:
+        place = min(cells - 1, round(needed * cells))
+        bar = Text.assemble(bar[:place], ("┃", "bold"), bar[place + 1 :])
+    earlier = "".join(f"{round_down(one):.2f}{_ARROW}" for one in values[:-1]) if width >= 60 else ""
+    least = "" if needed is None else f" of {needed:.2f}"
+    latest = (f"{round_down(value):.2f}", f"bold {style}")
+    return Text.assemble(f"{name:<13}", bar, " ", (earlier, "dim"), latest, (least, "dim"))
 
 
-def _decisions(view: RunView, width: int) -> list[Text]:
-    lines = [fit(line, width, "dim") for line in decisions(view)]
-    return lines if view.scores or not lines else [Text(""), *lines]
-
-
-def _questions(view: RunView, width: int) -> list[Text]:
-    latest = open_questions(view.questions)[-_QUESTIONS:]
-    return [Text(part, "cyan") for one in latest for part in wrap_line(f"? {one}", width, most=_QUESTION_LINES)]
-
-
-def _foot(view: RunView, width: int) -> list[Text]:
-    lines = flow(notes(view), _DOT, width)
-    lines += [fit(one_line(view.note, 400), width, "yellow")] if view.note else []
-    return [Text(""), *lines] if lines else []
+def _notes(view: RunView, width: int) -> list[Text]:
+    latest = sentences(view.latest, view)[:1] if view.latest else []
+    return [*_flow(notes(view), _DOT, width), *(_line(one, "yellow") for one in latest)]
 
 
 def _output(view: RunView, width: int, free: int) -> list[Text]:
@@ -139,8 +194,8 @@ def _output(view: RunView, width: int, free: int) -> list[Text]:
     if view.newest is None or free < _LEAST_OUTPUT + 2:
         return []
     text = (view.newest.step_output or "")[:_OUTPUT_TEXT]
-    lines = [part for line in text.splitlines() for part in wrap_line(one_line(line), width - 2)]
+    lines = [part for line in text.splitlines() for part in _wrap(line, width - 2, "dim", most=free)]
     if len(lines) > free - 2:
-        lines = [*lines[: free - 3], "..."]
-    title = fit(f"newest output: {one_line(view.newest.step_id)}", width, "bold dim")
-    return [Text(""), title, *(Text(f"  {line}", "dim") for line in lines)]
+        lines = [*lines[: free - 3], Text("...", "dim")]
+    title = _line(f"newest output: {one_line(view.newest.step_id)}", "bold dim")
+    return [Text(""), title, *(Text("  ").append_text(line) for line in lines)]

@@ -1,4 +1,4 @@
-"""The phrases that lines and picture share: notices, decisions, notes, questions. Pure functions."""
+"""What is said of a run, in lines and in the picture: each event, and the run as it stands. Pure functions."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable
 from textwrap import wrap
 
-from aeon.cli.progress.view import SCORES, RunView, StepView
-from aeon.cli.terminal.text import count_noun, format_clock, list_names, one_line, round_down
+from aeon.cli.progress.view import SCORES, RunView, StepView, state_of, was_called
+from aeon.cli.terminal.text import count_noun, format_clock, list_names, one_line, round_down, tool_label
 from aeon.domain import events as e
-from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
-from aeon.domain.plan import FollowUpQuestion
+from aeon.domain.assessment import ConvergenceScores
+from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import SEVERITIES
 from aeon.store.cassette import Provenance
@@ -19,7 +19,7 @@ SIMULATED = (
     "SIMULATED: no model is called. Every plan, score and answer is made up.",
     "For a model: provider=openai, with OPENAI_API_KEY or OPENAI_BASE_URL set.",
 )
-MOST_ROWS = 20
+_MOST_ROWS = 20
 _BANNER_WIDTH = 78
 
 
@@ -43,71 +43,104 @@ def notices(synthetic: bool, recording: Provenance | None) -> list[str]:
     ]
 
 
-def cut_short(view: RunView) -> str:
-    """Where a run stood that an error has ended."""
-    after = "" if view.recording else f" after {format_clock(view.elapsed)}"
-    return f"Ended in {view.phase or 'preparation'}{after}"
+def lines(event: e.Event, view: RunView) -> list[str]:
+    """The lines for an event, given the view that has taken it in; none for an event that is not worth one."""
+    clock = "" if view.recording else f"{format_clock(view.elapsed)}  "
+    return [clock + sentence for sentence in sentences(event, view)]
 
 
-def decisions(view: RunView) -> list[str]:
-    """The latest review, assessment and refinement, as far as there are any."""
-    validated, assessed, refined = view.validated, view.assessed, view.refined
-    return [
-        *([f"pass {validated.pass_number}  {validation(validated)}"] if validated else []),
-        *([f"pass {assessed.pass_number}  {verdict(assessed)}"] if assessed else []),
-        *([f"pass {refined.pass_number}  refinement: {refinement(refined.refinement)}"] if refined else []),
-    ]
+def sentences(event: e.Event, view: RunView) -> list[str]:
+    """The same without the time."""
+    return _of_run(event, view) or _of_steps(event, view) or _of_judgements(event, view) or _of_incidents(event)
 
 
-def notes(view: RunView) -> list[str]:
-    """How many tool calls, repairs, retries, advisories and questions there were."""
-    numbers = {
-        "tool call": view.tool_calls,
-        "repair": view.repairs,
-        "retry": view.retries,
-        "advisory": len(view.advisories),
-        "question": len({one.question for one in view.questions}),
-    }
-    return [count_noun(number, noun) for noun, number in numbers.items() if number]
+def _join(number: int, *parts: str) -> str:
+    return "  ".join((f"pass {number}", *filter(None, parts)))
 
 
-def step_rows(view: RunView) -> list[tuple[str, str]]:
-    """The steps, each with how it was carried out and the beginning of its output, as names and texts."""
-    views = list(view.steps.values())
-    rows = [(one_line(one.step.step_id, 24), _step_row(one, view)) for one in views[:MOST_ROWS]]
-    return [*rows, *([("...", f"and {len(views) - MOST_ROWS} more, in history.json")] if views[MOST_ROWS:] else [])]
+def _of_run(event: e.Event, view: RunView) -> list[str]:
+    match event:
+        case e.RunStarted():
+            source = "recording" if view.recording else f"provider {event.provider}"
+            return [f"run {event.run_id}  {source}  task: {one_line(event.task, 100)}"]
+        case e.PhaseStarted():
+            return [_join(event.pass_number, event.phase)]
+        case e.PhaseFinished() if event.outcome != "done":
+            return [_join(event.pass_number, event.phase, event.outcome)]
+        case e.PassStarted():
+            ready = f"ready: {list_names(event.ready)}" if event.ready else ""
+            return [_join(event.pass_number, "started", f"TTL {event.ttl_remaining}", ready)]
+        case e.PassFinished():
+            end = "finished" if event.complete else "cut short"
+            return [_join(event.pass_number, end, f"TTL {event.ttl_remaining}")]
+    return []
 
 
-def _step_row(one: StepView, view: RunView) -> str:
-    # A recording need not come from a model: its banner names who answered.
-    way = "" if view.recording and one.way == "model" else f"  ({one.way})"
-    step = one.step
-    output = step.errors[-1] if step.status == "failed" and step.errors else step.step_output
-    return f"{one.state}{way}  {excerpt(output, 100)}".rstrip()
+def _of_steps(event: e.Event, view: RunView) -> list[str]:
+    match event:
+        case e.PlanMade():
+            steps = event.plan.steps
+            size = f"{count_noun(len(steps), 'step')} in {count_noun(event.layers, 'layer')}"
+            rows = [f"  {_number(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}" for step in steps]
+            expected = f"about {count_noun(event.expected_calls, 'LLM cycle')} expected"
+            return [f"plan  {size}, {expected}", *_first(rows)]
+        case e.StepStarted(step=step):
+            return [_join(event.pass_number, f"step {_number(step)}", f"{tool_label(step.tool)}started")]
+        case e.StepFinished():
+            return _end_of_step(event, view)
+        case e.ToolCalled(result=result):
+            failed = f"{'failed' if was_called(result) else 'not called'} ({result.error_kind})"
+            outcome = failed if result.error_kind else "gave a result"
+            took = "" if view.recording else f"{result.seconds:.1f}s"
+            how = (f"{outcome}, replayed: it was not called again",) if result.replayed else (outcome, took)
+            return [_join(event.site.pass_number, "tool", _target(one_line(result.tool), event.step_id), *how)]
+    return []
 
 
-def excerpt(text: str | None, limit: int) -> str:
-    """The beginning of a text that may be long, on one line."""
-    return one_line((text or "")[: limit * 8], limit)
+def _end_of_step(event: e.StepFinished, view: RunView) -> list[str]:
+    step, seconds = event.step, view.steps[event.step.step_id].seconds
+    failed = step.status == "failed"
+    reason = step.errors[-1] if step.errors and failed else step.clarity_reason
+    took = "" if seconds is None or view.recording else f"{seconds:.1f}s"
+    state = "abandoned" if step.incomplete else step.status
+    parts = (state, step.clarity_state or "", took, one_line(reason or "", 200))
+    output = "" if failed else _excerpt(step.step_output, 200)
+    ended = _join(event.pass_number, f"step {_number(step)}", *parts)
+    return [ended, *([_join(event.pass_number, "output", one_line(step.step_id), output)] if output else [])]
 
 
-def validation(event: e.Validated) -> str:
-    """The artefact of a review, and the number of its issues by severity."""
-    issues = event.report.issues
-    severities = Counter(issue.severity for issue in issues)
-    each = ", ".join(f"{severities[one]} {one}" for one in reversed(SEVERITIES) if severities[one])
-    found = f"{count_noun(len(issues), 'issue')} ({each})" if issues else "no issues"
-    return f"validation of {event.report.artifact_type.replace('_', ' ')}  {found}"
+def _of_judgements(event: e.Event, view: RunView) -> list[str]:
+    match event:
+        case e.ProfileInferred(profile=profile, depth=depth):
+            size = f"depth {profile.reasoning_depth} of 5, {profile.output_breadth}, {depth.reasoning_mode} reasoning"
+            found = "the default one, the task could not be profiled" if event.fallback else size
+            return [f"profile  {found}  TTL {depth.allocated_ttl}"]
+        case e.ProfileUpdated(transition=change):
+            versions = f"version {change.from_version} -> {change.to_version}"
+            ttl = f"TTL {change.ttl_before} -> {change.ttl_after}"
+            return [_join(change.pass_number, "profile", versions, ttl, one_line(change.reason, 200))]
+        case e.Assessed(assessment=assessment):
+            codes = ", ".join(assessment.reason_codes)
+            verdict = "converged" if assessment.converged else f"not converged: {codes}"
+            return [_join(event.pass_number, "convergence", _scores(assessment.scores, view), verdict)]
+        case e.Validated(report=report):
+            severities = Counter(issue.severity for issue in report.issues)
+            each = ", ".join(f"{severities[one]} {one}" for one in reversed(SEVERITIES) if severities[one])
+            found = f"{count_noun(len(report.issues), 'issue')} ({each})" if each else "no issues"
+            return [_join(event.pass_number, f"validation of {report.artifact_type.replace('_', ' ')}", found)]
+        case e.Refined(refinement=record):
+            questions = [_join(event.pass_number, "question", one) for one in open_questions(record.questions)]
+            return [_join(event.pass_number, "refinement", _refinement(record)), *questions]
+    return []
 
 
-def verdict(event: e.Assessed) -> str:
-    """Whether an assessment let the run converge, or why not."""
-    assessment = event.assessment
-    return "converged" if assessment.converged else f"not converged: {', '.join(assessment.reason_codes)}"
+def _scores(given: ConvergenceScores, view: RunView) -> str:
+    scores = {name: given[f"{name}_score"] for name in SCORES}
+    least = {name: f" of {getattr(view.thresholds, name):.2f}" if view.thresholds else "" for name in SCORES}
+    return "  ".join(f"{name} {round_down(one):.2f}{least[name]}" for name, one in scores.items() if one is not None)
 
 
-def refinement(record: RefinementRecord) -> str:
-    """The accepted actions of a refinement, and how many issues and actions were left."""
+def _refinement(record: RefinementRecord) -> str:
     if not record.model_asked:
         return "nothing to change: one step, and no issue with it"
     changes = [f"{action.action_type} {one_line(action.fragment)}" for action in record.accepted]
@@ -116,30 +149,54 @@ def refinement(record: RefinementRecord) -> str:
         "declined with a reason": len(record.declined),
         "not answered": len(record.unanswered),
     }
-    rest = (f"{count} {what}" for what, count in counts.items() if count)
-    return "; ".join((list_names(changes) or "no change", *rest))
+    return "; ".join((list_names(changes) or "no change", *(f"{n} {what}" for what, n in counts.items() if n)))
 
 
-def format_scores(scores: ConvergenceScores, thresholds: ConvergenceThresholds | None) -> str:
-    """The scores, each with its threshold where there is one."""
-    given = {name: scores[f"{name}_score"] for name in SCORES}
-    bars = {name: f" of {getattr(thresholds, name):.2f}" if thresholds else "" for name in SCORES}
-    return "  ".join(
-        f"{name} {round_down(score):.2f}{bars[name]}" for name, score in given.items() if score is not None
-    )
+def _of_incidents(event: e.Event) -> list[str]:
+    match event:
+        case e.AdvisoryRaised(advisory=one):
+            label = "warning" if one.kind in ("unknown_tool", "memory_failure") else "advisory"
+            return [_join(one.pass_number, label, _target(one.kind, one.step_id), one_line(one.message))]
+        case e.RepairFinished(record=one):
+            after = f"{one.outcome} after {count_noun(one.attempts, 'attempt')}"
+            return [_join(one.pass_number, "repair", _target(one.call, one.step_id), after)]
+        case e.RetryScheduled():
+            label, what = "retry", f"{event.error}, again in {event.seconds:.1f}s"
+        case e.FallbackUsed():
+            label = "fallback"
+            what = f"{event.endpoint} answers instead of {event.failed} ({one_line(event.error, 200)})"
+        case e.CallFailed():
+            label, what = "call failed", f"{event.error}: {one_line(event.message, 200)}"
+        case _:
+            return []
+    return [_join(event.site.pass_number, label, _target(event.call, event.site.step_id), what)]
 
 
-def remarks(view: RunView) -> list[tuple[str, str]]:
-    """The notes and the first advisories of a run, as names and texts."""
-    rows = [("notes", ", ".join(notes(view)))] if notes(view) else []
-    rows += [("advisory", one_line(text, 200)) for text in view.advisories[:MOST_ROWS]]
-    more = len(view.advisories) - MOST_ROWS
-    return [*rows, *([("advisory", f"and {more} more, in result.json")] if more > 0 else [])]
+def notes(view: RunView) -> list[str]:
+    """How many tool calls, repairs, retries, fallbacks and advisories there were."""
+    return [count_noun(number, noun) for noun, number in view.counts.items() if number]
+
+
+def summary(view: RunView) -> list[tuple[str, str]]:
+    """What stays of a run, as names and texts: the steps, each with how it was carried out and the beginning of its
+    output, then the notes and advisories."""
+    steps = [(one_line(one.step.step_id, 24), _step_row(one, view)) for one in view.steps.values() if view.newest]
+    counts = [("notes", ", ".join(notes(view)))] if notes(view) else []
+    texts = [f"{_target(one.kind, one.step_id)}: {one_line(one.message, 200)}" for one in view.advisories]
+    return [*steps[:_MOST_ROWS], *counts, *(("advisory", text) for text in _first(texts))]
+
+
+def _step_row(one: StepView, view: RunView) -> str:
+    # A recording need not come from a model: its banner names who answered.
+    way = "" if view.recording and one.way == "model" else f"  ({one.way})"
+    step = one.step
+    output = step.errors[-1] if step.status == "failed" and step.errors else step.step_output
+    return f"{state_of(step)}{way}  {_excerpt(output, 100)}".rstrip()
 
 
 def stopping(view: RunView, seconds: float) -> list[str]:
     """The lines for a run that was asked to stop: what it waits for, how long, and what a second Ctrl-C does."""
-    running = [f"step {one_line(one.step.step_id)}" for one in view.steps.values() if one.state == "running"]
+    running = [f"step {one_line(one.step.step_id)}" for one in view.steps.values() if state_of(one.step) == "running"]
     waits = [*running, *(call for call in view.in_flight.values() if call != "step")]
     within = f" Work that is under way has {seconds:.0f} s to end: {list_names(waits)}." if waits else ""
     return [f"Stopping: nothing new is started.{within}", "Ctrl-C again ends at once, and waits for nothing."]
@@ -153,3 +210,20 @@ def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
         if one.answer is None
     )
     return [one_line(text, 400) for text in dict.fromkeys(texts)]
+
+
+def _first(rows: list[str]) -> list[str]:
+    left = len(rows) - _MOST_ROWS
+    return [*rows[:_MOST_ROWS], f"  and {left} more"] if left > 0 else rows
+
+
+def _excerpt(text: str | None, limit: int) -> str:
+    return one_line((text or "")[: limit * 8], limit)
+
+
+def _number(step: PlanStep) -> str:
+    return f"{step.step_index}/{step.total_steps} {one_line(step.step_id)}"
+
+
+def _target(call: str, step_id: str | None) -> str:
+    return f"{call} {one_line(step_id)}" if step_id else call

@@ -12,8 +12,7 @@ STATES = {
     "replaced": "↷",
 }
 """By state of a step."""
-SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-_ASCII = str.maketrans("✓●■✗·↷━─┃→←…│├┤╰╯┼┴⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "+o#x.-#-|><~|++`'+^|/-\\|/-\\|/")
+_ASCII = str.maketrans("✓●■✗·↷━─┃→←…│├┤╰╯┼┴", "+o#x.-#-|><~|++`'+^")
 
 
 def is_utf(encoding: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -33,15 +34,17 @@ def composed(*overrides: str) -> Settings:
 @pytest.mark.parametrize("what", ASKS)
 def test_progress_waits_while_the_person_is_asked(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream, seen = io.StringIO(), list[str]()
+    telling = threading.Thread(target=lambda: person.progress(STARTED))
 
     def asking(*_: object) -> None:
-        person.progress(STARTED)
+        telling.start()
         time.sleep(0.05)
         seen.append(stream.getvalue())
 
     monkeypatch.setattr(module, what, asking)
     with attend(composed("interaction=ask", "progress=plain"), stream) as person:
         ASKS[what](person)
+        telling.join()
     assert seen == [""]
     assert "SIMULATED" in stream.getvalue()
 

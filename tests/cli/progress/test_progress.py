@@ -1,22 +1,17 @@
 import io
 import re
-import threading
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
 from rich.text import Text
 
-from aeon.cli.progress.display import Forgiving
-from aeon.cli.progress.picture import picture, trace
-from aeon.cli.progress.progress import progress_for
-from aeon.cli.progress.steps import select_steps
-from aeon.cli.progress.view import Conditions, RunView, StepView
-from aeon.cli.terminal.glyphs import STATES, to_ascii
+from aeon.cli.progress.display import progress_for
+from aeon.cli.progress.picture import picture, select_steps
+from aeon.cli.progress.view import RunView, StepView, state_of
 from aeon.cli.terminal.text import count_noun, format_clock, one_line
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceThresholds
@@ -24,7 +19,6 @@ from aeon.domain.history import Advisory
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import script
 from tests.observability.support import PLAN, START, Story, chain_run, feed, realistic_run, step
-from tests.support.timing import SOON
 
 XTERM = {"TERM": "xterm-256color"}
 ESCAPE = "\x1b"
@@ -46,17 +40,16 @@ def shown_by(
     return stream.getvalue()
 
 
-def drawn(view: RunView, width: int, height: int = 24, encoding: str = "utf-8", after: float = 0) -> list[str]:
+def drawn(view: RunView, width: int, height: int = 24, after: float = 0) -> list[str]:
     out = io.StringIO()
     console = Console(file=out, width=width, height=height, color_system=None, highlight=False)
     now = (view.now or START) + timedelta(seconds=after)
     console.print(picture(view, now, width, height))
-    text = out.getvalue()
-    return (text if encoding == "utf-8" else to_ascii(text)).splitlines()
+    return out.getvalue().splitlines()
 
 
-def seen(told: Sequence[e.Recorded], conditions: Conditions | None = None) -> RunView:
-    view = RunView(conditions or Conditions())
+def seen(told: Sequence[e.Recorded], view: RunView | None = None) -> RunView:
+    view = view or RunView()
     feed(view, told)
     return view
 
@@ -139,17 +132,9 @@ def test_the_picture_gives_way_to_what_the_steps_gave() -> None:
     text = shown_by("live", realistic_run(), Terminal())
     last = text.rsplit("complete  (model)  output of gather", 1)
     assert len(last) == 2
-    assert "1 repair, 1 retry, 1 advisory, 1 question" in last[1]
+    assert "1 retry, 1 repair, 1 advisory" in last[1]
     assert "newest output" not in last[1]
     assert text.endswith("\n")
-
-
-def test_a_run_cut_short_says_where_it_stood() -> None:
-    told = until(realistic_run(), e.StepStarted, 2)
-    out = io.StringIO()
-    Console(file=out, width=80, color_system=None).print(trace(seen(told), 80))
-    assert out.getvalue().startswith("Ended in EXECUTE after 00:")
-    assert "gather     complete  (model)  output of gather" in out.getvalue()
 
 
 @pytest.mark.parametrize("width", [80, 40, 20])
@@ -191,7 +176,7 @@ def test_a_step_that_runs_shows_how_long() -> None:
     assert "01:" in drawn(view, 80, after=65)[1]
 
 
-NEEDED = Conditions(ConvergenceThresholds(completeness=0.98, coherence=0.9, consistency=0.9))
+THRESHOLDS = ConvergenceThresholds(completeness=0.98, coherence=0.9, consistency=0.9)
 
 
 def rows_of(view: RunView, name: str, width: int) -> Text:
@@ -204,14 +189,14 @@ def rows_of(view: RunView, name: str, width: int) -> Text:
 
 
 def test_scores_are_bars_with_their_threshold_and_their_values_in_the_order_of_time() -> None:
-    view = seen(realistic_run(), NEEDED)
+    view = seen(realistic_run(), RunView(thresholds=THRESHOLDS))
     assert rows_of(view, "completeness", 80).plain == f"completeness {'━' * 23}┃ 0.62 → 0.97 of 0.98"
     assert rows_of(view, "coherence", 80).plain == f"coherence    {'━' * 22}┃─ 0.80 → 0.94 of 0.90"
     assert rows_of(view, "completeness", 40).plain == f"completeness {'━' * 12} 0.97 of 0.98".replace("━ 0", "┃ 0")
 
 
 def test_a_bar_is_green_only_above_its_threshold() -> None:
-    view = seen(realistic_run(), NEEDED)
+    view = seen(realistic_run(), RunView(thresholds=THRESHOLDS))
     styles = {
         name: {str(span.style) for span in rows_of(view, name, 80).spans} for name in ("completeness", "coherence")
     }
@@ -248,7 +233,7 @@ def test_a_run_that_is_stopping_says_what_it_waits_for_and_how_long() -> None:
 
 
 def test_cost_so_far_stands_in_the_picture() -> None:
-    view = seen(realistic_run(), Conditions(cost=lambda _: 0.0123))
+    view = seen(realistic_run(), RunView(cost_at=lambda _: 0.0123))
     assert "cost 0.0123" in "\n".join(drawn(view, 80))
 
 
@@ -262,27 +247,10 @@ def test_without_thresholds_scores_are_bars_alone() -> None:
     assert row.rstrip() == f"completeness {'━' * 23}─ 0.62 → 0.97"
 
 
-def test_a_terminal_without_unicode_gets_plain_signs() -> None:
-    text = "\n".join(drawn(seen(realistic_run()), 80, encoding="ascii"))
-    assert text.isascii()
-    assert "+   gather" in text
-
-
-def test_text_that_a_stream_cannot_carry_keeps_its_width() -> None:
-    raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, encoding="ascii", write_through=True)
-    forgiving = Forgiving(stream)
-    forgiving.write("Grüße…\n")
-    assert raw.getvalue() == b"Gr??e~\n"
-
-
 def test_of_a_long_plan_the_steps_that_matter_are_shown() -> None:
     states = ["complete"] * 60 + ["running", "failed"] + ["pending"] * 38
-    views = [
-        StepView(step(f"s{n}").model_copy(update={"status": state}), ended=n if state == "complete" else 0)
-        for n, state in enumerate(states)
-    ]
-    assert [view.step.step_id for view in select_steps(views, 8)] == ["s57", "s58", "s59", "s60", "s61", "s62", "s63"]
+    views = [StepView(step(f"s{n}").model_copy(update={"status": state})) for n, state in enumerate(states)]
+    assert [view.step.step_id for view in select_steps(views, 8)] == ["s56", "s57", "s58", "s59", "s60", "s61", "s62"]
     assert select_steps(views[:8], 8) == views[:8]
     assert [v.step.step_id for v in select_steps(views[62:], 4)] == ["s62", "s63", "s64"]
 
@@ -291,7 +259,7 @@ def test_steps_stay_known_when_a_refinement_changes_the_plan() -> None:
     view = seen(until(realistic_run(), e.Refined, 2))
     assert view.steps["gather"].seconds == pytest.approx(1.7)
     assert view.steps["auth"].step.description == "Design sign-in with e-mail and password"
-    assert view.counts() == {"complete": 2, "pending": 2}
+    assert [state_of(one.step) for one in view.steps.values()].count("pending") == 2
 
 
 def test_a_long_plan_is_not_listed_whole_in_plain_lines() -> None:
@@ -311,32 +279,6 @@ def test_a_stream_that_cannot_be_written_to_fails_nothing(kind: str) -> None:
     closed.close()
     with progress_for(kind, closed, XTERM) as subscriber:
         feed(subscriber, realistic_run(synthetic=True))
-
-
-@pytest.mark.parametrize("kind", ["plain", "live", "none"])
-def test_an_event_that_cannot_be_shown_fails_nothing(kind: str) -> None:
-    broken: Any = e.Recorded(1, 0, "no time", None)  # type: ignore[arg-type]
-    told = realistic_run()
-    stream = Terminal()
-    with progress_for(kind, stream, XTERM) as subscriber:
-        feed(subscriber, [told[0], broken, *told[1:]])
-    assert kind == "none" or "pass 2  finished" in stream.getvalue() or "output of gather" in stream.getvalue()
-
-
-def test_a_terminal_that_hangs_does_not_hold_up_a_run() -> None:
-    go_on = threading.Event()
-
-    class Hanging(io.StringIO):
-        def write(self, text: str) -> int:
-            go_on.wait(90)
-            return super().write(text)
-
-    with progress_for("plain", Hanging(), XTERM) as subscriber:
-        begun = time.monotonic()
-        feed(subscriber, realistic_run())
-        lasted = time.monotonic() - begun
-        go_on.set()
-    assert lasted < SOON
 
 
 def test_an_error_of_the_run_passes_through() -> None:
@@ -365,14 +307,6 @@ def test_nothing_is_drawn_while_a_person_is_asked_something() -> None:
     assert "output of gather" in stream.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["plain", "none"])
-def test_pausing_changes_nothing_where_nothing_is_drawn(kind: str) -> None:
-    stream = io.StringIO()
-    with progress_for(kind, stream, XTERM) as subscriber, subscriber.pause():
-        feed(subscriber, realistic_run(synthetic=True))
-    assert stream.getvalue() == shown_by(kind, realistic_run(synthetic=True))
-
-
 def test_small_words() -> None:
     assert [count_noun(1, "retry"), count_noun(2, "retry"), count_noun(2, "pass"), count_noun(1200, "token")] == [
         "1 retry",
@@ -384,29 +318,6 @@ def test_small_words() -> None:
     assert format_clock(timedelta(seconds=-1)) == "00:00"
     assert one_line("a\n\tb\x00c", 4) == "a b…"
     assert datetime.fromisoformat(realistic_run()[0].time) == START
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_a_narrow_terminal_cuts_no_count_of_steps(encoding: str) -> None:
-    told = realistic_run()
-    tallies = []
-    for moment in range(1, len(told) + 1):
-        view = seen(told[:moment])
-        lines = [line for line in drawn(view, 40, 40, encoding) if re.match(r"  \d+ steps?: ", line)]
-        for line in lines:
-            counts = re.findall(r"\d+", line.split(": ", 1)[1].split(" (")[0])
-            assert sum(map(int, counts)) == len(view.steps), line
-            assert len(counts) == len(view.counts()), line
-        tallies += lines
-    assert tallies
-
-
-def test_a_count_that_does_not_fit_in_words_is_given_in_signs() -> None:
-    view = seen(realistic_run()[:-1])
-    told = "\n".join(drawn(view, 30, 40))
-    assert f"{len(view.steps)} step" in told
-    for state, number in view.counts().items():
-        assert f"{number} {state}" in told or f"{number}{STATES[state]}" in told
 
 
 def test_the_first_line_names_the_endpoint_that_was_chosen(aeon: RunAeon, start_server):

@@ -10,14 +10,13 @@ import pytest
 from rich.console import Console
 
 from aeon.cli.job.ending import ending as last_line
+from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.picture import trace
-from aeon.cli.progress.progress import progress_for
 from aeon.cli.progress.view import RunView
-from aeon.cli.progress.words import banner, cut_short, decisions
-from aeon.domain import events as e
+from aeon.cli.progress.words import banner
 from aeon.domain.result import ParentRun, RunResult, TokenUsage, UsageReport
 from aeon.store.cassette import Provenance
-from tests.cli.progress.test_progress import XTERM, Terminal, drawn, until
+from tests.cli.progress.test_progress import XTERM, Terminal, drawn
 from tests.observability.support import feed, realistic_run
 
 DAY = Provenance(answered_by="hand, with care (no model)", usage="estimated", first="2026-11-21", last="2026-11-21")
@@ -27,7 +26,7 @@ TIMES = re.compile(r"\d\d:\d\d|\d\.\ds\b|\b\d+s\b")
 
 def shown(kind: str, recording: Provenance | None, *, terminal: bool = False, synthetic: bool = False) -> str:
     stream = Terminal() if terminal else io.StringIO()
-    with progress_for(kind, stream, XTERM, recording) as subscriber:
+    with progress_for(kind, stream, XTERM, RunView(recording=recording)) as subscriber:
         feed(subscriber, realistic_run(synthetic=synthetic))
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", stream.getvalue())
 
@@ -88,23 +87,6 @@ def test_what_stays_of_a_replay_does_not_speak_of_a_model() -> None:
     Console(file=out, width=120, color_system=None).print(trace(viewed(), 120))
     assert "(model)" not in out.getvalue()
     assert "A recording has no cost and no latency to show." in out.getvalue()
-
-
-def test_a_replay_that_is_cut_short_says_where_without_a_time() -> None:
-    view = RunView(recording=DAY)
-    feed(view, until(realistic_run(), e.StepStarted, 2))
-    assert cut_short(view) == "Ended in EXECUTE"
-
-
-def test_a_picture_says_what_the_latest_assessment_and_refinement_decided() -> None:
-    view = viewed(None)
-    told = decisions(view)
-    assert told[0].startswith("pass 2  validation of ")
-    assert told[1] == "pass 2  converged"
-    assert told[2].startswith("pass 1  refinement: ")
-    text = drawn(view, 100, 40)
-    assert [line for line in text if line.rstrip() in told]
-    assert decisions(RunView()) == []
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aeon.cli.progress.words import step_rows
+from aeon.cli.progress.words import summary
 from aeon.domain import events as e
 from aeon.domain.history import Advisory, AdvisoryKind
 from aeon.domain.plan import Plan, PlanStep, renumbered
@@ -29,6 +29,8 @@ def told(reason: str = "completed", step_id: str = "sum") -> Story:
     story.tell(e.PlanMade(plan=Plan(goal="g", steps=STEPS), layers=1, expected_calls=3))
     for step in STEPS:
         ended = step.model_copy(update={"status": "complete", "step_output": f"gave {step.step_id}"})
+        if step.step_id == "found":
+            ended = ended.model_copy(update={"tool": "price"})
         story.tell(e.StepStarted(pass_number=1, cycle=1, step=step.model_copy(update={"status": "running"})))
         if step.step_id in ("sum", "found"):
             called(story, step.step_id, "calculator" if step.step_id == "sum" else "price")
@@ -50,7 +52,7 @@ def advise(story: Story, kind: AdvisoryKind, step_id: str) -> None:
 
 
 def test_every_step_is_shown_with_its_way_and_its_output() -> None:
-    assert step_rows(seen(told().told)) == [
+    assert summary(seen(told().told))[:4] == [
         ("sum", "complete  (tool calculator)  gave sum"),
         ("lost", "complete  (model, instead of a missing tool)  gave lost"),
         ("found", "complete  (tool price, repaired)  gave found"),
@@ -72,7 +74,6 @@ def test_lines_tell_each_call_of_a_tool_and_nothing_steers_the_terminal() -> Non
     story = told()
     called(story, "sum", "calculator", error="broke", error_kind="raised")
     text = shown_by("plain", story.told)
-    assert "pass 1  tool  calculator sum  asked for  {" in text
     assert "tool  calculator sum  gave a result  0.1s" in text
     assert "tool  calculator sum  failed (raised)  0.1s" in text
     assert "\x1b" not in text
@@ -95,7 +96,7 @@ def test_a_tool_that_was_not_called_is_neither_shown_as_called_nor_counted(kind:
     assert f"tool  calculator sum  not called ({kind})" in text
     assert "  called" not in text
     assert "failed" not in text
-    assert seen(story.told).tool_calls == 0
+    assert not seen(story.told).counts["tool call"]
 
 
 def test_a_name_with_markup_in_it_is_shown_as_it_is() -> None:

@@ -1,10 +1,11 @@
 import io
 import sys
+import threading
 import time
 
 import pytest
 
-from aeon.cli.progress.progress import progress_for
+from aeon.cli.progress.display import progress_for
 from aeon.cli.terminal.questions import approve, ask
 from aeon.domain.events import Recorded, RunStarted
 from aeon.domain.plan import FollowUpQuestion, PlanStep
@@ -82,8 +83,10 @@ def test_plain_progress_waits_while_a_person_is_asked() -> None:
     with progress_for("plain", stream, {}) as progress:
         with progress.pause():
             started = RunStarted(run_id="r", task="t", provider="p", synthetic=True)
-            progress(Recorded(1, 0, "2026-01-01T00:00:00+00:00", started))
+            told = threading.Thread(target=progress, args=(Recorded(1, 0, "2026-01-01T00:00:00+00:00", started),))
+            told.start()
             time.sleep(0.05)
             before = stream.getvalue()
+        told.join()
         assert before == ""
     assert stream.getvalue() != ""
