@@ -1,7 +1,4 @@
-"""What an adapter may know of the attempt it makes: when a request may go out, and what earlier attempts have taken.
-
-One `complete` may take several requests, so the adapter asks right before each one goes out.
-"""
+"""What an adapter may know of the attempt it makes: when a request may go out, and what earlier attempts have taken."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ class Attempt:
     """One attempt of a call; `seconds_before` is what earlier attempts of the call have taken.
 
     `go_out` counts a request that goes out now: 0.0, or the seconds after which to ask again; it may raise
-    `StopRequested`.
+    `StopRequested`. One `complete` may take several requests.
     """
 
     seconds_before: float = 0.0
@@ -47,6 +44,5 @@ def seconds_before() -> float:
 
 def wait_to_go_out() -> None:
     """Wait until a request may go out, and count it; to be called right before it is sent."""
-    go_out = _attempt.get().go_out
-    while (seconds := go_out()) > 0:
+    while (seconds := _attempt.get().go_out()) > 0:
         time.sleep(min(seconds, POLL_SECONDS))

@@ -22,59 +22,47 @@ SHARED = ("retry", "breaker", "prices", "max_concurrency", "requests_per_minute"
 class CustomAdapter:
     """Asks an adapter that was not written here, and holds it to the interface.
 
-    Requests carry the model of the settings where a call names none. An answer without usage counts as one request of
-    unknown usage. Raises what the adapter raises of ProviderError and AnswerError, and ProviderError for every other
-    exception and for an answer that is no LLMResponse.
+    Requests carry the model of the settings where a call names none. Raises what the adapter raises of Aeon's errors,
+    and ProviderError for every other exception and for an answer that is no LLMResponse.
     """
 
     def __init__(self, inner: LLMAdapter, settings: CustomProvider, *, owned: bool) -> None:
         self._inner, self._settings, self._owned = inner, settings, owned
+        self.synthetic = isinstance(inner, SaysWhetherSynthetic) and bool(inner.synthetic)
 
     def __repr__(self) -> str:
         return f"CustomAdapter({self._inner!r})"
 
-    @property
-    def synthetic(self) -> bool:
-        """Whether its answers are made up, by the adapter's own `synthetic`."""
-        return isinstance(self._inner, SaysWhetherSynthetic) and bool(self._inner.synthetic)
-
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request."""
+        """Answer one request. An answer without usage counts as one request of unknown usage."""
         request = replace(request, parameters=request.parameters.over(self._settings.parameters))
         try:
             with redirect_prints_to_stderr():
                 response = self._inner.complete(request)
+            if not isinstance(response, LLMResponse):
+                raise TypeError(f"complete returned {type(response).__name__}, not an LLMResponse")
         except _EXPECTED:
             raise
         except Exception as error:
-            raise self._failed(request, f"{type(error).__name__}: {error}") from error
-        if not isinstance(response, LLMResponse):
-            raise self._failed(request, f"complete returned {type(response).__name__}, not an LLMResponse")
-        return self._accounted(response, request)
+            failed = ProviderError(
+                f"{KEY}={self._settings.adapter}: {type(error).__name__}: {error}",
+                hint=f"Only ConnectionFailed, ServerFailed and RateLimited of aeon.domain.errors are retried. {_PAGE}",
+                usage=Usage.of_unanswered(request),
+            )
+            failed.usage_reported = False  # it may have been sent, and paid for
+            raise failed from error
+        return replace(
+            response,
+            usage=response.usage if response.usage.requests else replace(response.usage, requests=1),
+            usage_reported=response.usage_reported and response.usage != Usage(),
+            model=response.model or request.parameters.model or "",
+            synthetic=response.synthetic or self.synthetic,
+        )
 
     def close(self) -> None:
         """Close the adapter, unless it was given and stays the caller's."""
         if self._owned and isinstance(self._inner, Closable):
             self._inner.close()
-
-    def _failed(self, request: LLMRequest, what: str) -> ProviderError:
-        error = ProviderError(
-            f"{KEY}={self._settings.adapter}: {what}",
-            hint=f"Tried again are ConnectionFailed, ServerFailed and RateLimited of aeon.domain.errors alone. {_PAGE}",
-            usage=Usage.of_unanswered(request),
-        )
-        error.usage_reported = False  # it may have been sent, and paid for
-        return error
-
-    def _accounted(self, response: LLMResponse, request: LLMRequest) -> LLMResponse:
-        usage = response.usage if response.usage.requests else replace(response.usage, requests=1)
-        return replace(
-            response,
-            usage=usage,
-            usage_reported=response.usage_reported and response.usage != Usage(),
-            model=response.model or request.parameters.model or "",
-            synthetic=response.synthetic or self.synthetic,
-        )
 
 
 def load_adapter(settings: CustomProvider) -> CustomAdapter:
@@ -86,16 +74,17 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
             hint=f"Name your class: {KEY}=package.module:Class. A run that was given one in Python is resumed by "
             f'Aeon.from_config(["resume=DIR"], adapter=...). {_PAGE}',
         )
+    named = f"{KEY}={settings.adapter}"
     found = load_object(KEY, settings.adapter, "Class")
     if not inspect.isclass(found):
-        raise ConfigError(f"{KEY}={settings.adapter}: not a class", hint=_PAGE)
-    _check_complete(f"{KEY}={settings.adapter}", found)
+        raise ConfigError(f"{named}: not a class", hint=_PAGE)
+    _check_complete(named, found)
     try:
         with redirect_prints_to_stderr():
             made: LLMAdapter = cast(Any, found)(**settings.options)
     except Exception as error:  # a class of any make may fail in any way
         raise ConfigError(
-            f"{KEY}={settings.adapter}: cannot be made: {type(error).__name__}: {error}",
+            f"{named}: cannot be made: {type(error).__name__}: {error}",
             hint=f"It is called with provider.options as keyword arguments: {', '.join(settings.options) or 'none'}.",
         ) from error
     return CustomAdapter(made, settings, owned=True)
@@ -127,12 +116,6 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
 
 def _check_complete(named: str, found: object) -> None:
     if not isinstance(found, LLMAdapter) or not callable(found.complete):
-        raise ConfigError(
-            f"{named}: no adapter, for it has no method complete(request)",
-            hint=f"aeon.domain.request.LLMAdapter is the interface. {_PAGE}",
-        )
+        raise ConfigError(f"{named}: no adapter, for it has no method complete(request)", hint=_PAGE)
     if inspect.iscoroutinefunction(found.complete):
-        raise ConfigError(
-            f"{named}: complete is a coroutine function, and is called from threads",
-            hint=f"Write def complete(self, request), which returns when the answer is there. {_PAGE}",
-        )
+        raise ConfigError(f"{named}: complete is a coroutine function, and is called from threads", hint=_PAGE)

@@ -19,9 +19,8 @@ from aeon.schema.validators import SchemaValidator
 from aeon.schema.violations import FieldError, find_errors, kind_of, shorten_message
 
 T = TypeVar("T")
-
-
 MAX_ERRORS = 20
+_TOLD = ("model", "text", "usage", "synthetic", "response_id", "endpoint", "usage_reported")
 
 
 class InvalidAnswer(Exception):
@@ -58,9 +57,8 @@ def check_answer(text: str, validator: SchemaValidator, parse: Callable[[Any], T
     """
     try:
         value = extract_json(text, validator.is_valid)
-        violations = _capped(find_errors(validator, value))
-        if violations:
-            raise InvalidAnswer(violations)
+        if violations := find_errors(validator, value):
+            raise InvalidAnswer(_capped(violations))
         return parse(value)
     except ExtractError as error:
         raise InvalidAnswer([FieldError("", error.message, "form")]) from error
@@ -85,22 +83,14 @@ def exchange(
     Emits CallAnswered, or CallFailed and raises what the adapter raised (an LLMError, or a limit that was reached).
     Truncated, Filtered and EmptyAnswer are raised for an answer that its adapter let through without text in it.
     """
-    response = _completed(llm, request, emit)
-    try:
-        return Answered(response, check_answer(response.text, validator, parse))
-    except InvalidAnswer as invalid:
-        return Answered(response, None, invalid.errors)
-
-
-def _completed(llm: LLMAdapter, request: LLMRequest, emit: events.Emit) -> LLMResponse:
     start = perf_counter()
+    call: dict[str, Any] = {"site": request.site, "call": request.call, "role": request.role}
     try:
-        response = _with_text(llm.complete(request))
+        response = llm.complete(request)
+        _check_has_text(response)
     except AeonError as error:
         failed = events.CallFailed(
-            site=request.site,
-            call=request.call,
-            role=request.role,
+            **call,
             error=type(error).__name__,
             message=error.message,
             usage=error.usage,
@@ -112,25 +102,16 @@ def _completed(llm: LLMAdapter, request: LLMRequest, emit: events.Emit) -> LLMRe
         )
         emit(failed, request.site)
         raise
-    answered = events.CallAnswered(
-        request=replace(request, variables={}),
-        site=request.site,
-        call=request.call,
-        role=request.role,
-        model=response.model,
-        text=response.text,
-        usage=response.usage,
-        seconds=perf_counter() - start,
-        synthetic=response.synthetic,
-        response_id=response.response_id,
-        endpoint=response.endpoint,
-        usage_reported=response.usage_reported,
-    )
-    emit(answered, request.site)
-    return response
+    told: dict[str, Any] = {name: getattr(response, name) for name in _TOLD}
+    seconds = perf_counter() - start
+    emit(events.CallAnswered(**call, request=replace(request, variables={}), seconds=seconds, **told), request.site)
+    try:
+        return Answered(response, check_answer(response.text, validator, parse))
+    except InvalidAnswer as invalid:
+        return Answered(response, None, invalid.errors)
 
 
-def _with_text(response: LLMResponse) -> LLMResponse:
+def _check_has_text(response: LLMResponse) -> None:
     failure: type[AnswerError] | None = {"length": Truncated, "content_filter": Filtered}.get(response.finish_reason)
     if failure is None and not response.text.strip():
         failure = EmptyAnswer
@@ -141,7 +122,6 @@ def _with_text(response: LLMResponse) -> LLMResponse:
             model=response.model,
             usage_reported=response.usage_reported,
         )
-    return response
 
 
 def _of_pydantic(error: pydantic.ValidationError) -> list[FieldError]:

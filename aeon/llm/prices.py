@@ -14,14 +14,7 @@ from functools import lru_cache
 from aeon.domain.errors import ConfigError, LLMError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.domain.values import is_loopback
-from aeon.llm.settings import (
-    ChainSettings,
-    EndpointSettings,
-    FallbackSettings,
-    Price,
-    ProviderSettings,
-    SimulatedProvider,
-)
+from aeon.llm.settings import ChainSettings, EndpointSettings, FallbackSettings, Price, ProviderSettings
 
 PER = 1_000_000
 EVERY = "*"
@@ -32,23 +25,20 @@ AnyEndpoint = ProviderSettings | FallbackSettings
 
 
 class PriceList:
-    """The prices at one endpoint.
+    """The prices at one endpoint: those of `configured`, see `price_of`, else those published for a base URL `address`.
 
-    `configured` maps a model's name, or the start of names with `*` after it, to its price; see `price_of`.
-    `address` is the base URL that published prices are looked up for; None looks none up. `model` is the one of calls
-    that name none.
+    `model` is the one of calls that name none.
     """
 
     def __init__(
         self, configured: Mapping[str, Price] | None = None, address: str | None = None, model: str = ""
     ) -> None:
         self.model = model
-        self._configured = dict(configured or {})
-        self._address = address
+        self._configured, self._address = dict(configured or {}), address
 
     def knows(self, model: str) -> bool:
         """Whether a model has a price."""
-        return self._cost_at(Usage(input_tokens=1), model) is not None
+        return self.cost(Usage(input_tokens=1), model) is not None
 
     def cost(self, usage: Usage, *models: str) -> float | None:
         """What usage costs, at the price of the first of `models` that has one: who answered, then who was asked.
@@ -57,15 +47,14 @@ class PriceList:
         """
         if not usage.total_tokens:
             return 0.0
-        return next(
-            (cost for cost in (self._cost_at(usage, model) for model in models if model) if cost is not None), None
-        )
-
-    def _cost_at(self, usage: Usage, model: str) -> float | None:
-        price = price_of(model, self._configured)
-        if price is not None:
-            return cost(usage, price)
-        return published(usage, model, self._address) if self._address and model else None
+        for model in filter(None, models):
+            price = price_of(model, self._configured)
+            if price is not None:
+                return cost(usage, price)
+            money = published(usage, model, self._address) if self._address else None
+            if money is not None:
+                return money
+        return None
 
 
 class PriceBook:
@@ -81,8 +70,7 @@ class PriceBook:
         `asked` is what the call names, which counts at the first endpoint only: another is asked for its own model.
         """
         prices = self._lists.get(endpoint, self.first)
-        asked = asked or prices.model if prices is self.first else prices.model
-        return prices.cost(usage, answered, asked)
+        return prices.cost(usage, answered, asked if asked and prices is self.first else prices.model)
 
     def cost_of(self, outcome: LLMResponse | LLMError, request: LLMRequest) -> float | None:
         """What a request cost, by its answer or its failure; None without a price."""
@@ -91,19 +79,16 @@ class PriceBook:
 
     def missing(self, models: Iterable[str]) -> list[str]:
         """Which of the models that may be called have no price: those named, and each endpoint's own."""
-        named = [model for model in models if not self.first.knows(model)]
-        own = [prices.model for prices in self._lists.values() if not prices.knows(prices.model)]
-        return sorted({*named, *own})
+        named = {model for model in models if not self.first.knows(model)}
+        return sorted(named | {prices.model for prices in self._lists.values() if not prices.knows(prices.model)})
 
 
 def price_list(settings: AnyEndpoint) -> PriceList:
-    """The prices of one endpoint; only an endpoint with an address has published ones."""
-    if isinstance(settings, SimulatedProvider):  # nothing is paid, but for what is to be tried out
+    """The prices of one endpoint; only one with an address that is not this machine's has published ones."""
+    if settings.kind == "simulated":  # nothing is paid, but for what is to be tried out
         return PriceList({EVERY: Price(input=0, output=0), **settings.prices}, None, settings.model)
     address = (settings.base_url or OPENAI) if isinstance(settings, EndpointSettings) else None
-    if address is not None and is_loopback(address):
-        address = None  # spares loading the published prices
-    return PriceList(settings.prices, address, settings.model)
+    return PriceList(settings.prices, address if address and not is_loopback(address) else None, settings.model)
 
 
 def price_book(settings: ProviderSettings) -> PriceBook:
@@ -112,17 +97,12 @@ def price_book(settings: ProviderSettings) -> PriceBook:
 
 
 def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]:
-    """A provider and its fallbacks, in the order they are asked, each with a name of its own.
-
-    The name is the configured one; a second endpoint of the same name is `NAME-2`.
-    """
-    fallbacks = settings.fallbacks if isinstance(settings, ChainSettings) else ()
+    """A provider and its fallbacks, in the order they are asked; a second one of a name is `NAME-2`."""
     found: dict[str, AnyEndpoint] = {}
-    for endpoint in (settings, *fallbacks):
-        base = name = endpoint.display_name
-        number = 2
+    for endpoint in (settings, *(settings.fallbacks if isinstance(settings, ChainSettings) else ())):
+        name, number = endpoint.display_name, 2
         while name in found:
-            name, number = f"{base}-{number}", number + 1
+            name, number = f"{endpoint.display_name}-{number}", number + 1
         found[name] = endpoint
     return list(found.items())
 
@@ -149,44 +129,25 @@ def cost(usage: Usage, price: Price) -> float:
 
 @lru_cache(maxsize=1024)
 def published(usage: Usage, model: str, address: str) -> float | None:
-    """What the usage of one request costs by the published prices of an address, in US dollars; None if it has none.
-
-    Cached, as several observers price the same answer.
-    """
-    if not _is_published(model, address):
-        return None
+    """What the usage of one request costs by the published prices of an address, in US dollars; None if it has none."""
     from genai_prices import Usage as Counted
     from genai_prices import calc_price
 
-    counted = Counted(
-        input_tokens=usage.input_tokens,
-        cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
-        output_tokens=usage.output_tokens,
-    )
-    return float(calc_price(counted, model, provider_api_url=address).total_price)
-
-
-@lru_cache(maxsize=256)
-def _is_published(model: str, address: str) -> bool:
-    """Cached, as a model without a price is looked up with every call."""
-    from genai_prices import Usage as Counted
-    from genai_prices import calc_price
-
+    cached = min(usage.cached_tokens, usage.input_tokens)
+    counted = Counted(input_tokens=usage.input_tokens, cache_read_tokens=cached, output_tokens=usage.output_tokens)
     try:
-        calc_price(Counted(input_tokens=1, output_tokens=1), model, provider_api_url=address)
+        return float(calc_price(counted, model, provider_api_url=address).total_price)
     except LookupError:
-        return False
-    return True
+        return None
 
 
 def check_prices(prices: PriceBook, max_cost: float | None, models: Iterable[str] = ()) -> None:
     """Raise ConfigError if a cap on cost is set and a model that may be called has no price: the cap could be exceeded
     unseen. `models` are those that calls name, beside the endpoints' own."""
-    if max_cost is None or not (names := prices.missing(models)):
-        return
-    raise ConfigError(
-        f"limits.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",
-        hint="Set provider.prices, in money per million tokens, for example "
-        f"{{{names[0]}: {{input: 0.25, output: 2.0}}}}, or {{*: {{input: 0, output: 0}}}} for a server of your own; "
-        "or set limits.max_cost to null.",
-    )
+    if max_cost is not None and (names := prices.missing(models)):
+        raise ConfigError(
+            f"limits.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",
+            hint="Set provider.prices, in money per million tokens, for example "
+            f"{{{names[0]}: {{input: 0.25, output: 2.0}}}}, or {{*: {{input: 0, output: 0}}}} for your own server; "
+            "or set limits.max_cost to null.",
+        )

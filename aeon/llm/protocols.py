@@ -13,7 +13,6 @@ class Closable(Protocol):
 
     def close(self) -> None:
         """Close it; calls under way fail."""
-        ...
 
 
 @runtime_checkable
@@ -23,7 +22,6 @@ class NamesModel(Protocol):
     @property
     def model(self) -> str:
         """The model's name."""
-        ...
 
 
 @runtime_checkable
@@ -33,7 +31,6 @@ class SaysWhetherSynthetic(Protocol):
     @property
     def synthetic(self) -> bool:
         """Whether its answers are made up."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,21 +52,15 @@ class LearningAdapter(Protocol):
 
     def findings(self) -> tuple[Finding, ...]:
         """What a person should know of the server, sorted."""
-        ...
 
     def new_findings(self) -> tuple[Finding, ...]:
         """Those findings that no adapter of this process has returned here before."""
-        ...
 
     def form_in_use(self, model: str) -> str:
         """How the next request to a model sends its schema: json_schema, json_object or prompt."""
-        ...
 
     def beliefs(self) -> dict[str, Any]:
         """What is believed of the server where it is not what was configured, as JSON values; empty if nothing is."""
-        ...
 
     def learn(self, beliefs: Mapping[str, Any]) -> None:
-        """Believe what another process has found out, as far as it is about this server. Raises ValueError for what
-        cannot be read."""
-        ...
+        """Believe what another process has found out of this server. Raises ValueError for what cannot be read."""

@@ -40,10 +40,7 @@ class RetrySettings(Value):
 
 
 SIMULATED_RETRY = RetrySettings(initial_seconds=0.05, max_seconds=1.0, max_wait_seconds=1.0, jitter_seconds=0.0)
-"""The waits of the simulated provider: a failure that is made up passes as fast as one likes."""
-
-LOCAL_RETRY = RetrySettings(attempts=1)
-"""The local model is not asked twice: what failed in this process fails again."""
+"""A failure that is made up passes as fast as one likes."""
 
 
 class Price(Value):
@@ -69,6 +66,8 @@ class _Provider(Value):
     """
 
     shapes_answers: ClassVar[tuple[str, ...]] = ()
+    retry: Unneeded[RetrySettings] = RetrySettings.model_construct()
+    prices: Taken[dict[str, Price]] = Field(default_factory=dict)
     if TYPE_CHECKING:
         kind: str
         model: str
@@ -76,12 +75,26 @@ class _Provider(Value):
     @property
     def parameters(self) -> Parameters:
         """The generation parameters of calls that name none."""
-        return Parameters(self.model)
+        own = {name: getattr(self, name, None) for name in ("temperature", "max_tokens", "effort")}
+        return Parameters(self.model, **own)
 
     @property
     def display_name(self) -> str:
         """The name that a person knows the provider by."""
-        return self.kind
+        return str(getattr(self, "name", self.kind))
+
+
+class _Limited(_Provider):
+    """Settings of a provider that takes only so much.
+
+    `max_concurrency` requests are under way at once, fewer while the server answers 429; `requests_per_minute` and
+    `tokens_per_minute` hold in any 60 seconds.
+    """
+
+    max_concurrency: Unneeded[int] = Field(default=64, ge=1)
+    requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
+    tokens_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
+    breaker: Unneeded[BreakerSettings] = BreakerSettings.model_construct()
 
 
 class SimulatedProvider(_Provider):
@@ -98,7 +111,6 @@ class SimulatedProvider(_Provider):
     scenario: Path | None = None
     latency_seconds: Unneeded[float] = Field(default=0.0, ge=0)
     retry: Unneeded[RetrySettings] = SIMULATED_RETRY
-    prices: Taken[dict[str, Price]] = Field(default_factory=dict)
 
 
 class LocalProvider(_Provider):
@@ -124,8 +136,8 @@ class LocalProvider(_Provider):
     max_tokens: Taken[int] = Field(default=2048, ge=1)
     schema_in_prompt: Taken[bool] = True
     timeout_seconds: Unneeded[float] = Field(default=600.0, gt=0)
-    retry: Unneeded[RetrySettings] = LOCAL_RETRY
-    prices: Taken[dict[str, Price]] = Field(default_factory=dict)
+    # What failed in this process fails again.
+    retry: Unneeded[RetrySettings] = RetrySettings(attempts=1)
 
     @model_validator(mode="before")
     @classmethod
@@ -137,17 +149,12 @@ class LocalProvider(_Provider):
         name = given.get("model") or (Path(str(file)).stem if file else "local")
         return {**given, "model": name, "prices": given.get("prices") or {name: Price(input=0, output=0)}}
 
-    @property
-    def parameters(self) -> Parameters:
-        """The provider's own generation parameters."""
-        return Parameters(self.model, self.temperature, self.max_tokens)
-
 
 NO_NAME = "custom"
 """The model's name for a person's adapter, until the adapter is known."""
 
 
-class CustomProvider(_Provider):
+class CustomProvider(_Limited):
     """`provider=custom`: a person's own adapter, a class with `complete(request)`.
 
     `adapter` is `package.module:Class`, and `options` its keyword arguments. `model` is the name that requests carry
@@ -159,12 +166,6 @@ class CustomProvider(_Provider):
     adapter: Unneeded[str | None] = None
     options: Taken[dict[str, JsonValue]] = Field(default_factory=dict)
     model: Taken[str] = NO_NAME
-    max_concurrency: Unneeded[int] = Field(default=64, ge=1)
-    requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
-    tokens_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
-    retry: Unneeded[RetrySettings] = RetrySettings.model_construct()
-    breaker: Unneeded[BreakerSettings] = BreakerSettings.model_construct()
-    prices: Taken[dict[str, Price]] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -187,14 +188,13 @@ class ModelRule(Value):
     efforts: tuple[Effort, ...] | None = None
 
 
-class EndpointSettings(_Provider):
+class EndpointSettings(_Limited):
     """An OpenAI-compatible endpoint: any server that speaks chat completions.
 
     `base_url_env` names the variable that holds the address where `base_url` is None; the key and any secret header are
     named by environment variable too. `structured_output` is how an answer's schema is sent: `auto` finds out what the
     server can do; `stream` auto streams once an answer was cut off. `max_tokens_parameter` None: max_completion_tokens,
-    and the other name where the server does not know that. `max_concurrency` requests are under way at once, fewer
-    while the server answers 429; `requests_per_minute` and `tokens_per_minute` hold in any 60 seconds.
+    and the other name where the server does not know that.
     """
 
     shapes_answers = ("extra_body",)
@@ -215,12 +215,6 @@ class EndpointSettings(_Provider):
     max_tokens_parameter: Taken[Literal["max_completion_tokens", "max_tokens"] | None] = None
     extra_headers_env: Unneeded[dict[str, str]] = Field(default_factory=dict)
     extra_body: Taken[dict[str, Any]] = Field(default_factory=dict)
-    max_concurrency: Unneeded[int] = Field(default=64, ge=1)
-    requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
-    tokens_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
-    retry: Unneeded[RetrySettings] = RetrySettings.model_construct()
-    breaker: Unneeded[BreakerSettings] = BreakerSettings.model_construct()
-    prices: Taken[dict[str, Price]] = Field(default_factory=dict)
 
     def address(self, environ: Mapping[str, str]) -> str | None:
         """The address in force: `base_url`, else what the environment has under `base_url_env`; None if neither."""
@@ -229,16 +223,6 @@ class EndpointSettings(_Provider):
     def needs_key(self, environ: Mapping[str, str]) -> bool:
         """Whether a key must be there: `require_key`, but for a server on this machine."""
         return self.require_key and not is_loopback(self.address(environ) or "")
-
-    @property
-    def parameters(self) -> Parameters:
-        """The provider's own generation parameters."""
-        return Parameters(self.model, self.temperature, self.max_tokens, self.effort)
-
-    @property
-    def display_name(self) -> str:
-        """The name of the endpoint."""
-        return self.name
 
 
 class OpenAIFallback(EndpointSettings):

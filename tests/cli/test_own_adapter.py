@@ -171,7 +171,7 @@ def test_it_is_no_fallback(aeon: RunAeon) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("Raises", "KeyError: 'no such thing'"), ("ReturnsText", "complete returned str, not an LLMResponse")],
+    [("Raises", "KeyError: 'no such thing'"), ("ReturnsText", "TypeError: complete returned str, not an LLMResponse")],
 )
 def test_an_adapter_that_breaks_ends_the_run_and_is_named(aeon: RunAeon, module: Path, name: str, said: str) -> None:
     ended = aeon(*RUN, "provider=custom", f"provider.adapter=my_models:{name}")
