@@ -153,9 +153,7 @@ class AnswerError(LLMError):
 
 
 class Truncated(AnswerError):
-    """The answer was cut off at the token limit, or because the context is full (`context_full`)."""
-
-    context_full = False
+    """The answer was cut off at the token limit, or because the context is full."""
 
 
 class Refused(AnswerError):

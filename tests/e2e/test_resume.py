@@ -697,7 +697,7 @@ def test_what_was_found_out_about_the_server_is_known_to_the_run_that_goes_on(ru
     for _ in range(2):
         forget_servers()
         ended, directory = runs(f"resume={directory}", "limits.max_llm_calls=null")
-        assert "does not hold to it" in ended.err
+        assert "did not follow it" in ended.err
         assert len(result(directory)["provider"]["findings"]) == 1
         assert not differences(artefacts(whole), artefacts(directory))
 

@@ -59,7 +59,7 @@ SERVERS: dict[str, tuple[Mapping[str, Any], int, int]] = {
         1,
         0,
     ),
-    "answers 500 and says nothing": ({"forms": {"json_object", "text"}, "says": Failure(500, body="")}, 3, 0),
+    "answers 500 and says nothing": ({"forms": {"json_object", "text"}, "says": Failure(500, body="")}, 2, 0),
     "refuses json_object as well": ({"forms": {"text"}}, 2, 0),
     "takes no json_schema, and holds to a schema beside json_object": (
         {"forms": {"json_object"}, "shape": servers.reading_beside},

@@ -1,7 +1,4 @@
-"""How one request is put on the wire: where its schema stands, and what its parameters are called. Pure.
-
-The messages of a request are the same for every server; what a dialect adds to them is added here.
-"""
+"""How one request is put on the wire: where its schema stands, and what its parameters are called. Pure."""
 
 from __future__ import annotations
 
@@ -9,9 +6,9 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-from aeon.domain.request import LLMRequest, Message, Parameters, Usage
+from aeon.domain.request import LLMRequest, Message, Parameters
 from aeon.llm.dialects import streaming
 from aeon.llm.prompts import packaged_prompts
 from aeon.llm.roles import Effort
@@ -22,9 +19,6 @@ FORMS: tuple[Form, ...] = ("json_schema", "json_object", "prompt")
 TokenParameter = Literal["max_completion_tokens", "max_tokens"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
 SCHEMA_BESIDE = "response_format.schema"
-# Servers count end marks and the like, which no limit is about.
-UNCOUNTED_TOKENS = 8
-CLEARLY_BELOW = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +58,14 @@ class Dialect:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """A limit of an answer's tokens, by the name it is sent under."""
 
     name: TokenParameter
     tokens: int
 
-    def is_ignored(self, usage: Usage) -> bool:
-        """Whether an answer was longer: the server does not know the limit by that name."""
-        return usage.output_tokens > self.tokens + UNCOUNTED_TOKENS
 
-    def is_above(self, usage: Usage) -> bool:
-        """Whether an answer that was cut off was clearly shorter: something else than this limit has cut it."""
-        return 0 < usage.output_tokens < CLEARLY_BELOW * self.tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(NamedTuple):
     """Parameters as a model takes them, and in `changed` what a person should know of the difference, by parameter."""
 
     parameters: Parameters
@@ -108,13 +92,13 @@ class Wire:
 
     def parameters(self, dialect: Dialect) -> dict[str, Any]:
         """The generation parameters by the names they are sent under; those that are not set are left out."""
-        given = self.fitted.parameters
+        given, streams = self.fitted.parameters, self.settings.stream
         named: dict[str, Any] = {
             "temperature": given.temperature,
             self.token_parameter(dialect): given.max_tokens,
             "reasoning_effort": given.effort,
         }
-        if self._streams(dialect):
+        if "stream" not in dialect.without and (streams == "always" or (streams == "auto" and dialect.stream)):
             named |= streaming.REQUEST
         return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
 
@@ -127,7 +111,10 @@ class Wire:
     def body(self, dialect: Dialect) -> bytes:
         """The request's body. Raises UnicodeEncodeError for a text that is no Unicode."""
         request = self.request
-        messages = _with_schema(request) if dialect.schema_in_prompt else request.messages
+        messages: Sequence[Message] = request.messages
+        if dialect.schema_in_prompt:
+            # The system message is the same for many requests: there the schema stays in providers' prefix caches.
+            messages = with_system_text(messages, schema_in_words(request))
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": message.role, "content": message.content} for message in messages],
@@ -140,10 +127,6 @@ class Wire:
             body["response_format"] = {"type": "json_object", **beside}
         body |= {**self.parameters(dialect), **self.settings.extra_body}
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-
-    def _streams(self, dialect: Dialect) -> bool:
-        wanted = self.settings.stream
-        return (dialect.stream if wanted == "auto" else wanted == "always") and "stream" not in dialect.without
 
 
 def wire_of(request: LLMRequest, settings: EndpointSettings) -> Wire:
@@ -165,12 +148,6 @@ def schema_in_words(request: LLMRequest) -> str:
     return request.schema_prompt or packaged_prompts().schema_prompt(request.call, request.schema, request.messages)
 
 
-def _with_schema(request: LLMRequest) -> Sequence[Message]:
-    """The messages with the schema at the end of the system message, which is the same for many requests: there it
-    stays in providers' prefix caches."""
-    return with_system_text(request.messages, schema_in_words(request))
-
-
 def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
     """The messages with a text at the end of the system message."""
     if not messages or messages[0].role != "system":
@@ -189,23 +166,17 @@ def fit_parameters(rules: Sequence[ModelRule], model: str, parameters: Parameter
     if rule is None:
         return Fitted(parameters)
     changed: list[tuple[str, str]] = []
-    effort = _nearest_effort(parameters.effort, rule.efforts)
-    if effort is not None and effort != parameters.effort:
-        changed.append(("reasoning_effort", f"takes no effort {parameters.effort}: {effort} is sent"))
-    temperature = parameters.temperature if _takes_temperature(rule, effort) else None
-    if temperature != parameters.temperature:
-        reason = " unless its effort is none" if rule.temperature == "without_effort" else ""
+    effort, temperature = parameters.effort, parameters.temperature
+    if effort is not None and rule.efforts is not None:
+        wanted = EFFORTS.index(effort) if effort in EFFORTS else 0
+        ranks = (EFFORTS.index(allowed) for allowed in rule.efforts)
+        nearest = min(ranks, key=lambda rank: (abs(rank - wanted), -rank), default=None)
+        effort = None if nearest is None else EFFORTS[nearest]
+        if effort not in (None, parameters.effort):
+            changed.append(("reasoning_effort", f"takes no effort {parameters.effort}: {effort} is sent"))
+    by_effort = rule.temperature == "without_effort"
+    if temperature is not None and not (rule.temperature == "taken" or (by_effort and effort in (None, "none"))):
+        temperature = None
+        reason = " unless its effort is none" if by_effort else ""
         changed.append(("temperature", f"takes no temperature{reason}: it is left out"))
     return Fitted(replace(parameters, effort=effort, temperature=temperature), tuple(changed))
-
-
-def _takes_temperature(rule: ModelRule, effort: str | None) -> bool:
-    return rule.temperature == "taken" or (rule.temperature == "without_effort" and effort in (None, "none"))
-
-
-def _nearest_effort(effort: str | None, allowed: Sequence[str] | None) -> str | None:
-    """The allowed effort that is nearest, of two the higher; None where none is allowed."""
-    if effort is None or allowed is None:
-        return effort
-    wanted = EFFORTS.index(effort) if effort in EFFORTS else 0
-    return min(allowed, key=lambda value: (abs(EFFORTS.index(value) - wanted), -EFFORTS.index(value)), default=None)

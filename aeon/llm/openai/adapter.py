@@ -10,7 +10,7 @@ import hashlib
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
@@ -18,11 +18,10 @@ from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.llm.attempts import seconds_before, wait_to_go_out
 from aeon.llm.dialects import streaming
 from aeon.llm.dialects.dialect import Dialect, Form, Wire, wire_of
-from aeon.llm.dialects.negotiation import Agreed, Outcome, negotiate, retry_with_other_limit
+from aeon.llm.dialects.negotiation import Outcome, negotiate
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.dialects.server import Beliefs, Server, server_at, servers_at
-from aeon.llm.openai.answer import follows_schema, follows_schema_but_for_ranges, read_answer
-from aeon.llm.openai.connection import Response
+from aeon.llm.openai.answer import follows_schema, read_answer
 from aeon.llm.openai.endpoint import endpoint_of, request_headers
 from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
 from aeon.llm.openai.transport import Transport, TransportClosed
@@ -33,19 +32,6 @@ IDLE_SECONDS = 20.0
 IDLE_STATUSES = (408, 502, 504, 522, 524)
 """What proxies answer when the server behind them takes too long."""
 PATIENCE_WITH_THE_SILENT = 0.1
-
-
-@dataclass(slots=True)
-class _Timing:
-    """How many seconds an attempt may take, and since when it is under way."""
-
-    allowed: float
-    began: float | None = None
-
-    @property
-    def seconds(self) -> float:
-        """What it has taken."""
-        return 0.0 if self.began is None else time.monotonic() - self.began
 
 
 class OpenAIAdapter:
@@ -81,14 +67,14 @@ class OpenAIAdapter:
         """
         wire = wire_of(request, self._settings)
         server, closings = self._server(wire.model), self._transport.closings
-
-        def attempt(dialect: Dialect) -> Outcome:
-            return self._attempt(wire, dialect, server, closings)
-
-        agreed = negotiate(wire, server, attempt)
-        if self._settings.max_tokens_parameter is None:
-            agreed = retry_with_other_limit(agreed, wire, server, attempt)
-        return self._answer(agreed, wire, server)
+        outcome, dialect = negotiate(wire, server, lambda dialect: self._attempt(wire, dialect, server, closings))
+        if outcome.response is None:
+            # What is behind an error of HTTP may quote the server, and with it the key.
+            cause = outcome.cause if isinstance(outcome.cause, OSError) else None
+            raise (outcome.failure or ProviderError("there is no answer")) from cause
+        if not follows_schema(outcome.response.text, request):
+            self._believe_unenforced(dialect, request, server)
+        return outcome.response
 
     def findings(self) -> tuple[Finding, ...]:
         """What has been found out up to now that a person should know, sorted."""
@@ -105,11 +91,9 @@ class OpenAIAdapter:
 
     def beliefs(self) -> dict[str, Any]:
         """What is believed of the server by now, for `learn` of a later process; without the address itself."""
-        by_model = {server.model: server.beliefs for server in self._servers()}
-        believed = {
-            model: beliefs.model_dump(mode="json") for model, beliefs in by_model.items() if beliefs != Beliefs()
-        }
-        return {self._endpoint_digest: believed} if believed else {}
+        believed = {server.model: server.beliefs for server in self._servers() if server.beliefs != Beliefs()}
+        values = {model: beliefs.model_dump(mode="json") for model, beliefs in believed.items()}
+        return {self._endpoint_digest: values} if values else {}
 
     def learn(self, beliefs: Mapping[str, Any]) -> None:
         """Believe what another process found out about this server. Raises ValueError for what cannot be read."""
@@ -122,7 +106,6 @@ class OpenAIAdapter:
 
     @property
     def _endpoint_digest(self) -> str:
-        """What tells this endpoint from others."""
         return hashlib.sha256(f"{self._settings.name} {self._endpoint.base_url}".encode()).hexdigest()[:16]
 
     def _server(self, model: str) -> Server:
@@ -131,38 +114,25 @@ class OpenAIAdapter:
     def _servers(self) -> tuple[Server, ...]:
         return servers_at(self._settings.name, self._endpoint.base_url)
 
-    def _answer(self, agreed: Agreed, wire: Wire, server: Server) -> LLMResponse:
-        """The response, after a look at whether the server keeps to the schema and to the limit of tokens; or the
-        failure, raised."""
-        outcome = agreed.outcome
-        if self._settings.max_tokens_parameter is None and agreed.is_limit_ignored(wire):
-            message = "ignores max_completion_tokens: the limit is sent as max_tokens from now on"
-            server.believe("max_tokens", message, renamed=True)
-        if outcome.response is None:
-            # What is behind an error of HTTP may quote the server, and with it the key.
-            cause = outcome.cause if isinstance(outcome.cause, OSError) else None
-            raise (outcome.failure or ProviderError("there is no answer")) from cause
-        if not follows_schema(outcome.response.text, wire.request):
-            self._believe_unenforced(agreed.dialect, wire.request, outcome.response.text, server)
-        return outcome.response
-
-    def _believe_unenforced(self, dialect: Dialect, request: LLMRequest, text: str, server: Server) -> None:
+    def _believe_unenforced(self, dialect: Dialect, request: LLMRequest, server: Server) -> None:
         """An answer did not follow the schema: send that in another way too, where there is one."""
         if dialect.form == "json_object":
             server.believe(schema_beside=True)
         by_parameter_alone = dialect.form == "json_schema" and not dialect.schema_in_prompt and request.strict
         if by_parameter_alone and self._settings.structured_output == "auto":
-            ranges_alone = follows_schema_but_for_ranges(text, request)
-            held = "holds to its form, not to its ranges" if ranges_alone else "does not hold to it"
-            message = f"takes json_schema and {held}: the schema goes into the prompt too"
+            message = "takes json_schema, and an answer did not follow it: the schema goes into the prompt too"
             server.believe("json_schema", message, schema_in_prompt=True)
 
     def _attempt(self, wire: Wire, dialect: Dialect, server: Server, closings: int) -> Outcome:
         """One attempt in one dialect, its failures translated."""
-        timing = _Timing(self._allowed_seconds())
-        endpoint = replace(self._endpoint, waited_seconds=timing.allowed)
+        allowed = self._allowed_seconds()
+        endpoint, began = replace(self._endpoint, waited_seconds=allowed), time.monotonic()
         try:
-            response = self._send(wire.body(dialect), timing, closings)
+            body = wire.body(dialect)
+            wait_to_go_out()
+            with self._transport.slot(closings):
+                began = time.monotonic()
+                response = self._transport.post(body, began + allowed, closings)
         except TransportClosed:
             message = f"the provider was closed while a {wire.request.call} call was under way"
             return Outcome(failure=ProviderError(message))
@@ -170,36 +140,26 @@ class OpenAIAdapter:
             failure = error_of_exception(error, endpoint)
             if failure is None:
                 raise
-            self._note_failure(failure, wire, timing, server)
+            self._note_failure(failure, wire, time.monotonic() - began, server)
             return Outcome(failure=failure, cause=error)
         self._has_answered = True
         if not 200 <= response.status < 300:
-            refusal = refusal_in(response, endpoint)
+            refusal = refusal_in(response)
             failure = error_of_refusal(refusal, endpoint)
-            self._note_failure(failure, wire, timing, server)
+            self._note_failure(failure, wire, time.monotonic() - began, server)
             return Outcome(failure=failure, refusal=refusal)
         return self._read(response.body, wire, dialect)
 
-    def _send(self, body: bytes, timing: _Timing, closings: int) -> Response:
-        """One attempt, timed from when it has one of the slots."""
-        wait_to_go_out()
-        with self._transport.slot(closings):
-            timing.began = time.monotonic()
-            return self._transport.post(body, timing.began + timing.allowed, closings)
-
     def _read(self, body: bytes, wire: Wire, dialect: Dialect) -> Outcome:
-        if streaming.is_stream(body) and (dialect.stream or self._asks_for_stream):
+        asks_for_stream = "stream" in {**wire.parameters(dialect), **self._settings.extra_body}
+        if asks_for_stream and streaming.is_stream(body):
             body = streaming.assemble(body)
         try:
             return Outcome(response=read_answer(body, wire.request, wire.model, self._endpoint, wire.limit(dialect)))
         except AnswerError as failed:
             return Outcome(failure=failed)
         except LLMError as failed:
-            return Outcome(failure=failed, refusal=find_error(body, self._endpoint.name, self._endpoint.key_sent))
-
-    @property
-    def _asks_for_stream(self) -> bool:
-        return self._settings.stream == "always" or bool(self._settings.extra_body.get("stream"))
+            return Outcome(failure=failed, refusal=find_error(body))
 
     def _allowed_seconds(self) -> float:
         """What an attempt may take. A server that never answered, and was silent as long as is allowed, is not given as
@@ -211,24 +171,21 @@ class OpenAIAdapter:
             seconds *= PATIENCE_WITH_THE_SILENT
         return max(0.0, seconds - seconds_before())
 
-    def _note_failure(self, failure: LLMError, wire: Wire, timing: _Timing, server: Server) -> None:
-        """Record what a failure has cost and taken, and learn from it."""
+    def _note_failure(self, failure: LLMError, wire: Wire, seconds: float, server: Server) -> None:
+        """Record what a failure has cost and taken. A request that was waited for and ended by somebody else, as
+        proxies do with idle connections, is streamed from then on."""
         if not isinstance(failure, ProviderError):
             return
-        failure.seconds = timing.seconds
-        is_cut_off = _is_cut_off(failure)
-        if is_cut_off and self._settings.stream == "auto":
-            message = f"was cut off after {failure.seconds:.0f} s: answers are streamed from now on"
-            server.believe("stream", message, stream=True)
+        failure.seconds = seconds
+        is_sent = failure.status in IDLE_STATUSES and seconds >= IDLE_SECONDS
+        is_cut_off = is_sent
         if isinstance(failure, ConnectionFailed):
-            is_cut_off = failure.sent
+            is_sent = failure.sent
+            is_cut_off = failure.sent and not failure.timed_out and seconds >= IDLE_SECONDS
             self._was_silent |= failure.timed_out
             failure.retryable &= not failure.timed_out or self._settings.timeout_per == "attempt"
-        if is_cut_off:
+        if is_cut_off and self._settings.stream == "auto":
+            message = f"was cut off after {seconds:.0f} s: answers are streamed from now on"
+            server.believe("stream", message, stream=True)
+        if is_sent:
             failure.usage, failure.usage_reported = Usage.of_unanswered(wire.request), False
-
-
-def _is_cut_off(failure: ProviderError) -> bool:
-    """Whether a request that was waited for was ended by somebody else, as proxies do with idle connections."""
-    broke_off = isinstance(failure, ConnectionFailed) and failure.sent and not failure.timed_out
-    return failure.seconds >= IDLE_SECONDS and (broke_off or failure.status in IDLE_STATUSES)

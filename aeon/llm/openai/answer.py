@@ -24,15 +24,13 @@ from aeon.llm.dialects.refusal import find_error
 from aeon.llm.extract import ExtractError, extract_json, is_bare, read_json, text_of
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import error_of_refusal, not_an_api
-from aeon.schema.validators import is_valid, validator_of
-from aeon.schema.violations import find_errors, kind_of
+from aeon.schema.validators import is_valid
 
 _CONTEXT_FULL = frozenset({"model_length", "model_context_window_exceeded", "context_length_exceeded"})
 """The finish reasons of servers that tell a context that is full from a limit that is reached (Mistral, Anthropic)."""
 _CUT_OFF = _CONTEXT_FULL | {"length"}
 
-_CONTEXT_UNIT = 256
-_SMALLEST_CONTEXT = 512
+_CLEARLY_BELOW = 0.9
 _RAISE = "Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower the effort."
 
 
@@ -82,12 +80,10 @@ def read_answer(
     whole = choice.finish_reason in _CUT_OFF and follows_schema(text, request)
     # Every request has a prompt, and a text is made of tokens.
     reported = counted and usage.input_tokens > 0 and usage.output_tokens >= (1 if text.strip() else 0)
-    if not whole:
-        try:
-            _check(choice, text, usage, model, request, endpoint, limit)
-        except AnswerError as error:
-            error.usage_reported = reported
-            raise
+    fault = None if whole else _fault_of(choice, text, usage, request.call, endpoint, limit)
+    if fault is not None:
+        kind, message, hint = fault
+        raise kind(message, hint=hint, usage=usage, model=model, usage_reported=reported)
     return LLMResponse(
         text=text,
         usage=usage,
@@ -100,30 +96,15 @@ def read_answer(
 
 
 def follows_schema(text: str, request: LLMRequest) -> bool:
-    """Whether a text is JSON of the request's schema and nothing else, as constrained decoding gives it."""
+    """Whether a text is JSON of the request's schema and nothing else but reasoning before it, as constrained decoding
+    gives it."""
     try:
-        return is_valid(request.schema, _bare_json(text))
-    except ExtractError:
-        return False
-
-
-def follows_schema_but_for_ranges(text: str, request: LLMRequest) -> bool:
-    """Whether a text that does not follow the request's schema has its form: only values are out of their ranges."""
-    try:
-        found = find_errors(validator_of(request.schema), _bare_json(text))
-    except ExtractError:
-        return False
-    return kind_of(found) == "range"
-
-
-def _bare_json(text: str) -> Any:
-    """The JSON that a text is, reasoning before it aside. Raises ExtractError where it is anything else."""
-    try:
-        return read_json(text)
+        value = read_json(text)
     except ExtractError:
         if not is_bare(text):
-            raise
-        return extract_json(text)
+            return False
+        value = extract_json(text)
+    return is_valid(request.schema, value)
 
 
 def _text(message: _Message, request: LLMRequest) -> str:
@@ -139,48 +120,31 @@ def _text(message: _Message, request: LLMRequest) -> str:
 
 
 def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
-    refusal = find_error(body, endpoint.name, endpoint.key_sent)
+    refusal = find_error(body)
     if refusal is not None:
         return error_of_refusal(refusal, endpoint)
-    text = body.decode("utf-8", "replace")
-    if _has_no_choice(text):
+    text, document = body.decode("utf-8", "replace"), None
+    try:
+        document = json.loads(text)
+    except RecursionError:
+        pass
+    except ValueError:
+        if text.lstrip().startswith("{"):
+            return ConnectionFailed(
+                f"{endpoint.address} answered half a response: {endpoint.clean(text)}",
+                hint="The server, or a proxy before it, ends answers too early: see its log.",
+            )
+    if isinstance(document, dict) and not document.get("choices", True):
         return ServerFailed(
             f"{endpoint.address} answered without any choice: {endpoint.clean(text)}",
             status=200,
             hint="The server has taken the request and given no answer to it: see its log, and try again later.",
             usage=Usage(requests=1),
         )
-    if _is_half(text):
-        return ConnectionFailed(
-            f"{endpoint.address} answered half a response: {endpoint.clean(text)}",
-            hint="The server, or a proxy before it, ends answers too early: see its log.",
-        )
     failure = not_an_api(text or "an empty body", endpoint)
     if text.startswith(("data:", "event:")):
         failure.hint = f"The server streams though that was not asked for; {failure.hint}"
     return failure
-
-
-def _has_no_choice(text: str) -> bool:
-    """Whether a text is a completion without an answer in it: `choices` is empty or null."""
-    try:
-        body = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(body, dict) and "choices" in body and not body["choices"]
-
-
-def _is_half(text: str) -> bool:
-    """Whether a text begins as a JSON object and ends before that does."""
-    if not text.lstrip().startswith("{"):
-        return False
-    try:
-        json.loads(text)
-    except json.JSONDecodeError:
-        return True
-    except RecursionError:
-        return False
-    return False
 
 
 def _read(body: bytes) -> _Completion | None:
@@ -208,77 +172,47 @@ def _count(value: Any, *names: str) -> int | None:
     return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _check(
-    choice: _Choice, text: str, usage: Usage, model: str, request: LLMRequest, endpoint: Endpoint, limit: Limit | None
-) -> None:
-    """Raise when the provider answered and there is no answer in it."""
-    call, reason = request.call, choice.finish_reason
-    if choice.message.refusal:
-        raise Refused(
-            f"the model declined the {call} call: {endpoint.clean(choice.message.refusal)}",
-            hint="Word the task differently, or choose another model (provider.model, roles.*.model).",
-            usage=usage,
-            model=model,
-        )
+def _fault_of(
+    choice: _Choice, text: str, usage: Usage, call: str, endpoint: Endpoint, limit: Limit | None
+) -> tuple[type[AnswerError], str, str] | None:
+    """Why there is no answer in an answer, and what to do about it; None where there is one."""
+    reason, message = choice.finish_reason, choice.message
+    if message.refusal:
+        said = f"the model declined the {call} call: {endpoint.clean(message.refusal)}"
+        return Refused, said, "Word the task differently, or choose another model (provider.model, roles.*.model)."
     if reason == "content_filter":
-        raise Filtered(
-            f"the provider's content filter withheld the answer to the {call} call",
-            hint="Word the task or its inputs differently, or use a provider with another filter.",
-            usage=usage,
-            model=model,
-        )
+        said = f"the provider's content filter withheld the answer to the {call} call"
+        return Filtered, said, "Word the task or its inputs differently, or use a provider with another filter."
     if reason in _CUT_OFF:
-        raise _truncated(call, reason, usage, limit, model)
-    if not text.strip():
-        raise EmptyAnswer(
-            f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})",
-            hint=_empty_hint(choice.message),
-            usage=usage,
-            model=model,
+        said = (
+            f"the answer to the {call} call was cut off after {usage.output_tokens} output tokens"
+            f" ({usage.reasoning_tokens} of them reasoning)"
         )
-
-
-def _empty_hint(message: _Message) -> str:
+        if reason in _CONTEXT_FULL:
+            said += f"; the context is full: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
+        return Truncated, said, _cut_off_hint(reason in _CONTEXT_FULL, usage, limit)
+    if text.strip():
+        return None
+    said = f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})"
+    hint = "Try again; if it stays so, try provider.structured_output=prompt: not every server does structured output."
     if message.reasoning_content or message.reasoning:
-        return (
+        hint = (
             "All of it is reasoning: raise provider.max_tokens, lower the effort, or turn off the server's reasoning."
         )
-    return "Try again; if it stays so, try provider.structured_output=prompt: not every server does structured output."
+    return EmptyAnswer, said, hint
 
 
-def _truncated(call: str, reason: str, usage: Usage, limit: Limit | None, model: str) -> Truncated:
-    """The error for an answer to `call` that was cut off; `limit` is the one that was sent."""
-    message = (
-        f"the answer to the {call} call was cut off after {usage.output_tokens} output tokens"
-        f" ({usage.reasoning_tokens} of them reasoning)"
-    )
-    context_full = _is_context_full(reason, usage, limit)
+def _cut_off_hint(context_full: bool, usage: Usage, limit: Limit | None) -> str:
     if context_full:
-        state = "is full" if reason in _CONTEXT_FULL else "seems to be full"
-        message += f"; the context {state}: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
-        hint = (
+        return (
             "Give less material, or a larger context to the server (llama-server -c, vLLM --max-model-len, Ollama's "
             "num_ctx) or another model: a larger provider.max_tokens does not help."
         )
-    elif limit is None:
-        hint = f"No limit was sent: the server, or the model, has one of its own. {_RAISE}"
-    elif limit.is_above(usage):
-        hint = (
+    if limit is None:
+        return f"No limit was sent: the server, or the model, has one of its own, or its context is full. {_RAISE}"
+    if 0 < usage.output_tokens < _CLEARLY_BELOW * limit.tokens:
+        return (
             f"That is below {limit.name}={limit.tokens}, which was sent: the server has a limit of its own, its "
             f"context is full, or it knows the limit as provider.max_tokens_parameter={other_name(limit.name)}."
         )
-    else:
-        hint = _RAISE
-    failure = Truncated(message, hint=hint, usage=usage, model=model)
-    failure.context_full = context_full
-    return failure
-
-
-def _is_context_full(reason: str, usage: Usage, limit: Limit | None) -> bool:
-    """Whether the context had no more room: by the reason, or because the tokens fill a context of a usual size (a
-    multiple of 256) while the limit is far."""
-    if reason in _CONTEXT_FULL:
-        return True
-    if usage.input_tokens == 0 or usage.total_tokens < _SMALLEST_CONTEXT or (limit and not limit.is_above(usage)):
-        return False
-    return (usage.total_tokens + 1) % _CONTEXT_UNIT <= 2
+    return _RAISE

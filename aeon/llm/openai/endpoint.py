@@ -43,15 +43,13 @@ class Endpoint:
 
     def clean(self, text: str) -> str:
         """The text on one line, without secrets, at most 300 characters."""
-        for secret in self.secrets:
-            text = text.replace(secret, "[secret]")
-        line = " ".join(text.split())
+        line = " ".join(self.clean_name(text).split())
         return line if len(line) <= SHOWN else line[:SHOWN] + "..."
 
     def clean_name(self, name: str) -> str:
-        """A name that a server gave, as of its model, without secrets; a short word is none."""
+        """A name that a server gave, as of its model, without secrets."""
         for secret in self.secrets:
-            name = name.replace(secret, "[secret]") if len(secret) >= SHORTEST_SECRET else name
+            name = name.replace(secret, "[secret]")
         return name
 
 
@@ -60,7 +58,9 @@ def endpoint_of(settings: EndpointSettings, key: str | None, headers: Mapping[st
     that an HTTP request cannot carry."""
     address = settings.base_url or DEFAULT_BASE_URL
     _check_address(address)
-    _check_credentials(settings.api_key_env, key, headers)
+    _check_sendable("Authorization", settings.api_key_env, key or "")
+    for name, value in headers.items():
+        _check_sendable(name, "provider.extra_headers_env", value)
     return Endpoint(
         address,
         settings.api_key_env,
@@ -93,11 +93,11 @@ def request_headers(
 
 def _find_secrets(key: str | None, headers: Mapping[str, str], address: str) -> tuple[str, ...]:
     """What is never shown, longest first: the key, the headers' values, a token that follows a scheme in one, and what
-    stands behind an address."""
-    query = address.removeprefix(shown_address(address))
-    words = [word for value in (*headers.values(), _BETWEEN.sub(" ", query)) for word in value.split()]
-    tokens = [word for word in words if len(word) >= SHORTEST_SECRET]
-    return tuple(sorted({*filter(None, [key]), *filter(None, headers.values()), *tokens}, key=len, reverse=True))
+    stands behind an address. A short word is no secret."""
+    query = _BETWEEN.sub(" ", address.removeprefix(shown_address(address)))
+    words = [word for value in (*headers.values(), query) for word in value.split()]
+    secrets = {key or "", *headers.values(), *words}
+    return tuple(sorted((secret for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len, reverse=True))
 
 
 def _check_address(address: str) -> None:
@@ -106,34 +106,21 @@ def _check_address(address: str) -> None:
             "provider.base_url holds a user or a password",
             hint="Take it out; provider.extra_headers_env.Authorization=NAME names a variable that holds the header.",
         )
-    if not _is_address(address):
+    try:
+        url = urlsplit(address)
+        is_address = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
         raise ConfigError(
             f"provider.base_url is no http address: {shown_address(address)}",
             hint="Write it whole, for example http://localhost:8000/v1.",
         )
 
 
-def _check_credentials(key_env: str, key: str | None, headers: Mapping[str, str]) -> None:
-    if key is not None and not _is_sendable(key):
+def _check_sendable(name: str, source: str, value: str) -> None:
+    if not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
         raise ConfigError(
-            f"the key in {key_env} holds characters that cannot be sent",
-            hint=f"Set {key_env} again: a key is plain ASCII, without line breaks.",
+            f"the header {name!r}, from {source}, cannot be sent",
+            hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
         )
-    for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not _is_sendable(value):
-            raise ConfigError(
-                f"the header {name!r} of provider.extra_headers_env cannot be sent",
-                hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
-            )
-
-
-def _is_address(text: str) -> bool:
-    try:
-        url = urlsplit(text)
-        return url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
-    except ValueError:
-        return False
-
-
-def _is_sendable(value: str) -> bool:
-    return value.isascii() and value.isprintable()

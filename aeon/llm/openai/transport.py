@@ -6,23 +6,25 @@ responses, no redirects.
 
 from __future__ import annotations
 
-import atexit
 import base64
 import os
+import socket
 import threading
 import time
+import weakref
+import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cached_property
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection, IncompleteRead
 from typing import Any
 from urllib.parse import SplitResult, quote, unquote, urlsplit
-from weakref import WeakSet
 
-from aeon.llm.openai.connection import Connection, Response, seconds_until
-
+MAX_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 30.0
-_transports: WeakSet[Transport] = WeakSet()
+KEPT_SECONDS = 15.0
+_PART_BYTES = 65536
 
 
 class NotConnected(Exception):
@@ -37,6 +39,15 @@ class TransportClosed(Exception):
     """The transport was closed while a request was under way."""
 
 
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole response; `headers` ignore the case of names."""
+
+    status: int
+    headers: HTTPMessage
+    body: bytes
+
+
 class Transport:
     """Posts to one address; safe to use from many threads. At most `max_concurrency` requests are under way at once.
 
@@ -48,19 +59,21 @@ class Transport:
         self._headers = dict(headers)
         self._max_concurrency = max_concurrency
         self.closings = 0
-        self._keeps = True
-        self._reset()
-        _transports.add(self)
+        self._begin()
 
-    def _reset(self) -> None:
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._slots = threading.Semaphore(self._max_concurrency)
         self._lock = threading.Lock()
-        self._idle: list[Connection] = []
-        self._busy: set[Connection] = set()
+        self._idle: list[tuple[socket.socket, float]] = []
+        weakref.finalize(self, _close_all, self._idle)
+        self._busy: set[socket.socket] = set()
 
     @contextmanager
     def slot(self, closings: int) -> Iterator[None]:
         """Wait until one more request may be under way. Raises TransportClosed if it was closed since `closings`."""
+        if self._process != os.getpid():
+            self._begin()  # a forked child must not speak on its parent's connections
         with self._slots:
             if self.closings != closings:
                 raise TransportClosed
@@ -69,15 +82,16 @@ class Transport:
     def post(self, body: bytes, deadline: float, closings: int) -> Response:
         """Post JSON and return the response, until a `time.monotonic()`.
 
-        Raises NotConnected, TimeoutError, TransportClosed and what `Connection.exchange` raises.
+        Raises NotConnected, TransportClosed, HTTPException for what is no HTTP or too long, and OSError: TimeoutError,
+        and BrokenPipeError where the server closed the connection before all was sent, without a response.
         """
         request = self._head + b"%d\r\n\r\n" % len(body) + body
         try:
-            connection = self._kept() or self._connect(deadline)
+            kept = self._take_kept()
             try:
-                return self._exchange(connection, request, deadline, closings)
+                return self._exchange(kept or self._connect(deadline), request, deadline, closings)
             except BrokenPipeError:
-                if not connection.used:
+                if kept is None:
                     raise
                 return self._exchange(self._connect(deadline), request, deadline, closings)
         except (OSError, HTTPException, NotConnected):
@@ -87,59 +101,57 @@ class Transport:
 
     def close(self) -> None:
         """Close the connections; requests under way raise TransportClosed. A later request opens new ones."""
-        atexit.unregister(self.close)
         with self._lock:
             self.closings += 1
-            idle, self._idle = self._idle, []
-            for connection in self._busy:
-                connection.shut_down()
-        for connection in idle:
-            connection.close()
+            _close_all(self._idle)
+            for busy in self._busy:
+                with suppress(OSError):
+                    busy.shutdown(socket.SHUT_RDWR)
 
-    def _exchange(self, connection: Connection, request: bytes, deadline: float, closings: int) -> Response:
+    def _exchange(self, connection: socket.socket, request: bytes, deadline: float, closings: int) -> Response:
         keep = False
         with self._lock:
-            if self.closings != closings:
-                connection.close()
-                raise TransportClosed
             self._busy.add(connection)
         try:
-            response, keep = connection.exchange(request, deadline)
+            if self.closings != closings:
+                raise TransportClosed
+            response, keep = _exchange(connection, request, deadline)
             return response
-        except ConnectionError:
-            # A server that hangs up after each response, without saying so.
-            self._keeps = self._keeps and not connection.was_just_used
-            raise
         finally:
             with self._lock:
                 self._busy.discard(connection)
-                keep = keep and self._keeps and self.closings == closings
+                keep = keep and self.closings == closings
                 if keep:
-                    connection.used, connection.idle_since = True, time.monotonic()
-                    self._idle.append(connection)
+                    self._idle.append((connection, time.monotonic()))
             if not keep:
                 connection.close()
 
-    def _kept(self) -> Connection | None:
+    def _take_kept(self) -> socket.socket | None:
+        """A connection that the server has neither closed nor sent anything on that nobody asked for."""
         while True:
             with self._lock:
                 if not self._idle:
                     return None
-                connection = self._idle.pop()
-            if connection.is_alive:
-                return connection
-            connection.close()
+                kept, since = self._idle.pop()
+            if time.monotonic() - since < KEPT_SECONDS:
+                kept.settimeout(0)
+                try:
+                    socket.socket.recv(kept, 1, socket.MSG_PEEK)  # of the socket itself, below any TLS
+                except BlockingIOError:
+                    return kept
+                except OSError:
+                    pass
+            kept.close()
 
-    def _connect(self, deadline: float) -> Connection:
-        atexit.unregister(self.close)  # once is enough, however many connections there are
-        atexit.register(self.close)
-        made = self._new_connection(min(CONNECT_SECONDS, seconds_until(deadline)))
+    def _connect(self, deadline: float) -> socket.socket:
+        made = self._new_connection(min(CONNECT_SECONDS, _seconds_until(deadline)))
         try:
             made.connect()
         except (OSError, HTTPException, UnicodeError) as error:
             made.close()
             raise NotConnected(str(error), by_proxy=self._proxy is not None) from error
-        return Connection(made.sock)
+        connected: socket.socket = made.sock
+        return connected
 
     def _new_connection(self, seconds: float) -> HTTPConnection:
         proxy = self._proxy
@@ -172,6 +184,11 @@ class Transport:
         return "".join(f"{line}\r\n" for line in lines).encode("ascii") + b"Content-Length: "
 
 
+def _close_all(idle: list[tuple[socket.socket, float]]) -> None:
+    while idle:
+        idle.pop()[0].close()
+
+
 def proxy_of(url: SplitResult) -> SplitResult | None:
     """The proxy that the environment names for an address; None where there is none."""
     from urllib.request import getproxies, proxy_bypass
@@ -201,11 +218,52 @@ def _tls_context() -> Any:
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _forget_connections() -> None:
-    """A forked child must not speak on its parent's connections."""
-    for transport in tuple(_transports):
-        transport._reset()
+def _exchange(connection: socket.socket, request: bytes, deadline: float) -> tuple[Response, bool]:
+    """Send a request and read its response; and whether the connection can be kept."""
+    unsent: BrokenPipeError | None = None
+    connection.settimeout(_seconds_until(deadline))
+    try:
+        connection.sendall(request)
+    except (BrokenPipeError, ConnectionResetError) as error:
+        # A server may refuse a request, and hang up, before it has read all of it: there may be a response.
+        unsent = BrokenPipeError(error.errno, error.strerror)
+    response = HTTPResponse(connection, method="POST")
+    try:
+        response.begin()
+        body = _read_body(response, connection, deadline)
+    except (OSError, HTTPException) as error:
+        raise unsent or error from None
+    finally:
+        response.close()
+    return Response(response.status, response.headers, body), not response.will_close and unsent is None
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_connections)
+def _read_body(response: HTTPResponse, connection: socket.socket, deadline: float) -> bytes:
+    """The body, unpacked. Raises IncompleteRead where it ends too early, HTTPException where it cannot be read."""
+    unpacker = zlib.decompressobj(wbits=31) if response.headers.get("content-encoding") == "gzip" else None
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        connection.settimeout(_seconds_until(deadline))
+        part = response.read1(_PART_BYTES)
+        if not part:
+            break
+        try:
+            part = unpacker.decompress(part, MAX_BYTES + 1 - size) if unpacker else part
+        except zlib.error as error:
+            raise HTTPException(f"a response that is not packed as it says: {error}") from error
+        size += len(part)
+        if size > MAX_BYTES:
+            raise HTTPException(f"a response of more than {MAX_BYTES} bytes")
+        parts.append(part)
+    if response.length or (unpacker and size and not unpacker.eof):
+        raise IncompleteRead(b"".join(parts), response.length)
+    return b"".join(parts)
+
+
+def _seconds_until(deadline: float) -> float:
+    """What is left; raises TimeoutError where nothing is."""
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError
+    return seconds

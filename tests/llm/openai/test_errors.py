@@ -38,13 +38,9 @@ LIMITED = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-remaining-tokens"
         ({"x-ratelimit-reset-requests": "6m0s", "x-ratelimit-reset-tokens": "9h", **LIMITED}, 360.0),
         ({"llm_provider-x-ratelimit-reset-tokens": "12ms"}, 0.012),
         ({"x-ratelimit-reset-requests": "1s", "x-ratelimit-reset-tokens": "1h2m3.5s"}, 3723.5),
-        ({"x-ratelimit-reset-requests": "2026-11-21T12:00:30Z"}, 30.0),
         ({"x-ratelimit-reset-requests": "20", "x-ratelimit-remaining-requests": "5"}, None),
         ({"x-ratelimit-reset-requests": "soon"}, None),
         ({"x-ratelimit-reset-tokens-minute": "9", "x-ratelimit-remaining-tokens-minute": "0"}, 9.0),
-        ({"x-ratelimit-reset-requests": f"{NOW.timestamp() + 30:.0f}"}, 30.0),
-        ({"x-ratelimit-reset-requests": f"{(NOW.timestamp() + 30) * 1000:.0f}"}, 30.0),
-        ({"x-ratelimit-reset-requests": f"{NOW.timestamp() - 30:.0f}"}, 0.0),
     ],
 )
 def test_a_wait_that_a_proxy_hides_is_found(headers: dict[str, str], seconds: float | None) -> None:

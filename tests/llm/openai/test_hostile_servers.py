@@ -11,7 +11,7 @@ import pytest
 
 from aeon.domain.errors import ConnectionFailed, LLMError, NotAnAPI, RequestRefused, ServerFailed
 from aeon.llm.openai.adapter import OpenAIAdapter
-from aeon.llm.openai.connection import MAX_BYTES
+from aeon.llm.openai.transport import MAX_BYTES
 from aeon.llm.settings import OpenAIProvider, RetrySettings
 from aeon.llm.stack.retry import Retry
 from tests.support.raw_server import RawServer, Respond, bomb, completion, reset, response, sends
@@ -63,14 +63,12 @@ def cut(data: bytes, at: int) -> Respond:
         pytest.param(
             sends(response(completion(), headers={"content-length": "9999"})), ConnectionFailed, id="too long"
         ),
-        pytest.param(sends(response(completion(), headers={"content-length": "-1"})), LLMError, id="negative"),
         pytest.param(sends(response(b"ZZ\r\n{}\r\n0\r\n\r\n", headers=CHUNKED)), LLMError, id="chunked rubbish"),
         pytest.param(sends(response(b"5\r\n{\r\n", headers=CHUNKED)), ConnectionFailed, id="half a chunk"),
         pytest.param(sends(b"SSH-2.0-OpenSSH_9.6\r\n"), LLMError, id="not http"),
         pytest.param(sends(b"\x00\xff" * 500), LLMError, id="noise"),
         pytest.param(sends(response(b"", headers={"x-filler": "x" * 100_000})), LLMError, id="endless header"),
         pytest.param(sends(response(b"{}" * 9, headers=GZIP)), NotAnAPI, id="not packed"),
-        pytest.param(sends(response(completion(), headers={"content-encoding": "br"})), NotAnAPI, id="brotli"),
         pytest.param(sends(response(bomb(2 * MAX_BYTES), headers=GZIP)), NotAnAPI, id="bomb"),
         pytest.param(sends(response(bomb(2 * MAX_BYTES), "500 Oh", GZIP)), LLMError, id="bomb in an error"),
         pytest.param(
@@ -165,17 +163,6 @@ def test_half_responses_now_and_then_are_made_good_by_trying_again(ask: Any) -> 
     patient = Retry(adapter, RetrySettings(initial_seconds=0, jitter_seconds=0))
     assert patient.complete(request()).text == '{"answer": "x"}'
     assert server.requests == 3
-
-
-@pytest.mark.parametrize(("status", "announced"), [("200 OK", 1), ("200 OK", 50), ("304 Not Modified", 200)])
-def test_a_length_that_is_too_short_is_told_as_that_and_can_be_tried_again(
-    status: str, announced: int, ask: Any
-) -> None:
-    _, adapter = ask(sends(response(completion(), status, {"content-length": str(announced)})))
-    with pytest.raises(ConnectionFailed, match="more than it announced") as raised:
-        adapter.complete(request())
-    assert raised.value.retryable
-    assert "base_url" not in raised.value.hint
 
 
 def test_an_error_with_a_packed_reason_is_told(ask: Any) -> None:
