@@ -5,7 +5,7 @@ The format is `WorkflowFile`, published for editors as `schemas/workflow.json` a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
@@ -53,8 +53,9 @@ class Workflow:
     @property
     def input_names(self) -> tuple[str, ...]:
         """The inputs it needs, declared ones first."""
-        used = [r.name for step in self.content.steps for r in _step_references(step) if r.kind == "input"]
-        return tuple(dict.fromkeys((*self.content.inputs, *used)))
+        texts = [text for step in self.content.steps for text in (step.description, step.arguments)]
+        found = [each for text in texts for each in references(text) if isinstance(each, Reference)]
+        return tuple(dict.fromkeys((*self.content.inputs, *(r.name for r in found if r.kind == "input"))))
 
     def plan(self, task: str | None = None, inputs: Mapping[str, str] | None = None) -> Plan:
         """The plan, in stable topological order (Sprint 1 FR-007). `task` overrides the task of the file.
@@ -97,7 +98,8 @@ def inspect_workflow(path: Path, **checks: Unpack[Checks]) -> tuple[Workflow | N
     try:
         content = WorkflowFile.model_validate(document.value)
     except pydantic.ValidationError as error:
-        found += _form_problems(error, document)
+        mistakes = explain(error, document.value, WorkflowFile, _OTHER_SPELLINGS)
+        found += [problem_at(mistake.position(document), mistake.sentence()) for mistake in mistakes]
     found += content_problems(document, **checks)
     problems = tuple(sorted(dict.fromkeys(found), key=lambda p: (p.line, p.column, p.severity, p.message)))
     if content is None or any(problem.severity == "error" for problem in problems):
@@ -108,17 +110,6 @@ def inspect_workflow(path: Path, **checks: Unpack[Checks]) -> tuple[Workflow | N
 def format_problem(path: Path, problem: Problem) -> str:
     """A problem as one line that editors and terminals can jump to."""
     return f"{path}:{problem.line}:{problem.column}: {problem.severity}: {problem.message}"
-
-
-def _form_problems(error: pydantic.ValidationError, document: LocatedYaml) -> Iterator[Problem]:
-    """A problem for each of pydantic's errors."""
-    for mistake in explain(error, document.value, WorkflowFile, _OTHER_SPELLINGS):
-        yield problem_at(mistake.position(document), mistake.sentence())
-
-
-def _step_references(step: WorkflowStep) -> list[Reference]:
-    found = [*references(step.description), *references(step.arguments)]
-    return [one.reference for one in found if isinstance(one.reference, Reference)]
 
 
 def _plan_step(step: WorkflowStep, inputs: Mapping[str, str] | None) -> PlanStep:

@@ -1,8 +1,8 @@
 """References in a workflow: `${inputs.NAME}` and `${steps.ID.output.KEY}`. Pure functions.
 
-They name a value and nothing else: there is no expression, no default, no function. `$${` is a literal `${`. An id or a
-name may hold any character but braces; of `${steps.a.output.b}`, `.output` ends the id and a path into the output may
-follow, its parts keys of objects or, from 0, places in lists.
+They name a value and nothing else: there is no expression, no default, no function. `$${` is a literal `${`. Of
+`${steps.a.output.b}`, the first `.output` ends the id and a path into the output may follow, its parts keys of objects
+or, from 0, places in lists.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from aeon.domain.errors import PlanError
 from aeon.domain.values import Value
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
-_END_OF_ID = re.compile(r"\.output(?=\.|$)")
+_NAME = re.compile(r"inputs\.(?P<input>.+)|steps\.(?P<step>.+?)\.output(\.(?P<path>.+))?", re.DOTALL)
 _SHOWN = 8
-_LONGEST, _SHOWN_OF_LONG = 1000, 60
 
 
 class Reference(Value):
@@ -45,28 +44,16 @@ class BadReference(ValueError):
     """A `${...}` that is no valid reference; the message says what is allowed."""
 
 
-class Found(NamedTuple):
-    """A reference, or the error in it, and the text that contains it."""
-
-    reference: Reference | BadReference
-    within: str
-
-
-def references(value: Any, step_ids: Collection[str] = ()) -> Iterator[Found]:
-    """Find every reference in a text, or in the texts of a JSON value; keys are not searched.
-
-    `step_ids` are the ids there are: they settle where the id ends in `${steps.a.output.output}`.
-    """
+def references(value: Any) -> Iterator[Reference | BadReference]:
+    """Find every reference, or the error in it, in the texts of a JSON value; keys are not searched."""
     if isinstance(value, str):
-        for match in _REFERENCE.finditer(value):
-            if match[0] != "$${":
-                yield Found(_parse(match, step_ids), value)
+        yield from (_parse(match) for match in _REFERENCE.finditer(value) if match[0] != "$${")
     elif isinstance(value, Mapping):
         for item in value.values():
-            yield from references(item, step_ids)
+            yield from references(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from references(item, step_ids)
+            yield from references(item)
 
 
 def resolve_text(text: str, inputs: Mapping[str, str]) -> str:
@@ -85,127 +72,94 @@ def resolve_arguments(
     rather than handed on as if it were the whole. Raises PlanError naming everything that cannot be resolved.
     """
     problems: list[str] = []
-    resolved = {key: _resolve(item, inputs, outputs, f"arguments.{key}", problems) for key, item in arguments.items()}
+
+    def resolve(value: Any, at: str) -> Any:
+        if isinstance(value, Mapping):
+            return {key: resolve(item, f"{at}.{key}") for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [resolve(item, f"{at}[{number}]") for number, item in enumerate(value, start=1)]
+        if not isinstance(value, str):
+            return value
+        match = _REFERENCE.fullmatch(value)
+        try:
+            return _look_up(match, inputs, outputs) if match and match[1] is not None else _fill(value, inputs, outputs)
+        except PlanError as error:
+            problems.append(f"{at}: {error.message}")
+
+    resolved: dict[str, Any] = resolve(arguments, "arguments")
     if problems:
         raise PlanError("; ".join(problems))
     return resolved
 
 
-def escape_references(
-    text: str, keep: Callable[[Reference], bool] = lambda _: False, step_ids: Collection[str] = ()
-) -> str:
+def escape_references(text: str, keep: Callable[[Reference], bool] = lambda _: False) -> str:
     """Escape every `${` of a text, except in the references to `keep`, so that the text is read back unchanged."""
 
     def literal(match: re.Match[str]) -> str:
-        found = None if match[0] == "$${" else _parse(match, step_ids)
+        found = None if match[0] == "$${" else _parse(match)
         return match[0] if isinstance(found, Reference) and keep(found) else match[0].replace("${", "$${")
 
     return _REFERENCE.sub(literal, text)
 
 
-def _parse(match: re.Match[str], step_ids: Collection[str]) -> Reference | BadReference:
+def _parse(match: re.Match[str]) -> Reference | BadReference:
     text, inside = match[0], match[1]
-    if len(text) > _LONGEST:
-        return BadReference(f"`{text[:_SHOWN_OF_LONG]}...` is too long: a reference has at most {_LONGEST} characters")
     if inside is None:
         return BadReference("`${` begins a reference that no `}` ends; write `$${` for a literal `${`")
-    kind, _, rest = inside.partition(".")
-    if kind == "inputs" and rest:
-        return Reference(text=text, kind="input", name=rest)
-    if kind == "steps" and (split := _split_path(rest, step_ids)):
-        name, path = split
-        return Reference(text=text, kind="step", name=name, path=path)
-    return BadReference(
-        f"`{text}` names nothing: write `${{inputs.NAME}}` or `${{steps.ID.output}}`, or `$${{` for a literal `${{`"
-    )
-
-
-def _split_path(rest: str, step_ids: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
-    """Step id and path of `ID.output.PATH`; the longest known id, else the shortest that it could be."""
-    ways = [(rest[: end.start()], rest[end.end() :]) for end in _END_OF_ID.finditer(rest) if end.start()]
-    if not ways:
-        return None
-    name, path = next((way for way in reversed(ways) if way[0] in step_ids), ways[0])
-    parts = tuple(path[1:].split(".")) if path else ()
-    return None if "" in parts else (name, parts)
-
-
-def _resolve(value: Any, inputs: Mapping[str, str], outputs: Mapping[str, Any], at: str, problems: list[str]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _resolve(item, inputs, outputs, f"{at}.{key}", problems) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_resolve(item, inputs, outputs, f"{at}[{i}]", problems) for i, item in enumerate(value, start=1)]
-    if not isinstance(value, str):
-        return value
-    try:
-        match = _REFERENCE.fullmatch(value)
-        return _look_up(match, inputs, outputs) if match and match[1] is not None else _fill(value, inputs, outputs)
-    except PlanError as error:
-        problems.append(f"{at}: {error.message}")
-        return None
+    named = _NAME.fullmatch(inside)
+    if named is None:
+        allowed = "`${inputs.NAME}` or `${steps.ID.output}`, or `$${` for a literal `${`"
+        return BadReference(f"`{text}` names nothing: write {allowed}")
+    if named["input"]:
+        return Reference(text=text, kind="input", name=named["input"])
+    path = tuple(named["path"].split(".")) if named["path"] else ()
+    return Reference(text=text, kind="step", name=named["step"], path=path)
 
 
 def _fill(text: str, inputs: Mapping[str, str], outputs: Mapping[str, Any] | None) -> str:
-    return _REFERENCE.sub(lambda m: "${" if m[0] == "$${" else _to_text(_look_up(m, inputs, outputs)), text)
+    def value(match: re.Match[str]) -> str:
+        found = "${" if match[0] == "$${" else _look_up(match, inputs, outputs)
+        return found if isinstance(found, str) else json.dumps(found, ensure_ascii=False)
+
+    return _REFERENCE.sub(value, text)
 
 
 def _look_up(match: re.Match[str], inputs: Mapping[str, str], outputs: Mapping[str, Any] | None) -> Any:
-    found = _parse(match, outputs or ())
+    found = _parse(match)
     if isinstance(found, BadReference):
         raise PlanError(str(found))
+    if found.kind == "step" and outputs is None:
+        raise PlanError(f"`{found.text}`: outputs of steps can be named in arguments only")
     if found.kind == "input":
         if found.name not in inputs:
             raise PlanError(f"`{found.text}`: there is no input `{found.name}` (there are: {_list_names(inputs)})")
         return inputs[found.name]
-    if outputs is None:
-        raise PlanError(f"`{found.text}`: outputs of steps can be named in arguments only")
-    if found.name not in outputs:
+    if not outputs or found.name not in outputs:
         raise PlanError(f"`{found.text}`: step `{found.name}` has no output")
-    return _follow_path(_require_whole(outputs[found.name], found), found)
-
-
-def _require_whole(value: Any, reference: Reference) -> Any:
+    value = outputs[found.name]
     if isinstance(value, CutOutput):
         raise PlanError(
-            f"`{reference.text}`: the output of step {reference.name} was cut "
+            f"`{found.text}`: the output of step {found.name} was cut "
             f"({value.characters} characters, {value.limit}={value.kept}): raise the limit to refer to it"
         )
+    for part in found.path:
+        value = _part_of(value, part, found)
     return value
 
 
-def _follow_path(value: Any, reference: Reference) -> Any:
-    for part in reference.path:
-        value = _from_json(value)
-        if isinstance(value, Mapping) and part in value:
-            value = value[part]
-        elif isinstance(value, list | tuple) and part.isdecimal() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            raise PlanError(f"`{reference.text}`: there is no `{part}` in {_describe(value)}")
-    return value
-
-
-def _from_json(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
+def _part_of(value: Any, part: str, reference: Reference) -> Any:
     try:
-        return json.loads(value)
+        value = json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
-        return value
-
-
-def _describe(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"an object (it has: {_list_names(value)})"
-    if isinstance(value, list | tuple):
-        return f"a list of {len(value)}"
-    return "a text that is no JSON" if isinstance(value, str) else f"`{json.dumps(value)}`"
+        raise PlanError(f"`{reference.text}`: there is no `{part}` in a text that is no JSON") from None
+    if isinstance(value, Mapping) and part in value:
+        return value[part]
+    if isinstance(value, list | tuple) and part.isdecimal() and int(part) < len(value):
+        return value[int(part)]
+    within = f"a list of {len(value)}" if isinstance(value, list | tuple) else f"`{json.dumps(value)}`"
+    within = f"an object (it has: {_list_names(value)})" if isinstance(value, Mapping) else within
+    raise PlanError(f"`{reference.text}`: there is no `{part}` in {within}")
 
 
 def _list_names(names: Collection[str]) -> str:
-    shown = ", ".join(list(names)[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-    return shown or "none"
-
-
-def _to_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return ", ".join([*list(names)[:_SHOWN], *(["..."] if len(names) > _SHOWN else [])]) or "none"

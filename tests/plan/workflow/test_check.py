@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aeon.plan.workflow.arguments import argument_problems
+from aeon.plan.workflow.check import argument_problems
 from tests.support.timing import SOON
 
 DRAFT_7 = {"$schema": "http://json-schema.org/draft-07/schema#"}
