@@ -1,29 +1,18 @@
-"""A plan to which actions are being applied, one by one. Private to `aeon.plan.deltas`.
-
-Every edge knows which action made it, so that what is wrong with the whole can be traced to an action. Mutable, and
-never seen outside one call of `apply_actions`.
-"""
+"""A plan to which actions are being applied, one by one. Private to `aeon.plan.deltas`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
 from aeon.domain.graph import by_id
 from aeon.domain.plan import Plan, PlanStep, Subplan
-
-OWN = -1
-"""The number of edges that the plan had before."""
+from aeon.domain.refinement import ActionType, RefinementAction
 
 _PLANNED = ("description", "provides", "handoff_to_next", "tool", "agent", "arguments")
 _RETRIED = {"status": "pending", "clarity_state": None, "errors": (), "incomplete": False}
 _HELPFUL = ("pending", "running", "complete")
-
-
-def planned_fields(new: PlanStep) -> dict[str, Any]:
-    """The fields of a step that a planner may set, except the dependencies."""
-    return {name: getattr(new, name) for name in _PLANNED}
 
 
 def is_changeable(step: PlanStep) -> bool:
@@ -33,170 +22,155 @@ def is_changeable(step: PlanStep) -> bool:
 
 def substep_id(parent_id: str, given: str) -> str:
     """The id of a subplan's step in the plan: `parent.sub`, whether it was given with the prefix or without."""
-    prefix = f"{parent_id}."
-    return given if given.startswith(prefix) else prefix + given
+    return given if given.startswith(f"{parent_id}.") else f"{parent_id}.{given}"
+
+
+def kind_of(action: RefinementAction) -> ActionType:
+    """The effective type of an action: a REPLACE under the same id is a MODIFY."""
+    new = action.new_step
+    same_id = action.action_type == "REPLACE" and new is not None and new.step_id == action.target_step_id
+    return "MODIFY" if same_id else action.action_type
 
 
 @dataclass
 class Draft:
-    """The steps as they stand, in order, and their edges: step -> dependency -> number of the action that made it.
+    """The steps as they stand, in order. Mutable, and never seen outside one call of `apply_actions`.
 
-    `heirs` says what follows a step that dependents must let go of: the replacing step's id, or None where it was
-    removed and they inherit its dependencies. `declared` holds what each action said its steps depend on, `written`
-    which action gave a step its dependencies, `kinds` what was done to a step, `held` the steps that ones no longer
-    pending depend on.
+    `heirs` says what dependents of a step that is gone depend on instead. `declared` holds what each action said its
+    steps depend on, as (action's number, step, dependency); `rewritten` the steps whose dependencies an action set;
+    `kinds` what was done to a step; `held` the steps that ones no longer pending depend on.
     """
 
     original: Mapping[str, PlanStep]
     steps: dict[str, PlanStep]
-    order: list[str]
-    edges: dict[str, dict[str, int]]
-    heirs: dict[str, tuple[int, str | None]] = field(default_factory=dict)
+    held: frozenset[str]
+    heirs: dict[str, tuple[str, ...]] = field(default_factory=dict)
     declared: list[tuple[int, str, str]] = field(default_factory=list)
-    written: dict[str, int] = field(default_factory=dict)
+    rewritten: set[str] = field(default_factory=set)
     kinds: dict[str, list[str]] = field(default_factory=dict)
-    held: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, plan: Plan) -> Draft:
         """A draft that is the plan."""
-        steps = by_id(plan.steps)
-        edges = {step_id: dict.fromkeys(step.dependencies, OWN) for step_id, step in steps.items()}
         held = frozenset(d for step in plan.steps if step.status != "pending" for d in step.dependencies)
-        return cls(original=steps, steps=dict(steps), order=list(steps), edges=edges, held=held)
+        return cls(original=by_id(plan.steps), steps=by_id(plan.steps), held=held)
 
     def knows(self, step_id: str) -> bool:
         """Whether an id is taken: by the plan as it was, or as it is becoming."""
         return step_id in self.original or step_id in self.steps
 
-    def add(self, number: int, new: PlanStep) -> None:
-        """Add a new step at the end."""
-        self._insert(number, new, len(self.order))
+    def current(self, step_id: str) -> str:
+        """The step that stands for this one now, if it was replaced by an earlier refinement."""
+        while (step := self.original.get(step_id)) is not None and step.replaced_by is not None:
+            step_id = step.replaced_by
+        return step_id
 
-    def modify(self, number: int, target: PlanStep, new: PlanStep) -> None:
-        """Replace the content of a step; a BLOCKED step becomes pending and keeps its output for the retry."""
-        # What was wrong with the old content is not wrong with the new.
-        renewed = _RETRIED if target.blocked else {"errors": ()}
-        self.steps[target.step_id] = target.model_copy(update={**planned_fields(new), **renewed})
-        self._set_dependencies(number, target.step_id, new.dependencies)
-
-    def remove(self, number: int, target: PlanStep) -> None:
-        """Remove the step; its substeps move to its own parent."""
-        self.heirs[target.step_id] = (number, None)
-        del self.steps[target.step_id]
-        self._hand_over_substeps(target.step_id, target.parent_step_id)
-
-    def replace(self, number: int, target: PlanStep, new: PlanStep) -> None:
-        """Put a new step in the place of the target. A pending target is removed; an executed one becomes invalid."""
-        self._insert(number, new, self.order.index(target.step_id) + 1, parent=target.parent_step_id)
-        self.heirs[target.step_id] = (number, new.step_id)
-        self._hand_over_substeps(target.step_id, new.step_id)
-        if target.status == "pending":
-            del self.steps[target.step_id]
-            self._point_replaced(target.step_id, new.step_id)
+    def apply(self, number: int, action: RefinementAction, subplans: Mapping[str, Subplan]) -> None:
+        """Work in an action to which there is no objection."""
+        kind, new = kind_of(action), cast(PlanStep, action.new_step)  # there where the action needs it
+        if kind == "ADD":
+            self._insert(number, new, len(self.steps))
             return
-        clarity = {"clarity_state": None} if target.blocked else {}
-        gone = {"status": "invalid", "replaced_by": new.step_id, **clarity}
-        self.steps[target.step_id] = target.model_copy(update=gone)
+        target = self.steps[action.fragment]
+        self.kinds.setdefault(target.step_id, []).append(kind)
+        if kind == "MODIFY":
+            # What was wrong with the old content is not wrong with the new.
+            self._change(target.step_id, **_planned(new), **(_RETRIED if target.blocked else {"errors": ()}))
+            self._set_dependencies(number, target.step_id, new.dependencies)
+        elif kind == "REMOVE":
+            self.heirs[target.step_id] = target.dependencies
+            del self.steps[target.step_id]
+            self._hand_over_substeps(target.step_id, target.parent_step_id)
+        elif kind == "REPLACE":
+            self._replace(number, target, new)
+        elif kind == "STEP_MARK_INVALID":
+            errors = (*target.errors, f"marked invalid: {action.justification}")
+            self._change(target.step_id, status="invalid", errors=errors)
+        else:
+            self._decompose(number, target, subplans[target.step_id])
 
-    def mark_invalid(self, target: PlanStep, reason: str) -> None:
-        """Mark an executed step as invalid; its output stays."""
-        errors = (*target.errors, f"marked invalid: {reason}")
-        self.steps[target.step_id] = target.model_copy(update={"status": "invalid", "errors": errors})
+    def result(self) -> list[PlanStep]:
+        """The steps, neither sorted nor renumbered yet; unchanged ones are those of the plan."""
+        return [self.original[i] if step == self.original.get(i) else step for i, step in self.steps.items()]
 
-    def decompose(self, number: int, target: PlanStep, subplan: Subplan) -> None:
+    def settle(self) -> None:
+        """Let parents wait for their substeps, and pending dependents let go of what was taken away."""
+        for step in self.steps.values():
+            parent = step.parent_step_id
+            if parent in self.rewritten and parent in self.steps and step.status in _HELPFUL:
+                self._add_dependencies(parent, (step.step_id,))
+        for step_id, step in self.steps.items():
+            if step.status == "pending":
+                self._change(step_id, dependencies=tuple(dict.fromkeys(self._inherited(step.dependencies, set()))))
+
+    def _replace(self, number: int, target: PlanStep, new: PlanStep) -> None:
+        """A pending target is removed; an executed one becomes invalid."""
+        place = list(self.steps).index(target.step_id) + 1
+        self._insert(number, new, place, parent=target.parent_step_id)
+        self.heirs[target.step_id] = (new.step_id,)
+        self._hand_over_substeps(target.step_id, new.step_id)
+        if target.status != "pending":
+            clarity = None if target.blocked else target.clarity_state
+            self._change(target.step_id, status="invalid", replaced_by=new.step_id, clarity_state=clarity)
+            return
+        del self.steps[target.step_id]
+        for step_id, step in self.steps.items():
+            if step.replaced_by == target.step_id:
+                self._change(step_id, replaced_by=new.step_id)
+
+    def _decompose(self, number: int, target: PlanStep, subplan: Subplan) -> None:
         """Insert the steps of a subplan before the target, which then depends on all of them (FR-009)."""
         parent_id = target.step_id
         if target.blocked:
-            self.steps[parent_id] = target.model_copy(update=_RETRIED)
+            self._change(parent_id, **_RETRIED)
             self._set_dependencies(number, parent_id, target.dependencies)
-        inherited = {dependency: max(number, made) for dependency, made in self.edges[parent_id].items()}
+        inherited = self.steps[parent_id].dependencies
         ids = {substep_id(parent_id, step.step_id) for step in subplan.substeps}
         for substep in subplan.substeps:
-            step_id = substep_id(parent_id, substep.step_id)
             mapped = tuple(m if (m := substep_id(parent_id, d)) in ids else d for d in substep.dependencies)
+            step_id = substep_id(parent_id, substep.step_id)
             own = substep.model_copy(update={"step_id": step_id, "dependencies": mapped})
-            self._insert(number, own, self.order.index(parent_id), parent=parent_id)
+            self._insert(number, own, list(self.steps).index(parent_id), parent=parent_id)
             if ids.isdisjoint(mapped):
-                self.edges[step_id] = {**inherited, **self.edges[step_id]}
-            self.edges[parent_id][step_id] = number
-
-    def settle(self) -> None:
-        """Make the edges final: parents wait for substeps, pending dependents let go of what was taken away."""
-        for step_id, step in self.steps.items():
-            parent = step.parent_step_id
-            if parent in self.written and parent in self.steps and step.status in _HELPFUL:
-                self.edges[parent].setdefault(step_id, self._edge_owner(self.written[parent], parent, step_id))
-        for step_id, step in self.steps.items():
-            if step.status == "pending" and not self.heirs.keys().isdisjoint(self.edges[step_id]):
-                self.edges[step_id] = self._inherit_edges(self.edges[step_id])
-
-    def result(self) -> list[PlanStep]:
-        """The steps with their dependencies, neither sorted nor renumbered yet; unchanged ones are shared."""
-        return [self._finish_step(self.steps[step_id]) for step_id in self.order if step_id in self.steps]
-
-    @property
-    def numbers(self) -> set[int]:
-        """The numbers of all that made an edge, `OWN` for the plan itself."""
-        return {OWN, *(made for step_id in self.steps for made in self.edges[step_id].values())}
-
-    def _finish_step(self, step: PlanStep) -> PlanStep:
-        dependencies = tuple(self.edges[step.step_id])
-        if tuple(dict.fromkeys(step.dependencies)) != dependencies:
-            step = step.model_copy(update={"dependencies": dependencies})
-        before = self.original.get(step.step_id)
-        return before if before is not None and step == before else step
+                declared = self.steps[step_id].dependencies
+                self._change(step_id, dependencies=tuple(dict.fromkeys((*inherited, *declared))))
+            self._add_dependencies(parent_id, (step_id,))
 
     def _insert(self, number: int, new: PlanStep, place: int, parent: str | None = None) -> None:
-        step = PlanStep(step_id=new.step_id, description=new.description)
-        self.steps[new.step_id] = step.model_copy(update={**planned_fields(new), "parent_step_id": parent})
-        self.order.insert(place, new.step_id)
+        step = PlanStep(step_id=new.step_id, description=new.description, parent_step_id=parent)
+        items = list(self.steps.items())
+        items.insert(place, (new.step_id, step.model_copy(update=_planned(new))))
+        self.steps = dict(items)
         self.kinds[new.step_id] = ["ADD"]
         self._set_dependencies(number, new.step_id, new.dependencies)
 
     def _set_dependencies(self, number: int, step_id: str, dependencies: Iterable[str]) -> None:
-        asked = list(dict.fromkeys(self.current(dependency) for dependency in dependencies))
-        self.edges[step_id] = {dependency: self._edge_owner(number, step_id, dependency) for dependency in asked}
-        self.written[step_id] = number
+        asked = tuple(dict.fromkeys(self.current(dependency) for dependency in dependencies))
+        self._change(step_id, dependencies=asked)
+        self.rewritten.add(step_id)
         self.declared += [(number, step_id, dependency) for dependency in asked]
 
-    def current(self, step_id: str) -> str:
-        """The step that stands for this one now, if it was replaced by an earlier refinement."""
-        seen = {step_id}
-        while (step := self.original.get(step_id)) is not None and step.replaced_by is not None:
-            step_id = step.replaced_by
-            if step_id in seen:
-                break
-            seen.add(step_id)
-        return step_id
+    def _add_dependencies(self, step_id: str, more: Iterable[str]) -> None:
+        self._change(step_id, dependencies=tuple(dict.fromkeys((*self.steps[step_id].dependencies, *more))))
+
+    def _change(self, step_id: str, **fields: object) -> None:
+        self.steps[step_id] = self.steps[step_id].model_copy(update=fields)
 
     def _hand_over_substeps(self, parent_id: str, new_parent_id: str | None) -> None:
         for step_id, step in self.steps.items():
             if step.parent_step_id == parent_id and is_changeable(step):
-                self.steps[step_id] = step.model_copy(update={"parent_step_id": new_parent_id})
+                self._change(step_id, parent_step_id=new_parent_id)
 
-    def _point_replaced(self, old_id: str, new_id: str) -> None:
-        for step_id, step in self.steps.items():
-            if step.replaced_by == old_id:
-                self.steps[step_id] = step.model_copy(update={"replaced_by": new_id})
-
-    def _edge_owner(self, number: int, step_id: str, dependency: str) -> int:
-        """The number of the action that made an edge, or `OWN` if the plan had the edge before."""
-        had = step_id in self.original and dependency in self.original[step_id].dependencies
-        return OWN if had else number
-
-    def _inherit_edges(self, edges: Mapping[str, int]) -> dict[str, int]:
-        """The edges with every removed or replaced dependency exchanged for what follows it, in its place."""
-        settled: dict[str, int] = {}
-        seen: set[str] = set()
-        waiting = list(edges.items())[::-1]
-        while waiting:
-            dependency, made = waiting.pop()
+    def _inherited(self, dependencies: Iterable[str], seen: set[str]) -> Iterator[str]:
+        """The dependencies, with what follows a step that is gone in its place."""
+        for dependency in dependencies:
             if dependency not in self.heirs:
-                settled[dependency] = min(made, settled.get(dependency, made))
+                yield dependency
             elif dependency not in seen:
                 seen.add(dependency)
-                number, heir = self.heirs[dependency]
-                followers = self.edges[dependency] if heir is None else {heir: number}
-                waiting += [(d, max(made, m)) for d, m in list(followers.items())[::-1]]
-        return settled
+                yield from self._inherited(self.heirs[dependency], seen)
+
+
+def _planned(new: PlanStep) -> dict[str, object]:
+    """The fields of a step that a planner may set, except the dependencies."""
+    return {name: getattr(new, name) for name in _PLANNED}
