@@ -9,26 +9,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import pydantic
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from aeon.domain.errors import StoreFailed
 from aeon.domain.values import Value
-from aeon.store.cassette_yaml import Writer, beyond_yaml, load
+from aeon.files.explain import first_mistake
+from aeon.store.cassette_yaml import carriable, dump, load
 from aeon.store.models import CallPath, Entry, StoreRequest
-from aeon.store.shapes import find_problem, first_problem
 
 FORMAT: Literal["aeon.cassette/1"] = "aeon.cassette/1"
 _HEAD = (
-    "# What a run of Aeon asked, and what it was answered. No key and no network is needed to run it again:",
-    "#   aeon store.mode=replay store.path=THIS_FILE",
+    "# What a run of Aeon asked, and what it was answered. No key and no network is needed to run it again:\n"
+    "#   aeon store.mode=replay store.path=THIS_FILE\n"
 )
 _SHARED_FROM = 80
 _FORMS: Mapping[str, Callable[[Any], str]] = {
@@ -97,12 +97,11 @@ class CassetteSource:
 def read(path: Path) -> Cassette:
     """The cassette in a file. Raises StoreFailed for a file that cannot be read or is none."""
     try:
-        text = path.read_bytes().decode()
-    except (OSError, UnicodeDecodeError) as error:
-        why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise StoreFailed(f"{path} cannot be read: {why}") from None
-    try:
-        return decode(text)
+        return decode(path.read_bytes().decode())
+    except OSError as error:
+        raise StoreFailed(f"{path} cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise StoreFailed(f"{path} is not a cassette: it is not UTF-8 text") from None
     except StoreFailed as error:
         raise StoreFailed(f"{path} is not a cassette: {error.message}", hint=error.hint) from None
 
@@ -110,34 +109,27 @@ def read(path: Path) -> Cassette:
 def write(cassette: Cassette, path: Path, *, force: bool = False) -> None:
     """Write a file, whole or not at all. Raises StoreFailed when it is there already (unless `force`), or cannot be."""
     text = encode(cassette)
+    if path.exists() and not force:
+        raise StoreFailed(f"{path} is there already", hint="Choose another name, or say --force to replace it.")
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        if path.exists() and not force:
-            raise StoreFailed(f"{path} is there already", hint="Choose another name, or say --force to replace it.")
         part.write_bytes(text.encode())
         part.replace(path)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
         raise StoreFailed(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def encode(cassette: Cassette) -> str:
     """The text of a file, which is read back and compared. Raises StoreFailed when it would not come back as it was."""
-    shared = _find_shared(cassette.answers)
-    writer = Writer({text: name for text, (name, _) in shared.items()})
-    provenance = cassette.provenance.model_dump(mode="json", exclude_defaults=True)
-    head = {"format": FORMAT, "provenance": provenance, **({"origin": cassette.origin} if cassette.origin else {})}
-    lines = [*_HEAD, *Writer().mapping(head)]
-    if shared:
-        lines.append("shared:")
-        for name, value in shared.values():
-            first, *rest = Writer().node(value, 0, name)
-            lines += [f"- {first}", *rest]
-    lines.append("answers:" if cassette.answers else "answers: []")
-    for entry in cassette.answers:
-        lines += ["", *writer.sequence([_to_values(entry)])]
-    text = "\n".join([*lines, ""])
+    shared, names = _find_shared(cassette.answers)
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "provenance": cassette.provenance.model_dump(mode="json", exclude_defaults=True),
+        "origin": carriable(cassette.origin),
+        "shared": list(shared.values()),
+        "answers": [_to_values(entry, shared) for entry in cassette.answers],
+    }
+    text = _HEAD + dump({key: value for key, value in document.items() if value or key == "answers"}, names)
     if decode(text) != cassette:
         raise StoreFailed("the recording holds something that a cassette cannot carry")
     return text
@@ -150,109 +142,147 @@ def decode(text: str) -> Cassette:
         raise StoreFailed(f"it does not say `format: {FORMAT}`")
     if value["format"] != FORMAT:
         raise StoreFailed(f"its format is {value['format']}; this version of Aeon reads {FORMAT}")
-    answers = value.get("answers")
-    if not isinstance(answers, list):
+    if not isinstance(value.get("answers"), list):
         raise StoreFailed("its answers are no list")
-    entries = [_to_entry(number, entry) for number, entry in enumerate(answers, start=1)]
+    entries = [_to_entry(number, entry) for number, entry in enumerate(value["answers"], start=1)]
     try:
         return Cassette.model_validate({**_without(value, "shared"), "answers": entries})
     except pydantic.ValidationError as error:
-        raise StoreFailed(first_problem(error)) from None
-
-
-def _to_values(entry: Entry) -> dict[str, Any]:
-    """An entry as in a file: its text last, in the most readable form that is exact."""
-    written = {
-        **({} if entry.request.kind == "model" else {"kind": entry.request.kind}),
-        "path": entry.request.path.model_dump(mode="json", exclude_defaults=True),
-        "time": entry.time,
-        "request": _order(entry.request.body),
-        "answer": _without(entry.answer, "text"),
-    }
-    text = entry.answer.get("text")
-    if isinstance(text, str):
-        form, value = _most_readable(text)
-        return {**written, form: value}
-    return written if "text" not in entry.answer else {**written, "answer": entry.answer}
-
-
-def _order(request: Mapping[str, Any]) -> dict[str, Any]:
-    """A request with schema and messages last, and each message with its role first."""
-    ordered = dict(request)
-    for name in ("schema", "messages"):
-        if name in ordered:
-            ordered[name] = ordered.pop(name)
-    if isinstance(ordered.get("messages"), list):
-        ordered["messages"] = [
-            {"role": item["role"], **item} if isinstance(item, dict) and "role" in item else item
-            for item in ordered["messages"]
-        ]
-    return ordered
-
-
-def _to_entry(number: int, value: Any) -> Entry:
-    try:
-        texts = {"text": value["text"]} if "text" in value else {}
-        texts.update(("text", dump(value[form])) for form, dump in _FORMS.items() if form in value)
-        path = CallPath.model_validate(value["path"])
-        request = StoreRequest(kind=value.get("kind", "model"), path=path, body=value["request"])
-        entry = Entry(request=request, answer={**value["answer"], **texts}, time=value["time"])
-    except pydantic.ValidationError as error:
-        raise StoreFailed(f"answer {number}: {first_problem(error)}") from None
-    except KeyError as error:
-        raise StoreFailed(f"answer {number} lacks something: {error}") from None
-    except (TypeError, AttributeError):
-        raise StoreFailed(f"answer {number} is no mapping of path, time, request and answer") from None
-    if found := find_problem(request.kind, request.body, entry.answer):
-        raise StoreFailed(f"answer {number}: {found}")
-    return entry
-
-
-def _most_readable(text: str) -> tuple[str, Any]:
-    try:
-        value = json.loads(text)
-        shown = isinstance(value, dict) and bool(value) and not beyond_yaml(value)
-        form = next((form for form, dump in _FORMS.items() if shown and dump(value) == text), None)
-    except (ValueError, RecursionError):
-        form = None
-    return ("text", text) if form is None else (form, value)
-
-
-def _find_shared(answers: Iterable[Entry]) -> dict[str, tuple[str, Any]]:
-    """The values of several requests by their JSON text, each with its name in the file, in the order of first use."""
-    found: dict[str, tuple[str, Any]] = {}
-    times: Counter[str] = Counter()
-    for entry in answers:
-        for place, value in _parts(_order(entry.request.body)):
-            text = json.dumps(value)
-            if len(text) >= _SHARED_FROM:
-                times[text] += 1
-                found.setdefault(text, (f"{entry.request.path.call}_{place}", value))
-    taken: Counter[str] = Counter()
-    kept: dict[str, tuple[str, Any]] = {}
-    for text, (name, value) in found.items():
-        if times[text] > 1:
-            name = "".join(ch if ch.isascii() and ch.isalnum() else "_" for ch in name)
-            taken[name] += 1
-            kept[text] = (name if taken[name] == 1 else f"{name}_{taken[name]}", value)
-    return kept
-
-
-def _parts(request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The values that may be shared: the contents of messages, and every other value of a request as a whole."""
-    for name, value in request.items():
-        if name != "messages" or not isinstance(value, list):
-            yield name, value
-            continue
-        for message in value:
-            if isinstance(message, dict):
-                yield str(message.get("role", "message")), message.get("content")
-
-
-def _without(value: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: item for name, item in value.items() if name != key}
+        raise StoreFailed(first_mistake(error)) from None
 
 
 def open_cassette(path: Path) -> CassetteSource:
     """The answers of the cassette in a file. Raises StoreFailed for a file that cannot be read or is none."""
     return CassetteSource(read(path))
+
+
+def _to_values(entry: Entry, shared: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry as in a file: its text last, in the most readable form that is exact."""
+    text = entry.answer.get("text")
+    shown = _show_json(text) if isinstance(text, str) else {}
+    return {
+        **({} if entry.request.kind == "model" else {"kind": entry.request.kind}),
+        "path": carriable(entry.request.path.model_dump(mode="json", exclude_defaults=True)),
+        "time": entry.time,
+        "request": _change_parts(entry, lambda _, value: shared.get(json.dumps(value)) or carriable(value)),
+        "answer": carriable(_without(entry.answer, "text") if shown else entry.answer),
+        **carriable(shown),
+    }
+
+
+def _show_json(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+        if isinstance(value, dict) and value and carriable(value) == value:
+            return next(
+                ({form: value} for form, write_json in _FORMS.items() if write_json(value) == text), {"text": text}
+            )
+    except (ValueError, RecursionError):
+        pass
+    return {"text": text}
+
+
+def _find_shared(answers: tuple[Entry, ...]) -> tuple[dict[str, Any], dict[int, str]]:
+    """The values of several requests by their JSON text, in the order of first use; and their names, by id."""
+    times: Counter[str] = Counter()
+    first: dict[str, tuple[str, Any]] = {}
+
+    def count(name: str, value: Any) -> None:
+        text = json.dumps(value)
+        if len(text) >= _SHARED_FROM:
+            times[text] += 1
+            first.setdefault(text, (re.sub(r"\W", "_", name, flags=re.ASCII), value))
+
+    for entry in answers:
+        _change_parts(entry, count)
+    shared, names = {}, {}
+    for text, (name, value) in first.items():
+        if times[text] > 1:
+            shared[text] = carriable(value)
+            names[id(shared[text])] = f"{name}_{len(shared)}"
+    return shared, names
+
+
+def _change_parts(entry: Entry, change: Callable[[str, Any], Any]) -> dict[str, Any]:
+    """A request with `change(name, part)` of each part that may be shared; schema and messages come last.
+
+    Such parts are the contents of messages, and every other value as a whole.
+    """
+    call, changed = entry.request.path.call, {}
+    for name in sorted(entry.request.body, key=("schema", "messages").count):
+        value = entry.request.body[name]
+        if name == "messages":
+            changed[name] = [
+                {"role": message["role"], "content": change(f"{call}_{message['role']}", message["content"])}
+                for message in value
+            ]
+        else:
+            changed[name] = change(f"{call}_{name}", value)
+    return changed
+
+
+class _Shape(BaseModel):
+    """What the program relies on in a stored request or answer, since a cassette may hold anything."""
+
+    model_config = ConfigDict(strict=True, extra="allow", protected_namespaces=())
+
+
+# Half a surrogate pair is a text, too, which pydantic's own check of texts refuses.
+_Text = InstanceOf[str]
+
+
+class _Message(_Shape):
+    role: str
+    content: _Text
+
+
+class _Request(_Shape):
+    messages: list[_Message] = []
+
+
+class _Failure(_Shape):
+    message: _Text = ""
+    hint: _Text = ""
+    model: str = ""
+    usage: dict[str, int] = {}
+
+
+class _Answer(_Failure):
+    text: _Text
+
+
+class _PersonAnswer(_Shape):
+    answer: _Text | None
+
+
+class _MemoryContents(_Shape):
+    entries: dict[str, Any]
+
+
+_ANSWERS: dict[str, type[_Shape]] = {"model": _Answer, "person": _PersonAnswer, "memory": _MemoryContents}
+
+
+def _to_entry(number: int, value: Any) -> Entry:
+    place = ""
+    try:
+        texts = {"text": value["text"]} if "text" in value else {}
+        texts.update(("text", write_json(value[form])) for form, write_json in _FORMS.items() if form in value)
+        path = CallPath.model_validate(value["path"])
+        request = StoreRequest(kind=value.get("kind", "model"), path=path, body=value["request"])
+        entry = Entry(request=request, answer={**value["answer"], **texts}, time=value["time"])
+        place = "request."
+        _Request.model_validate(request.body)
+        place = "answer."
+        failed = request.kind == "model" and "error" in entry.answer
+        (_Failure if failed else _ANSWERS.get(request.kind, _Shape)).model_validate(entry.answer)
+    except pydantic.ValidationError as error:
+        raise StoreFailed(f"answer {number}: {place}{first_mistake(error)}") from None
+    except KeyError as error:
+        raise StoreFailed(f"answer {number} lacks something: {error}") from None
+    except (TypeError, AttributeError):
+        raise StoreFailed(f"answer {number} is no mapping of path, time, request and answer") from None
+    return entry
+
+
+def _without(value: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: item for name, item in value.items() if name != key}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode, urlsafe_b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -14,16 +13,81 @@ from aeon.domain.errors import StoreFailed
 from aeon.store.cassette import Cassette, Provenance, UsageOrigin
 from aeon.store.models import FOUND_OUT, Entry, StoreRequest
 
-SIMULATED = "the simulated provider (no model)"
 LEAST_LENGTH = 6
 """A shorter value may be ordinary text, and is not looked for."""
 _OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider"})
+_GIVEN = ("task", "inputs", "context")
 _SECRET_ENDINGS = (
     *("_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "CREDENTIAL"),
     *("_PASS", "_PWD", "_AUTH"),
 )
-_SHORTEST_BASE64 = 8
-"""Characters: a shorter piece of base64 may be anything."""
+_USAGE: Mapping[frozenset[bool], UsageOrigin] = {
+    frozenset(): "none",
+    frozenset({True}): "reported",
+    frozenset({False}): "estimated",
+    frozenset({True, False}): "mixed",
+}
+
+
+class Scrubber:
+    """Replaces the values of variables in texts by `[value of NAME]`; `found` counts them by name.
+
+    A value is looked for as it is, in JSON, in JSON inside that, and in URLs. The same value becomes the same words
+    everywhere, so that the requests of a replay equal those recorded.
+    """
+
+    def __init__(self, names: frozenset[str], environ: Mapping[str, str]) -> None:
+        values = {name: environ.get(name, "").strip() for name in sorted(names)}
+        self.too_short = tuple(name for name, value in values.items() if 0 < len(value) < LEAST_LENGTH)
+        forms = {form: name for name, value in values.items() if len(value) >= LEAST_LENGTH for form in _forms(value)}
+        self._forms = sorted(forms.items(), key=lambda pair: -len(pair[0]))
+        self.found: Counter[str] = Counter()
+
+    def has_secret(self, text: str) -> bool:
+        """Whether one of the values is in a text."""
+        return any(form in text for form, _ in self._forms)
+
+    def text(self, text: str) -> str:
+        """A text without the values."""
+        for form, name in self._forms:
+            if number := text.count(form):
+                self.found[name] += number
+                text = text.replace(form, f"[value of {name}]")
+        return text
+
+    def value(self, value: Any) -> Any:
+        """A JSON value without them, keys of objects included."""
+        return _map_texts(value, self.text, self.text)
+
+    def entry(self, entry: Entry) -> Entry:
+        """An answer and its request without them, and without what was found out about a server."""
+        path = entry.request.path
+        step_id = None if path.step_id is None else self.text(path.step_id)
+        request = StoreRequest(
+            kind=entry.request.kind,
+            path=path.model_copy(update={"step_id": step_id}),
+            body=self.value(entry.request.body),
+        )
+        answer = {name: value for name, value in entry.answer.items() if name != FOUND_OUT}
+        return Entry(request=request, answer=self.value(answer), time=entry.time)
+
+
+def _forms(value: str) -> set[str]:
+    forms = {value}
+    for _ in range(2):
+        forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms for ascii_only in (True, False)}
+    return forms | {quote(value), quote(value, safe=""), quote_plus(value)}
+
+
+def _map_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str] = str) -> Any:
+    """A JSON value with all texts changed."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {change_key(key): _map_texts(item, change, change_key) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_map_texts(item, change, change_key) for item in value]
+    return value
 
 
 def make_cassette(
@@ -43,17 +107,12 @@ def make_cassette(
     version that writes; `replaced` counts the secrets that had been replaced before. Raises StoreFailed when nothing
     was answered.
     """
-    answers = tuple(scrubber.entry(_without_beliefs(entry)) for entry in entries)
+    answers = tuple(map(scrubber.entry, entries))
     started = scrubber.value(remove_places(origin, home))
     provenance = find_provenance(answers, answered_by, str((origin.get("provider") or {}).get("kind") or ""))
     found = scrubber.found + Counter(replaced or {})
     changes = {"note": note, "aeon": aeon, "secrets_replaced": dict(sorted(found.items()))}
     return Cassette(provenance=provenance.model_copy(update=changes), origin=started, answers=answers)
-
-
-def _without_beliefs(entry: Entry) -> Entry:
-    answer = {name: value for name, value in entry.answer.items() if name != FOUND_OUT}
-    return entry.model_copy(update={"answer": answer})
 
 
 def find_provenance(entries: Iterable[Entry], answered_by: str | None = None, provider: str = "") -> Provenance:
@@ -65,145 +124,63 @@ def find_provenance(entries: Iterable[Entry], answered_by: str | None = None, pr
     # A failure of the provider is stored for a replay, and is no answer.
     answers = [answer for answer in of_models if "text" in answer or answer.get("model")]
     models = tuple(sorted({str(answer["model"]) for answer in answers if answer.get("model")}))
-    synthetic = bool(answers) and all(bool(answer.get("synthetic")) for answer in answers)
+    synthetic = bool(answers) and all(answer.get("synthetic") for answer in answers)
     if synthetic:
-        named = SIMULATED
-    elif not answers:
-        named = "nobody (every call failed)" if of_models else "tools and persons (no model was asked)"
+        named = "the simulated provider (no model)"
+    elif answers:
+        named = (", ".join(models) or "a model that is not named") + (f" (provider {provider})" if provider else "")
     else:
-        named = ", ".join(models) or "a model that is not named"
-        named += f" (provider {provider})" if provider else ""
+        named = "nobody (every call failed)" if of_models else "tools and persons (no model was asked)"
+    reported = {bool(answer.get("usage_reported", True)) for answer in answers}
     times = sorted(entry.time for entry in entries)
     return Provenance(
         answered_by=answered_by or named,
         models=models,
         synthetic=synthetic,
-        usage=_usage_origin(answers),
+        usage=_USAGE[frozenset(reported)],
         first=times[0],
         last=times[-1],
     )
 
 
-def _usage_origin(answers: list[dict[str, Any]]) -> UsageOrigin:
-    reported = {bool(answer.get("usage_reported", True)) for answer in answers}
-    if len(reported) == 2:
-        return "mixed"
-    return "none" if not reported else "reported" if reported == {True} else "estimated"
-
-
 def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
     """An origin without its parents, the address of the provider, and absolute paths.
 
-    Paths are seen from the working directory, or from the home directory as `~`.
+    Paths are seen from the working directory, or from the home directory as `~`. The texts that the run was given are
+    part of its requests, and stay as they were.
     """
     if not origin:
         return {}
-    working = origin.get("working_directory")
-    places = [(str(working), ".")] if working and len(working) > 1 else []
-    places += [(str(home), "~")] if len(str(home)) > 1 else []
+    places = [(str(origin.get("working_directory") or ""), "."), (str(home), "~")]
 
-    def move(text: str) -> str:
+    def shorten(text: str) -> str:
         for place, short in places:
             # Only whole names: /home/ann is not the beginning of /home/anna.
-            text = short if text == place else text.replace(f"{place}/", f"{short}/")
-            text = text[: -len(place)] + short if text.endswith(f"={place}") else text
+            if len(place) > 1 and (text == place or text.endswith(f"={place}")):
+                text = text.removesuffix(place) + short
+            elif len(place) > 1:
+                text = text.replace(f"{place}/", f"{short}/")
         return text
 
-    portable: dict[str, Any] = {name: value for name, value in origin.items() if name not in _OF_ONE_MACHINE}
+    portable = {name: value for name, value in origin.items() if name not in _OF_ONE_MACHINE}
     provider = {name: value for name, value in (origin.get("provider") or {}).items() if name != "base_url"}
-    # Texts that the run was given are part of its requests, and must stay as they were.
-    given = {name: origin[name] for name in ("task", "inputs", "context") if name in origin}
-    moved = {name: _map_texts(value, move) for name, value in {**portable, "provider": provider}.items()}
-    return {**moved, **given}
+    moved = {name: _map_texts(value, shorten) for name, value in {**portable, "provider": provider}.items()}
+    return {**moved, **{name: origin[name] for name in _GIVEN if name in origin}}
 
 
 def secret_names(configuration: Any, environ: Mapping[str, str]) -> frozenset[str]:
     """The environment variables that hold secrets: those that keys `env` and `*_env` of a configuration name, and those
     whose own name says so (`..._KEY`, `..._TOKEN`)."""
     named = {name for name in environ if name.upper().endswith(_SECRET_ENDINGS)}
-    return frozenset(named | set(_names_in(configuration)))
+    return frozenset(named | set(_find_names(configuration)))
 
 
-def _names_in(value: Any) -> Iterator[str]:
+def _find_names(value: Any, *, in_env: bool = False) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from _texts(item) if key == "env" or str(key).endswith("_env") else _names_in(item)
+            yield from _find_names(item, in_env=in_env or key == "env" or str(key).endswith("_env"))
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from _names_in(item)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else [value]
-    return (item for item in inner if isinstance(item, str))
-
-
-class Scrubber:
-    """Replaces the values of variables in texts by `[value of NAME]`; `found` counts them by name.
-
-    The same value becomes the same words everywhere, so that the requests of a replay equal those recorded.
-    """
-
-    def __init__(self, names: frozenset[str], environ: Mapping[str, str]) -> None:
-        values = {name: environ.get(name, "").strip() for name in sorted(names)}
-        self.too_short = tuple(name for name, value in values.items() if 0 < len(value) < LEAST_LENGTH)
-        forms = {form: name for name, value in values.items() if len(value) >= LEAST_LENGTH for form in _forms(value)}
-        self._forms = sorted(forms.items(), key=lambda pair: -len(pair[0]))
-        self.found: Counter[str] = Counter()
-
-    def has_secret(self, text: str) -> bool:
-        """Whether one of the values is in a text."""
-        return any(form in text for form, _ in self._forms)
-
-    def text(self, text: str) -> str:
-        """A text without the values."""
-        for form, name in self._forms:
-            number = text.count(form)
-            if number:
-                self.found[name] += number
-                text = text.replace(form, f"[value of {name}]")
-        return text
-
-    def value(self, value: Any) -> Any:
-        """A JSON value without them, keys of objects included."""
-        return _map_texts(value, self.text, self.text)
-
-    def entry(self, entry: Entry) -> Entry:
-        """An answer and its request without them."""
-        request, path = entry.request, entry.request.path
-        if path.step_id is not None:
-            path = path.model_copy(update={"step_id": self.text(path.step_id)})
-        # A new object: digests that were computed before would be of the old request.
-        request = StoreRequest(kind=request.kind, path=path, body=self.value(request.body))
-        return entry.model_copy(update={"request": request, "answer": self.value(entry.answer)})
-
-
-def _map_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str] = str) -> Any:
-    """A JSON value with all texts changed."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {change_key(key): _map_texts(item, change, change_key) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_map_texts(item, change, change_key) for item in value]
-    return value
-
-
-def _forms(value: str) -> set[str]:
-    """A value as it may stand in texts: as it is, inside JSON and JSON inside that, inside a URL, in base64."""
-    forms = {value}
-    for _ in range(3):
-        forms |= {json.dumps(form, ensure_ascii=ascii_only)[1:-1] for form in forms for ascii_only in (True, False)}
-    forms |= {quoting(value, safe) for quoting in (quote, quote_plus) for safe in ("", "/")}
-    return forms | set(_base64(value.encode("utf-8", "surrogatepass")))
-
-
-def _base64(value: bytes) -> Iterator[str]:
-    """The value alone, and the part that is the same wherever the value begins in a longer text: 6 bits a character."""
-    for encode in (b64encode, urlsafe_b64encode):
-        yield encode(value).decode()
-        for before in range(3):
-            whole = encode(b"\0" * before + value).decode().rstrip("=")
-            piece = whole[-(-before * 8 // 6) : (before + len(value)) * 8 // 6]
-            if len(piece) >= _SHORTEST_BASE64:
-                yield piece
+            yield from _find_names(item, in_env=in_env)
+    elif in_env and isinstance(value, str):
+        yield value

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -52,25 +50,12 @@ def test_a_key_in_a_result_a_prompt_or_an_origin_is_replaced_and_said(variable: 
         quote_plus(KEY),
         json.dumps(json.dumps({"k": KEY})),
         json.dumps({"text": json.dumps({"k": KEY}, ensure_ascii=False)}),
-        json.dumps(json.dumps(json.dumps(KEY))),
     ],
 )
 def test_a_key_in_a_url_or_in_json_inside_json_is_replaced(form: str) -> None:
     text = encode(exported(entry(f"see {form}"), environ={"SHOP_TOKEN": KEY}))
     assert "sk-live" not in text
     assert "1234" not in text.partition("answers:")[2]
-
-
-@pytest.mark.parametrize("before", ["", "a", "ab", "abc", "user:"])
-@pytest.mark.parametrize("after", ["", "!", "\n", "xyz"])
-@pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
-def test_a_key_in_base64_is_replaced_wherever_it_begins(
-    before: str, after: str, encode: Callable[[bytes], bytes]
-) -> None:
-    scrubber = Scrubber(frozenset({"A_KEY"}), {"A_KEY": KEY})
-    text = scrubber.text(f"Basic {encode(f'{before}{KEY}{after}'.encode()).decode()}.")
-    assert "[value of A_KEY]" in text
-    assert len(text.replace("[value of A_KEY]", "")) <= len("Basic .") + 4 + 2 * len(before + after)
 
 
 def test_a_key_of_several_lines_is_replaced_in_json_inside_json() -> None:

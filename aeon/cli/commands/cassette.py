@@ -22,7 +22,7 @@ from aeon.config import recorded as config_recorded
 from aeon.config.load import compose_settings, environment
 from aeon.config.origin import Composition
 from aeon.domain.errors import ConfigError, StoreFailed
-from aeon.store.cassette import Cassette, CassetteSource, encode, read, write
+from aeon.store.cassette import Cassette, CassetteSource, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
@@ -173,7 +173,7 @@ def _describe(path: Path, cassette: Cassette) -> list[str]:
         ("overrides", one_line(" ".join(map(str, cassette.origin.get("overrides") or ())), 300)),
         ("answers", f"{len(cassette.answers)}: {', '.join(f'{number} {call}' for call, number in calls.items())}"),
         ("passes", str(passes)),
-        ("size", f"{len(encode(cassette).encode()):,} bytes"),
+        ("size", f"{path.stat().st_size:,} bytes"),
     ]
     more = len(cassette.answers) - _MOST_ROWS
     return [
