@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 from aeon.domain.errors import StoreFailed
 from aeon.domain.values import Value
 from aeon.files.explain import first_mistake
-from aeon.store.cassette_yaml import carriable, dump, load
+from aeon.files.nesting import is_too_deep
+from aeon.store.cassette_yaml import dump, load
 from aeon.store.models import CallPath, Entry, StoreRequest
 
 FORMAT: Literal["aeon.cassette/1"] = "aeon.cassette/1"
@@ -121,14 +122,15 @@ def write(cassette: Cassette, path: Path, *, force: bool = False) -> None:
 
 def encode(cassette: Cassette) -> str:
     """The text of a file, which is read back and compared. Raises StoreFailed when it would not come back as it was."""
-    shared, names = _find_shared(cassette.answers)
+    shared = _find_shared(cassette.answers)
     document: dict[str, Any] = {
         "format": FORMAT,
         "provenance": cassette.provenance.model_dump(mode="json", exclude_defaults=True),
-        "origin": carriable(cassette.origin),
-        "shared": list(shared.values()),
+        "origin": cassette.origin,
+        "shared": [value for _, value in shared.values()],
         "answers": [_to_values(entry, shared) for entry in cassette.answers],
     }
+    names = {id(value): name for name, value in shared.values()}
     text = _HEAD + dump({key: value for key, value in document.items() if value or key == "answers"}, names)
     if decode(text) != cassette:
         raise StoreFailed("the recording holds something that a cassette cannot carry")
@@ -145,8 +147,9 @@ def decode(text: str) -> Cassette:
     if not isinstance(value.get("answers"), list):
         raise StoreFailed("its answers are no list")
     entries = [_to_entry(number, entry) for number, entry in enumerate(value["answers"], start=1)]
+    value.pop("shared", None)
     try:
-        return Cassette.model_validate({**_without(value, "shared"), "answers": entries})
+        return Cassette.model_validate({**value, "answers": entries})
     except pydantic.ValidationError as error:
         raise StoreFailed(first_mistake(error)) from None
 
@@ -156,51 +159,48 @@ def open_cassette(path: Path) -> CassetteSource:
     return CassetteSource(read(path))
 
 
-def _to_values(entry: Entry, shared: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry as in a file: its text last, in the most readable form that is exact."""
-    text = entry.answer.get("text")
-    shown = _show_json(text) if isinstance(text, str) else {}
+def _to_values(entry: Entry, shared: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
+    """An entry as in a file: its text last, as the value that it is JSON of where that is exact."""
+    answer = dict(entry.answer)
+    if isinstance(answer.get("text"), str):
+        text = answer.pop("text")
+        value = _parse(text)
+        exact = [form for form, write_json in _FORMS.items() if value and write_json(value) == text]
+        shown = {exact[0]: value} if exact else {"text": text}
+    else:
+        shown = {}
     return {
         **({} if entry.request.kind == "model" else {"kind": entry.request.kind}),
-        "path": carriable(entry.request.path.model_dump(mode="json", exclude_defaults=True)),
+        "path": entry.request.path.model_dump(mode="json", exclude_defaults=True),
         "time": entry.time,
-        "request": _change_parts(entry, lambda _, value: shared.get(json.dumps(value)) or carriable(value)),
-        "answer": carriable(_without(entry.answer, "text") if shown else entry.answer),
-        **carriable(shown),
+        "request": _change_parts(entry, lambda _, part: shared.get(json.dumps(part), ("", part))[1]),
+        "answer": answer,
+        **shown,
     }
 
 
-def _show_json(text: str) -> dict[str, Any]:
+def _parse(text: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-        if isinstance(value, dict) and value and carriable(value) == value:
-            return next(
-                ({form: value} for form, write_json in _FORMS.items() if write_json(value) == text), {"text": text}
-            )
     except (ValueError, RecursionError):
-        pass
-    return {"text": text}
+        return {}
+    return value if isinstance(value, dict) and not is_too_deep(value) else {}
 
 
-def _find_shared(answers: tuple[Entry, ...]) -> tuple[dict[str, Any], dict[int, str]]:
-    """The values of several requests by their JSON text, in the order of first use; and their names, by id."""
+def _find_shared(answers: tuple[Entry, ...]) -> dict[str, tuple[str, Any]]:
+    """The values of several requests by their JSON text, in the order of first use, each with its name in the file."""
     times: Counter[str] = Counter()
-    first: dict[str, tuple[str, Any]] = {}
+    found: dict[str, tuple[str, Any]] = {}
 
     def count(name: str, value: Any) -> None:
         text = json.dumps(value)
         if len(text) >= _SHARED_FROM:
             times[text] += 1
-            first.setdefault(text, (re.sub(r"\W", "_", name, flags=re.ASCII), value))
+            found.setdefault(text, (re.sub(r"\W", "_", f"{name}_{len(found)}", flags=re.ASCII), value))
 
     for entry in answers:
         _change_parts(entry, count)
-    shared, names = {}, {}
-    for text, (name, value) in first.items():
-        if times[text] > 1:
-            shared[text] = carriable(value)
-            names[id(shared[text])] = f"{name}_{len(shared)}"
-    return shared, names
+    return {text: named for text, named in found.items() if times[text] > 1}
 
 
 def _change_parts(entry: Entry, change: Callable[[str, Any], Any]) -> dict[str, Any]:
@@ -208,81 +208,46 @@ def _change_parts(entry: Entry, change: Callable[[str, Any], Any]) -> dict[str, 
 
     Such parts are the contents of messages, and every other value as a whole.
     """
-    call, changed = entry.request.path.call, {}
-    for name in sorted(entry.request.body, key=("schema", "messages").count):
-        value = entry.request.body[name]
+    call, body = entry.request.path.call, entry.request.body
+    changed = {}
+    for name in sorted(body, key=("schema", "messages").count):
         if name == "messages":
             changed[name] = [
                 {"role": message["role"], "content": change(f"{call}_{message['role']}", message["content"])}
-                for message in value
+                for message in body[name]
             ]
         else:
-            changed[name] = change(f"{call}_{name}", value)
+            changed[name] = change(f"{call}_{name}", body[name])
     return changed
 
 
-class _Shape(BaseModel):
-    """What the program relies on in a stored request or answer, since a cassette may hold anything."""
-
-    model_config = ConfigDict(strict=True, extra="allow", protected_namespaces=())
-
-
-# Half a surrogate pair is a text, too, which pydantic's own check of texts refuses.
-_Text = InstanceOf[str]
-
-
-class _Message(_Shape):
+class _Message(BaseModel):
     role: str
-    content: _Text
+    content: InstanceOf[str]
 
 
-class _Request(_Shape):
-    messages: list[_Message] = []
+class _Checked(BaseModel):
+    """What the program relies on in a model's request and answer, since a cassette may hold anything."""
 
-
-class _Failure(_Shape):
-    message: _Text = ""
-    hint: _Text = ""
+    model_config = ConfigDict(strict=True, protected_namespaces=())
+    messages: list[_Message]
     model: str = ""
     usage: dict[str, int] = {}
-
-
-class _Answer(_Failure):
-    text: _Text
-
-
-class _PersonAnswer(_Shape):
-    answer: _Text | None
-
-
-class _MemoryContents(_Shape):
-    entries: dict[str, Any]
-
-
-_ANSWERS: dict[str, type[_Shape]] = {"model": _Answer, "person": _PersonAnswer, "memory": _MemoryContents}
+    text: InstanceOf[str] | None = None
 
 
 def _to_entry(number: int, value: Any) -> Entry:
-    place = ""
     try:
-        texts = {"text": value["text"]} if "text" in value else {}
-        texts.update(("text", write_json(value[form])) for form, write_json in _FORMS.items() if form in value)
+        texts = [value["text"]] if "text" in value else []
+        texts += [write_json(value[form]) for form, write_json in _FORMS.items() if form in value]
+        answer = {**value["answer"], **({"text": texts[0]} if texts else {})}
         path = CallPath.model_validate(value["path"])
         request = StoreRequest(kind=value.get("kind", "model"), path=path, body=value["request"])
-        entry = Entry(request=request, answer={**value["answer"], **texts}, time=value["time"])
-        place = "request."
-        _Request.model_validate(request.body)
-        place = "answer."
-        failed = request.kind == "model" and "error" in entry.answer
-        (_Failure if failed else _ANSWERS.get(request.kind, _Shape)).model_validate(entry.answer)
+        entry = Entry(request=request, answer=answer, time=value["time"])
+        if request.kind == "model":
+            _Checked.model_validate({**request.body, **entry.answer})
     except pydantic.ValidationError as error:
-        raise StoreFailed(f"answer {number}: {place}{first_mistake(error)}") from None
-    except KeyError as error:
-        raise StoreFailed(f"answer {number} lacks something: {error}") from None
-    except (TypeError, AttributeError):
-        raise StoreFailed(f"answer {number} is no mapping of path, time, request and answer") from None
+        raise StoreFailed(f"answer {number}: {first_mistake(error)}") from None
+    except (KeyError, TypeError, AttributeError) as error:
+        raise StoreFailed(f"answer {number} is no mapping of path, time, request and answer: {error}") from None
     return entry
-
-
-def _without(value: Mapping[str, Any], key: str) -> dict[str, Any]:
-    return {name: item for name, item in value.items() if name != key}

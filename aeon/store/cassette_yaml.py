@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from io import StringIO
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -18,9 +18,8 @@ MAX_CHARACTERS = 200_000_000
 
 _LEAST_SIZE = 16
 """The least that any value counts, in characters."""
-_DEEPEST, _WIDTH = 40, 100
+_WIDTH = 100
 _TAG = "tag:yaml.org,2002:"
-_SURROGATE = re.compile("[\ud800-\udfff]")
 # What a block would not keep as it is: control characters, line breaks of other kinds.
 _NOT_IN_BLOCKS = re.compile("[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
 _FLOAT = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.inf)\Z|\.nan\Z")
@@ -58,59 +57,42 @@ _Loader.add_implicit_resolver(f"{_TAG}int", re.compile(r"-?(?:0|[1-9][0-9]*)\Z")
 _Loader.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-.0123456789"))
 
 
-class _Read(NamedTuple):
-    """A value, and its size in characters and its depth with every alias followed."""
-
-    value: Any
-    size: int
-    depth: int
-
-
 def load(text: str) -> Any:
     """The value of a text. Raises StoreFailed for a text that is no YAML, or is too large or too deep."""
     try:
         node = yaml.compose(text, Loader=_Loader)
-        return None if node is None else _read(node, {}).value
+        return None if node is None else _read(node, {})[0]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise StoreFailed(f"this is not YAML: {' '.join(str(error).split())}") from None
 
 
-def _read(node: Any, known: dict[int, _Read | None]) -> _Read:
-    """The value of a node; each node is read once, so that its aliases share the value."""
+def _read(node: Any, known: dict[int, tuple[Any, int]]) -> tuple[Any, int]:
+    """The value of a node, which its aliases share, and its size in characters with every alias followed."""
     if id(node) in known:
-        found = known[id(node)]
-        if found is None:
-            raise StoreFailed("a value in it holds itself")
-        return found
-    known[id(node)] = None
+        return known[id(node)]
+    value: Any
+    size = _LEAST_SIZE
     if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
-        made = _Read(_SCALARS[node.tag](node.value), _LEAST_SIZE + len(node.value), 0)
+        value, size = _SCALARS[node.tag](node.value), size + len(node.value)
     elif isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
-        made = _collect([_read(item, known) for item in node.value])
+        value = []
+        for item in node.value:
+            read, more = _read(item, known)
+            value.append(read)
+            size += more
     elif isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
-        keys = [_read(key, known).value for key, _ in node.value]
-        if odd := [key for key in keys if not isinstance(key, str)]:
-            raise StoreFailed(f"a key in it is no text: {odd[0]!r}")
-        made = _collect([_read(item, known) for _, item in node.value], keys)
+        value = {}
+        for key, item in node.value:
+            if key.tag != f"{_TAG}str":
+                raise StoreFailed(f"a key in it is no text: {key.value}")
+            value[key.value], more = _read(item, known)
+            size += len(key.value) + more
     else:
         raise StoreFailed(f"this is not YAML as cassettes have it: the tag {node.tag} is unknown")
-    known[id(node)] = made
-    return made
-
-
-def _collect(items: list[_Read], keys: list[str] | None = None) -> _Read:
-    values = [item.value for item in items]
-    size = _LEAST_SIZE + sum(item.size for item in items) + sum(map(len, keys or ()))
-    depth = 1 + max((item.depth for item in items), default=0)
     if size > MAX_CHARACTERS:
         raise StoreFailed(f"it holds more than {MAX_CHARACTERS:,} characters once its aliases are followed")
-    if depth > MAX_DEPTH:
-        raise StoreFailed(f"a value in it is {TOO_DEEP}")
-    return _Read(values if keys is None else dict(zip(keys, values, strict=True)), size, depth)
-
-
-class _Json(str):
-    """The JSON text of a value that YAML cannot carry."""
+    known[id(node)] = value, size
+    return value, size
 
 
 class _Dumper(yaml.SafeDumper):
@@ -133,15 +115,11 @@ def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 
 
 _Dumper.add_representer(str, _represent_text)
-_Dumper.add_representer(_Json, lambda dumper, text: dumper.represent_scalar("!json", text, style='"'))
 _Dumper.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-.0123456789"))
 
 
 def dump(value: Any, names: Mapping[int, str] | None = None) -> str:
-    """YAML of a value that `carriable` has given.
-
-    `names` are the anchors of the values that stand in several places, by the id of each.
-    """
+    """YAML of a JSON value; `names` are the anchors of the values that stand in several places, by the id of each."""
     stream = StringIO()
     dumper = _Dumper(stream, default_flow_style=None, width=_WIDTH, allow_unicode=True, sort_keys=False)
     dumper.names = names or {}
@@ -149,16 +127,3 @@ def dump(value: Any, names: Mapping[int, str] | None = None) -> str:
     dumper.represent(value)
     dumper.close()
     return stream.getvalue()
-
-
-def carriable(value: Any, depth: int = 0) -> Any:
-    """A JSON value with JSON text where YAML carries none: half surrogate pairs, nesting that is very deep."""
-    if isinstance(value, str):
-        return _Json(json.dumps(value)) if _SURROGATE.search(value) else value
-    if not isinstance(value, dict | list):
-        return value
-    if depth > _DEEPEST or (isinstance(value, dict) and any(map(_SURROGATE.search, value))):
-        return _Json(json.dumps(value))
-    if isinstance(value, list):
-        return [carriable(item, depth + 1) for item in value]
-    return {key: carriable(item, depth + 1) for key, item in value.items()}

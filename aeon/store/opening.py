@@ -11,7 +11,7 @@ from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.reference import load_object
 from aeon.store.interface import AnswerSource, AnswerStore, OpenStore
 from aeon.store.lookup import ByKey, InOrder, Lookup, Shared
-from aeon.store.session import Session, StoreWriter
+from aeon.store.session import Session
 from aeon.store.settings import CASSETTE_SUFFIX, SQLITE, StoreSettings
 
 BACKENDS = {SQLITE: "aeon.store.sqlite_store:SqliteStore"}
@@ -41,6 +41,12 @@ def shared_store(settings: StoreSettings) -> Path:
     return _named_store(settings.path or store_in(SHARED_FOLDER, settings.backend), settings.backend)
 
 
+def _named_store(path: Path, backend: str) -> Path:
+    """The store that a person's path means: the store itself, or the one in a directory."""
+    path = path.expanduser()
+    return store_in(path, backend) if path.is_dir() else path
+
+
 def open_source(path: Path, backend: str = SQLITE) -> AnswerSource:
     """The answers in a run's directory, in a store, or in a cassette (`*.aeon`); nothing is written there.
 
@@ -56,11 +62,8 @@ def open_source(path: Path, backend: str = SQLITE) -> AnswerSource:
 
 def create_store(directory: Path, settings: StoreSettings) -> None:
     """Make the store of a run that is a file in its directory, so that it appears with it. Raises StoreFailed."""
-    path = store_in(directory, settings.backend)
-    if settings.mode in ("record", "cache") and settings.backend == SQLITE and not path.exists():
-        from aeon.store.sqlite_file import create_file
-
-        create_file(path)
+    if settings.mode in ("record", "cache") and settings.backend == SQLITE:
+        open_store(store_in(directory)).close()
 
 
 def check_store(settings: StoreSettings) -> None:
@@ -68,17 +71,16 @@ def check_store(settings: StoreSettings) -> None:
 
     A shared store that is missing is made.
     """
-    if settings.mode == "replay" and settings.path is None:
-        raise ConfigError(
-            "store.mode=replay: store.path does not say what is to be replayed",
-            hint="Give store.path=... with a run's directory, a store or a cassette.",
-        )
     try:
-        if settings.mode == "replay" and settings.path is not None:
-            open_source(settings.path, settings.backend).close()
+        if settings.mode == "replay":
+            _open_recording(settings).close()
         if settings.mode == "cache":
             path = shared_store(settings)
-            _refuse_recorded_run(path, settings.backend)
+            if path == store_in(path.parent, settings.backend) and (path.parent / _RUN_FILE).is_file():
+                go_on = f"Go on with it (resume={path.parent}), replay it (store=replay), or share a copy of its store."
+                raise StoreFailed(
+                    f"{path.parent} is a recorded run; store.mode=cache would add others' answers", hint=go_on
+                )
             open_store(path, backend=settings.backend).close()
     except StoreFailed as error:
         raise ConfigError(f"store.path: {error.message}", hint=error.hint) from error
@@ -92,6 +94,13 @@ def check_own_store(settings: StoreSettings) -> None:
             hint="Leave store.path away (or store.path=null). `aeon cassette export DIR FILE.aeon` makes one file of a "
             f"run, to replay; store=cache store.path={settings.path} shares answers with other runs.",
         )
+
+
+def _open_recording(settings: StoreSettings) -> AnswerSource:
+    if settings.path is None:
+        hint = "Give store.path=... with a run's directory, a store or a cassette."
+        raise StoreFailed("store.mode=replay does not say what is to be replayed", hint=hint)
+    return open_source(settings.path, settings.backend)
 
 
 def open_session(
@@ -112,67 +121,23 @@ def open_session(
     if settings.mode == "off":
         return Session(lookups)
     if settings.mode == "replay":
-        return _open_replay(settings, lookups)
-    opened: list[AnswerSource] = []
-    try:
-        return _open_recording(settings, directory, of_multirun, lookups, opened, warn)
-    except BaseException:
-        for store in opened:
-            store.close()
-        raise
-
-
-def _open_replay(settings: StoreSettings, lookups: list[Lookup]) -> Session:
-    if settings.path is None:
-        raise StoreFailed("a replay needs a recording", hint="Give store.path=... with a run, a store or a cassette.")
-    source = open_source(settings.path, settings.backend)
-    found = InOrder(source) if settings.match == "order" else ByKey(source, replay=True)
-    return Session([*lookups, found], recording=source, opened=[source])
-
-
-def _open_recording(
-    settings: StoreSettings,
-    directory: Path | None,
-    of_multirun: Path | None,
-    lookups: list[Lookup],
-    opened: list[AnswerSource],
-    warn: Callable[[str], None],
-) -> Session:
-    """A session that stores answers in the run's own store and in a shared one. Adds the stores to `opened`."""
-    writers: list[StoreWriter] = []
-
-    def open_writable(path: Path, *, is_shared: bool) -> AnswerStore:
-        store = open_store(path, backend=settings.backend)
-        opened.append(store)
-        writers.append(StoreWriter(store, warn, is_shared=is_shared))
-        return store
-
-    own = store_in(directory, settings.backend) if directory is not None else None
+        source = _open_recording(settings)
+        lookups.append(InOrder(source) if settings.match == "order" else ByKey(source, replay=True))
+        return Session(lookups, recording=source)
+    own_path = store_in(directory, settings.backend) if directory is not None else None
+    shared_path = store_in(of_multirun, settings.backend) if of_multirun and settings.share_in_multirun else None
     if settings.mode == "cache":
-        lookups.append(Shared(open_writable(shared_store(settings), is_shared=True), warn))
-    elif own is None and settings.path is not None:
-        own = _named_store(settings.path, settings.backend)
-    if own is not None:
-        open_writable(own, is_shared=False)
-    if settings.mode == "record" and of_multirun is not None and settings.share_in_multirun:
-        try:
-            # A job is what it would be on its own: of another job's answers it takes those of the same place.
-            shared = open_writable(store_in(of_multirun, settings.backend), is_shared=True)
-            lookups.append(Shared(shared, warn, same_place=True))
-        except StoreFailed as error:
-            warn(f"{error.message}; this job's answers are not shared with the other jobs")
-    return Session(lookups, writers, opened=opened)
-
-
-def _named_store(path: Path, backend: str) -> Path:
-    """The store that a person's path means: the store itself, or the one in a directory."""
-    path = path.expanduser()
-    return store_in(path, backend) if path.is_dir() else path
-
-
-def _refuse_recorded_run(shared: Path, backend: str) -> None:
-    if shared == store_in(shared.parent, backend) and (shared.parent / _RUN_FILE).is_file():
-        raise ConfigError(
-            f"store.path: {shared.parent} is a recorded run, into which store.mode=cache would mix answers of others",
-            hint=f"Go on with it (resume={shared.parent}), replay it (store=replay), or share a copy of its store.",
-        )
+        shared_path = shared_store(settings)
+    elif own_path is None and settings.path is not None:
+        own_path = _named_store(settings.path, settings.backend)
+    shared = open_store(shared_path, backend=settings.backend) if shared_path is not None else None
+    if shared is not None:
+        # A job is what it would be on its own: of another job's answers it takes those of the same place.
+        lookups.append(Shared(shared, warn, same_place=settings.mode == "record"))
+    try:
+        own = open_store(own_path, backend=settings.backend) if own_path is not None else None
+    except StoreFailed:
+        if shared is not None:
+            shared.close()
+        raise
+    return Session(lookups, own=own, shared=shared, warn=warn)

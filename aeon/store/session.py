@@ -12,6 +12,7 @@ only, wherever in a run the request comes from: what a tool or a person answers 
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -19,20 +20,22 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pydantic import StrictInt, TypeAdapter
+from pydantic import TypeAdapter
 from pydantic import ValidationError as PydanticError
 
 from aeon.domain.errors import StoreFailed, StoreMiss
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import Usage
+from aeon.files.explain import first_mistake
 from aeon.store.interface import AnswerSource, AnswerStore
 from aeon.store.lookup import InOrder, Lookup, ReusePolicy, Shared
 from aeon.store.miss import describe_miss
-from aeon.store.models import CallPath, Entry, StoreRequest
+from aeon.store.models import CallPath, Entry, Kind, StoreRequest
 
 Answer = dict[str, Any]
 Ask = Callable[[FollowUpQuestion], str | None]
-_COUNTS = TypeAdapter(dict[str, StrictInt])
+_log = logging.getLogger("aeon")
+_USAGE = TypeAdapter(Usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,86 +52,52 @@ class Saved:
         """Answers of every kind."""
         return self.model_calls + self.tool_calls + self.person_answers
 
-    def with_answer(self, kind: str, answer: Answer) -> Saved:
+    def with_answer(self, kind: Kind, answer: Answer) -> Saved:
         """Count one more. Raises StoreFailed for usage that cannot be read."""
-        if kind == "tool":
-            return replace(self, tool_calls=self.tool_calls + 1)
-        if kind == "person":
-            return replace(self, person_answers=self.person_answers + 1)
-        if kind == "memory":
-            return self
-        model, paid = str(answer.get("model") or ""), stored_usage(answer)
-        usage = {**self.usage, model: self.usage.get(model, Usage()) + paid}
-        return replace(self, model_calls=self.model_calls + 1, usage=usage)
+        counted = {"model": "model_calls", "tool": "tool_calls", "person": "person_answers"}.get(kind)
+        changes: dict[str, Any] = {counted: getattr(self, counted) + 1} if counted else {}
+        if kind == "model":
+            model = str(answer.get("model") or "")
+            changes["usage"] = {**self.usage, model: self.usage.get(model, Usage()) + stored_usage(answer)}
+        return replace(self, **changes)
 
 
 def stored_usage(answer: Answer) -> Usage:
     """The usage that a stored answer reports. Raises StoreFailed for counts that are not whole numbers."""
     try:
-        return Usage(**_COUNTS.validate_python(answer.get("usage") or {}))
-    except TypeError as error:
-        raise StoreFailed(f"an answer in the store cannot be read: usage: {error}") from None
+        return _USAGE.validate_python(answer.get("usage") or {})
     except PydanticError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(["usage", *map(str, first["loc"])])
-        raise StoreFailed(f"an answer in the store cannot be read: {place}: {first['msg']}") from None
-
-
-class StoreWriter:
-    """Writes answers to a store; a store that cannot be written fails neither the call nor the run.
-
-    The first failure is given to `warn`; every later answer is tried again, since a full disk may have room again. A
-    store that `is_shared` is given answers of models that may be used anywhere.
-    """
-
-    def __init__(self, store: AnswerStore, warn: Callable[[str], None], *, is_shared: bool = False) -> None:
-        self._store, self._warn, self.is_shared = store, warn, is_shared
-        self._lock = threading.Lock()
-        self._warned = False
-
-    def write(self, entry: Entry, policy: ReusePolicy) -> None:
-        """Store an answer. Never raises."""
-        if self.is_shared and not (entry.request.kind == "model" and policy(entry.answer) == "anywhere"):
-            return
-        try:
-            self._store.put(entry)
-        except StoreFailed as error:
-            with self._lock:
-                is_first, self._warned = not self._warned, True
-            if is_first:
-                self._warn(f"{error.message}; answers may be paid for again, the run goes on")
+        raise StoreFailed(f"an answer in the store cannot be read: usage: {first_mistake(error)}") from None
 
 
 class Session:
     """Looks up and stores the answers of one run; thread-safe. Made by `aeon.store.opening.open_session`.
 
-    `recording` is the source of a replay, in which no new request is made.
+    Answers go to the run's `own` store, and to a `shared` one those of models that may be used anywhere. A store that
+    cannot be written fails neither the call nor the run: the first failure of each is given to `warn`, and every later
+    answer is tried again. `recording` is the source of a replay, in which no new request is made.
     """
 
     def __init__(
         self,
         lookups: Sequence[Lookup] = (),
-        writers: Sequence[StoreWriter] = (),
         *,
+        own: AnswerStore | None = None,
+        shared: AnswerStore | None = None,
         recording: AnswerSource | None = None,
-        opened: Sequence[AnswerSource] = (),
+        warn: Callable[[str], None] = _log.warning,
     ) -> None:
-        self._lookups, self._writers = tuple(lookups), tuple(writers)
-        self._recording, self._opened = recording, tuple(opened)
+        self._lookups, self._own, self._shared, self._recording = tuple(lookups), own, shared, recording
+        self._warn = warn
+        self._failed: list[AnswerStore] = []
         self._lock = threading.Lock()
         self._requests: Counter[str] = Counter()
-        self._saved = Saved()
+        self.saved = Saved()
 
     @property
     def replays(self) -> bool:
         """Whether no new request is ever made."""
         return self._recording is not None
-
-    @property
-    def saved(self) -> Saved:
-        """The requests answered from a store up to now."""
-        with self._lock:
-            return self._saved
 
     @property
     def differing(self) -> int:
@@ -144,13 +113,14 @@ class Session:
         an answer may be used again. Raises StoreMiss in a replay, StoreFailed when a parent or a recording cannot be
         read, and what `ask` raises, of which nothing is stored.
         """
-        if not self._lookups and not self._writers:
+        if not (self._lookups or self._own or self._shared):
             return ask()
         request = self._number(request)
         for lookup in self._lookups:
-            found = lookup.find(request, policy)
-            if found is not None:
-                self._reuse(Entry(request=request, answer=found.answer, time=found.time), policy, lookup)
+            if found := lookup.find(request, policy):
+                self._write(Entry(request=request, answer=found.answer, time=found.time), policy, lookup)
+                with self._lock:
+                    self.saved = self.saved.with_answer(request.kind, found.answer)
                 return found.answer
         if self._recording is not None:
             raise describe_miss(request, self._recording)
@@ -161,8 +131,9 @@ class Session:
 
     def close(self) -> None:
         """Close the stores opened for this session; later answers are not stored."""
-        for source in self._opened:
-            source.close()
+        for source in (self._own, self._shared, self._recording):
+            if source is not None:
+                source.close()
 
     def _number(self, request: StoreRequest) -> StoreRequest:
         with self._lock:
@@ -173,15 +144,21 @@ class Session:
         path = request.path.model_copy(update={"occurrence": occurrence})
         return StoreRequest(kind=request.kind, path=path, body=request.body)
 
-    def _reuse(self, entry: Entry, policy: ReusePolicy, lookup: Lookup) -> None:
-        self._write(entry, policy, is_in_shared=isinstance(lookup, Shared))
-        with self._lock:
-            self._saved = self._saved.with_answer(entry.request.kind, entry.answer)
+    def _write(self, entry: Entry, policy: ReusePolicy, found_by: Lookup | None = None) -> None:
+        anywhere = entry.request.kind == "model" and policy(entry.answer) == "anywhere"
+        for store in (self._own, self._shared if anywhere and not isinstance(found_by, Shared) else None):
+            if store is None:
+                continue
+            try:
+                store.put(entry)
+            except StoreFailed as error:
+                if store not in self._failed:
+                    self._failed.append(store)
+                    self._warn(f"{error.message}; answers may be paid for again, the run goes on")
 
-    def _write(self, entry: Entry, policy: ReusePolicy, *, is_in_shared: bool = False) -> None:
-        for writer in self._writers:
-            if not (writer.is_shared and is_in_shared):
-                writer.write(entry, policy)
+
+class _NotStored(Exception):
+    """There is no answer to store."""
 
 
 def stored_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session) -> dict[str, Any]:
@@ -189,11 +166,15 @@ def stored_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session
 
     Without `read` nothing is stored: the memory begins with the run. Raises StoreFailed.
     """
-    contents = read or _no_contents
+
+    def ask() -> Answer:
+        if read is None:
+            raise _NotStored
+        return {"entries": dict(read())}
+
     path = CallPath(pass_number=0, phase="PLAN", call="memory")
     try:
-        answer = session.answer(StoreRequest(kind="memory", path=path, body={}), lambda: {"entries": dict(contents())})
-        return dict(answer["entries"])
+        return dict(session.answer(StoreRequest(kind="memory", path=path, body={}), ask)["entries"])
     except (_NotStored, StoreMiss):
         return dict(read()) if read else {}
 
@@ -221,11 +202,3 @@ def stored_ask(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: Fa
         return None if answer is None else str(answer)
 
     return ask_once
-
-
-class _NotStored(Exception):
-    """There is no answer to store."""
-
-
-def _no_contents() -> Mapping[str, Any]:
-    raise _NotStored

@@ -7,21 +7,44 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
-from errno import ENOENT
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pydantic import ValidationError as PydanticError
+from tenacity import retry, retry_if_exception, wait_random
+
 from aeon.domain.errors import StoreFailed
 from aeon.store.models import CallPath, Entry, StoreRequest
-from aeon.store.sqlite_file import explain_errors, file_identity, open_for_reading, open_for_writing
 from aeon.store.texts import Rows, condense, json_text, restore
 
 STORE_NAME = "store.sqlite"
 """The file of a run's store, in its directory."""
+APPLICATION_ID = 0x41454F4E
+"""`AEON`, in the file's header: the file is a store."""
+SCHEMA_VERSION = 2
+"""2: a long text is stored in chunks (`aeon.store.texts`); a file of version 1 has whole texts in the same tables."""
+BUSY_SECONDS = 10.0
+"""How long to wait for a file that another process has locked."""
+
 _BUSY_AGAIN_MILLISECONDS = 250
-_MOST_READ_ROWS = 4096
 _COLUMNS = "key, content, kind, pass_number, phase, call, step_id, attempt, occurrence, request, places, answer, time"
+_SCHEMA = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE IF NOT EXISTS texts (digest TEXT PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS answers (
+    id INTEGER PRIMARY KEY,
+    key TEXT NOT NULL UNIQUE, content TEXT NOT NULL, kind TEXT NOT NULL,
+    pass_number INTEGER NOT NULL, phase TEXT NOT NULL, call TEXT NOT NULL, step_id TEXT,
+    attempt INTEGER NOT NULL, occurrence INTEGER NOT NULL,
+    request TEXT NOT NULL, places TEXT NOT NULL, answer TEXT NOT NULL, time TEXT NOT NULL
+);
+CREATE INDEX IF NOT EXISTS answers_by_content ON answers (content);
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+COMMIT;
+"""
 
 
 class _Put(NamedTuple):
@@ -40,17 +63,19 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        if read_only:
-            _check_exists(path)
         self.path = path
         self._reading, self._writing, self._queueing = threading.Lock(), threading.Lock(), threading.Lock()
         self._waiting: list[_Put] = []
         self._stored_texts: set[str] = set()
-        self._read_texts: dict[str, str] = {}
+        # Requests that follow each other share most of their texts.
+        self._text = lru_cache(4096)(self._read_text)
         self._closed = False
-        self._writer = None if read_only else open_for_writing(path)
-        self._identity = file_identity(path)
-        self._reader = open_for_reading(path) if read_only else None
+        if read_only and not path.exists():
+            raise _no_store(path)
+        with _explain_errors(path, "opened"):
+            self._writer = None if read_only else _open_for_writing(path)
+            # A connection of its own, so that reading does not wait for the disk of one who writes.
+            self._reader = _open_for_reading(path)
 
     def get(self, key: str) -> Entry | None:
         """The answer to exactly this request from exactly this place (`StoreRequest.key`)."""
@@ -62,8 +87,8 @@ class SqliteStore:
 
     def entries(self) -> Iterator[Entry]:
         """Every answer there is when the first is taken, by pass and then as they came."""
-        with explain_errors(self.path, "read"), self._reading:
-            ids = [row[0] for row in self._query("SELECT id FROM answers ORDER BY pass_number, id").fetchall()]
+        with _explain_errors(self.path, "read"), self._reading:
+            ids = [row[0] for row in self._reader.execute("SELECT id FROM answers ORDER BY pass_number, id").fetchall()]
         for number in ids:
             entry = self._find("id = ?", number)
             if entry is not None:
@@ -74,7 +99,7 @@ class SqliteStore:
 
         The first of several threads writes for all that wait, in one transaction. After `close` nothing is stored.
         """
-        with explain_errors(self.path, "written"):
+        with _explain_errors(self.path, "written"):
             put = _Put(*_to_rows(entry), Future())
             with self._queueing:
                 self._waiting.append(put)
@@ -87,10 +112,9 @@ class SqliteStore:
         """Close the file. May be called twice."""
         with self._writing, self._reading:
             self._closed = True
-            for connection in (self._reader, self._writer):
-                if connection is not None:
-                    with suppress(sqlite3.Error):
-                        connection.close()
+            self._reader.close()
+            if self._writer is not None:
+                self._writer.close()
 
     def _write_waiting(self) -> None:
         with self._queueing:
@@ -98,7 +122,7 @@ class SqliteStore:
         try:
             if not self._closed:
                 self._write(puts)
-        except (OSError, sqlite3.Error, ValueError, TypeError) as error:
+        except Exception as error:
             for put in puts:
                 put.done.set_exception(error)
         else:
@@ -108,63 +132,51 @@ class SqliteStore:
     def _write(self, puts: Sequence[_Put]) -> None:
         if self._writer is None:
             raise sqlite3.OperationalError("it is open for reading")
-        if file_identity(self.path) != self._identity:
-            raise FileNotFoundError(ENOENT, "the file was removed or replaced while it was in use")
         texts = {name: text for put in puts for name, text in put.texts.items() if name not in self._stored_texts}
+        marks = ", ".join("?" * len(puts[0].row))
         try:
-            _insert(self._writer, texts, [put.row for put in puts])
+            self._writer.execute("BEGIN IMMEDIATE")
+            self._writer.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
+            insert = f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({marks})"
+            self._writer.executemany(insert, [put.row for put in puts])
+            self._writer.execute("COMMIT")
         except sqlite3.Error:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
             # The next put must not wait as long again for a file that another program keeps locked.
             self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_AGAIN_MILLISECONDS}")
             raise
         self._stored_texts.update(texts)
 
     def _find(self, condition: str, value: str | int) -> Entry | None:
-        with explain_errors(self.path, "read"), self._reading:
-            row = self._query(f"SELECT {_COLUMNS} FROM answers WHERE {condition}", value).fetchone()
+        with _explain_errors(self.path, "read"), self._reading:
+            row = self._reader.execute(f"SELECT {_COLUMNS} FROM answers WHERE {condition}", (value,)).fetchone()
             return None if row is None else self._to_entry(row)
 
     def _to_entry(self, row: tuple[Any, ...]) -> Entry:
-        key, content, kind, pass_number, phase, call, step_id, attempt, occurrence, body, places, answer, time = row
-        path = CallPath(
-            pass_number=pass_number, phase=phase, call=call, step_id=step_id, attempt=attempt, occurrence=occurrence
-        )
+        key, content, kind, *place, body, places, answer, time = row
+        names = ("pass_number", "phase", "call", "step_id", "attempt", "occurrence")
+        path = CallPath(**dict(zip(names, place, strict=True)))
         request = StoreRequest(kind=kind, path=path, body=restore(json.loads(body), json.loads(places), self._text))
         # The digests as stored: to compute them again would take longer than to read the answer.
         request.__dict__.update(key=key, content=content)
         return Entry(request=request, answer=json.loads(answer), time=time)
 
-    def _text(self, name: str) -> str:
-        """A row of `texts`. Requests that follow each other share most of theirs, so that the latest are remembered."""
-        if name not in self._read_texts:
-            row = self._query("SELECT text FROM texts WHERE digest = ?", name).fetchone()
-            if row is None:
-                raise ValueError(f"the text {name} is missing")
-            if len(self._read_texts) >= _MOST_READ_ROWS:
-                self._read_texts.pop(next(iter(self._read_texts)))
-            self._read_texts[name] = str(row[0])
-        return self._read_texts[name]
-
-    def _query(self, query: str, *values: str | int) -> sqlite3.Cursor:
-        """Use a connection of its own, so that reading does not wait for the disk of one who writes."""
-        if self._reader is None and not self._closed:
-            self._reader = open_for_reading(self.path)
-        if self._reader is None:
-            raise ValueError("it is closed")
-        return self._reader.execute(query, values)
+    def _read_text(self, name: str) -> str:
+        row = self._reader.execute("SELECT text FROM texts WHERE digest = ?", (name,)).fetchone()
+        if row is None:
+            raise ValueError(f"the text {name} is missing")
+        return str(row[0])
 
 
-def _check_exists(path: Path) -> None:
-    if path.exists():
-        return
+def _no_store(path: Path) -> StoreFailed:
     if path.name == STORE_NAME and path.parent.is_dir():
-        raise StoreFailed(
+        return StoreFailed(
             f"{path.parent}: the directory holds no {STORE_NAME}",
             hint="Name the directory of a run that was recorded (store.mode=record, the default).",
         )
-    raise StoreFailed(
-        f"{path}: there is no such file or directory", hint="Give the path of a run, a store or a cassette."
-    )
+    hint = "Give the path of a run, a store or a cassette."
+    return StoreFailed(f"{path}: there is no such file or directory", hint=hint)
 
 
 def _to_rows(entry: Entry) -> tuple[Rows, tuple[Any, ...]]:
@@ -175,15 +187,73 @@ def _to_rows(entry: Entry) -> tuple[Rows, tuple[Any, ...]]:
     return texts, (request.key, request.content, request.kind, *place, *values, entry.time)
 
 
-def _insert(connection: sqlite3.Connection, texts: Rows, rows: Sequence[tuple[Any, ...]]) -> None:
-    connection.execute("BEGIN IMMEDIATE")
+@contextmanager
+def _explain_errors(path: Path, action: str) -> Iterator[None]:
+    """Raise StoreFailed, with a hint, for any error of the file; `action` is what failed: opened, read or written."""
     try:
-        connection.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
-        marks = ", ".join("?" * len(rows[0]))
-        connection.executemany(f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({marks})", rows)
-        connection.execute("COMMIT")
+        yield
+    except (sqlite3.Error, OSError, ValueError, LookupError, TypeError, RecursionError, PydanticError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        hint = (
+            "Make the file and its folder writable, make room on the disk, or wait for another program that keeps it "
+            f"locked; if it is damaged or something else, move {path} away. store=off keeps no answers."
+        )
+        raise StoreFailed(f"the store {path} cannot be {action}: {reason}", hint=hint) from error
+
+
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+
+
+# SQLite's own waiting does not cover processes that make a new file at the same time.
+@retry(
+    retry=retry_if_exception(_is_busy),
+    stop=lambda state: (state.seconds_since_start or 0) >= BUSY_SECONDS,
+    wait=wait_random(0, 0.05),
+    reraise=True,
+)
+def _open_for_writing(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = _connect(path, "rwc")
+    try:
+        _check_identity(connection, path)
+        # Readers and the one writer do not wait for each other; FULL: an answer survives a power cut.
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.executescript(_SCHEMA)
     except BaseException:
-        # A full disk has rolled back already.
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        connection.close()
         raise
+    return connection
+
+
+def _open_for_reading(path: Path) -> sqlite3.Connection:
+    """Open the file to change nothing in it; its folder need not be writable, and nothing is left there.
+
+    Where there is no journal nobody writes, and none must be made.
+    """
+    written = path.with_name(f"{path.name}-wal").exists()
+    connection = _connect(path, "ro" if written else "ro&immutable=1")
+    try:
+        _check_identity(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
+
+
+def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not a store, or of a newer Aeon, before anything changes in it."""
+    questions = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+    application, version, tables = (connection.execute(question).fetchone()[0] for question in questions)
+    if tables and (application != APPLICATION_ID or version > SCHEMA_VERSION):
+        raise StoreFailed(
+            f"the store {path} cannot be opened: it is an SQLite file of something else, or a newer Aeon has written "
+            f"it (version {version}, this one knows {SCHEMA_VERSION})",
+            hint="Name another file with store.path.",
+        )

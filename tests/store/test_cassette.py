@@ -123,7 +123,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         (b"format: aeon.cassette/2\n", "its format is aeon.cassette/2; this version of Aeon reads aeon.cassette/1"),
         (b"format: aeon.cassette/1\n", "its answers are no list"),
         (b"format: aeon.cassette/1\nanswers: 3\n", "its answers are no list"),
-        (b"format: aeon.cassette/1\nanswers: [{path: {call: step}}]\n", "answer 1: pass_number: Field required"),
+        (b"format: aeon.cassette/1\nanswers: [{path: {call: step}}]\n", "answer 1 is no mapping of path, time"),
         (b"format: aeon.cassette/1\nanswers: [x]\n", "answer 1 is no mapping of path, time, request and answer"),
         (b"format: aeon.cassette/1\nprovenance: {answered_by: me}\nanswers: []\n", "provenance.first: Field required"),
         (b"format: [\n", "this is not YAML"),
@@ -139,22 +139,16 @@ def test_what_is_no_cassette_is_said_with_the_reason(content: bytes, why: str, t
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ("usage: {input_tokens: 10, output_tokens: 2}", "usage: true", "answer 1: answer.usage: Input should be"),
-        (
-            "output_tokens: 2",
-            "output_tokens: null",
-            "answer 1: answer.usage.output_tokens: Input should be a valid int",
-        ),
-        ("output_tokens: 2", "output_tokens: [2]", "answer 1: answer.usage.output_tokens: Input should be a valid int"),
-        ("output_tokens: 2", "output_tokens: 2026-11-22", "answer 1: answer.usage.output_tokens"),
+        ("usage: {input_tokens: 10, output_tokens: 2}", "usage: true", "answer 1: usage: Input should be"),
+        ("output_tokens: 2", "output_tokens: null", "answer 1: usage.output_tokens: Input should be a valid int"),
+        ("output_tokens: 2", "output_tokens: [2]", "answer 1: usage.output_tokens: Input should be a valid int"),
+        ("output_tokens: 2", "output_tokens: 2026-11-22", "answer 1: usage.output_tokens"),
         ("output_tokens: 2", "output_tokens: {1: 2}", "a key in it is no text: 1"),
-        ("text: an answer", "text: 3", "answer 1: answer.text"),
-        ("text: an answer", "x: 3", "answer 1: answer.text: Field required"),
-        ("model: m-1\n    usage", "model: [m]\n    usage", "answer 1: answer.model"),
-        ("model: m-1\n    usage", "error: Truncated\n    message: 3\n    usage", "answer 1: answer.message"),
-        ("role: system", "rule: system", "answer 1: request.messages.0.role: Field required"),
-        ("content: do it", "content: [do it]", "answer 1: request.messages.1.content"),
-        ("messages:", "messages: {a: b}\n    other:", "answer 1: request.messages: Input should be a valid list"),
+        ("text: an answer", "text: 3", "answer 1: text"),
+        ("model: m-1\n    usage", "model: [m]\n    usage", "answer 1: model"),
+        ("role: system", "rule: system", "answer 1: messages.0.role: Field required"),
+        ("content: do it", "content: [do it]", "answer 1: messages.1.content"),
+        ("messages:", "messages: {a: b}\n    other:", "answer 1: messages: Input should be a valid list"),
         ("model: m-1\n", "model: !!binary bQ==\n", "this is not YAML"),
     ],
 )
@@ -166,11 +160,9 @@ def test_a_wrong_value_is_said_with_its_place(old: str, new: str, why: str) -> N
     assert why in str(caught.value)
 
 
-def test_a_persons_answer_is_a_text_or_none() -> None:
+def test_a_persons_answer_comes_back() -> None:
     kept = entry(kind="person").model_copy(update={"answer": {"answer": None}})
     assert decode(encode(cassette(kept))).answers == (kept,)
-    with pytest.raises(StoreFailed, match=r"answer 1: answer\.answer"):
-        decode(encode(cassette(kept)).replace("answer: null", "answer: 3"))
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:

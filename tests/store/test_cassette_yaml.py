@@ -8,17 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.domain.errors import StoreFailed
-from aeon.store.cassette_yaml import carriable, dump, load
+from aeon.store.cassette_yaml import dump, load
 
-ODD = " \t\n\r\x00\x1b\x7f\x85\xa0\u2028\u2029\ufeff\ufffe\U0001f600aB-:#|>&*!%@`'\"\\{}[],?~=\ud83d01.e"
-
-
-def joined(text: str) -> str:
-    """As JSON reads it: two halves side by side are one character."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+ODD = " \t\n\r\x00\x1b\x7f\x85\xa0\u2028\u2029\ufeff\ufffe\U0001f600aB-:#|>&*!%@`'\"\\{}[],?~=01.e"
 
 
-texts = (st.text(st.sampled_from(ODD)) | st.text(st.characters(exclude_categories=()))).map(joined)
+texts = st.text(st.sampled_from(ODD)) | st.text(st.characters(exclude_categories=["Cs"]))
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(texts, inner, max_size=5),
@@ -28,7 +23,7 @@ values = st.recursive(
 
 def written(value: dict[str, Any]) -> str:
     """What stands in the file, once it has been there."""
-    return dump(carriable(value)).encode().decode()
+    return dump(value).encode().decode()
 
 
 @given(texts, texts)
@@ -60,13 +55,6 @@ def test_a_text_of_several_lines_is_a_block_as_it_was() -> None:
     assert written({"a": "# Title\n\n  * one\n  * two\n"}) == "a: |\n  # Title\n\n    * one\n    * two\n"
 
 
-def test_nesting_beyond_what_yaml_is_read_with_comes_back() -> None:
-    deep: Any = "end"
-    for _ in range(300):
-        deep = [deep]
-    assert load(written({"deep": deep, "in": [deep]})) == {"deep": deep, "in": [deep]}
-
-
 def test_a_key_of_any_length_comes_back() -> None:
     value = {"tool": {"k" * 3000: 1}, "of": [{"k" * 3000: [1]}]}
     assert load(written(value)) == value
@@ -85,7 +73,6 @@ BOMB = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
 )
 
 
-CHAIN = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 600))
 MERGES = "a: &a {x: 1}\n" + "".join(
     f"{chr(98 + n)}: &{chr(98 + n)} {{<<: [{', '.join([f'*{chr(97 + n)}'] * 10)}]}}\n" for n in range(12)
 )
@@ -123,7 +110,7 @@ def test_merge_keys_multiply_nothing() -> None:
     ("text", "why"),
     [
         (BOMB, "characters once its aliases are followed"),
-        ("a: &a [*a]", "holds itself"),
+        ("a: &a [*a]", "not YAML"),
         ("a: [", "not YAML"),
         ("a: !!python/object/apply:os.system [ls]", "not YAML"),
         ('a: !json "{"', "not YAML"),
@@ -131,11 +118,10 @@ def test_merge_keys_multiply_nothing() -> None:
         ("a: !!binary aGk=", "not YAML"),
         ("a: !!timestamp 2026-11-21", "not YAML"),
         ("a: !!set {x}", "not YAML"),
-        ('a: {!!merge "<<": {b: 1}}', "not YAML"),
+        ('a: {!!merge "<<": {b: 1}}', "a key in it is no text"),
         (f"a: {'1' * 5000}", "not YAML"),
         ("a: {1: b}", "a key in it is no text"),
         ("a: {[1]: b}", "a key in it is no text"),
-        (CHAIN, "nested more than 200 levels deep"),
     ],
     ids=[
         *(
@@ -152,7 +138,7 @@ def test_merge_keys_multiply_nothing() -> None:
             "digits",
             "number as key",
         ),
-        *("list as key", "chain"),
+        "list as key",
     ],
 )
 def test_a_file_that_would_do_harm_is_refused(text: str, why: str) -> None:

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from aeon.domain.errors import StoreMiss
-from aeon.store.miss import describe_miss, show_difference, to_lines
+from aeon.store.miss import describe_miss, show_difference
 from aeon.store.models import Entry, StoreRequest
 from tests.store.entries import asked, entry
 
@@ -64,7 +64,7 @@ def test_without_one_at_its_place_the_nearest_of_the_same_call_is_shown_and_name
 def test_the_same_request_from_another_place_is_told_as_such() -> None:
     error = said(asked(pass_number=4), entry())
     assert "the same was recorded as the call 'step' (pass 1, EXECUTE, step s1)" in error.message
-    assert "wherever the request comes from" in error.hint
+    assert "wherever they come from" in error.hint
 
 
 def test_tools_and_people_are_named_as_such() -> None:
@@ -81,10 +81,3 @@ def test_a_difference_is_of_bounded_length_and_harmless_to_a_terminal() -> None:
     assert max(map(len, lines)) <= 200
     assert "\x1b" not in shown
     assert "\\u001b[2J" in shown
-
-
-def test_a_request_reads_from_what_is_short_to_what_is_long() -> None:
-    lines = list(to_lines(asked("the prompt", strict=True).body))
-    assert [
-        lines.index(line) for line in ('model: "m"', "strict: true", "--- user message ---", "--- schema ---")
-    ] == sorted(lines.index(line) for line in ('model: "m"', "strict: true", "--- user message ---", "--- schema ---"))
