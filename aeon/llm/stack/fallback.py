@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,7 +9,7 @@ from aeon.domain.errors import LLMError
 from aeon.domain.events import Emit, FallbackUsed, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.stack.endpoint_state import EndpointState
-from aeon.llm.stack.retry import all_reported, total_usage, with_usage_of
+from aeon.llm.stack.retry import in_other_words, with_usage_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,74 +31,52 @@ class Fallback:
     """
 
     def __init__(self, choices: Sequence[Choice], *, emit: Emit = ignore) -> None:
-        self._choices = tuple(choices)
-        self._emit = emit
-        self._lock = threading.Lock()
+        self._choices, self._emit = tuple(choices), emit
         self._reported: set[tuple[str, str]] = set()
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last endpoint's error, which quotes the errors of those before it."""
         failed: list[LLMError] = []
         for choice in self._in_order():
-            is_first = choice is self._choices[0]
+            asked = request
+            if choice is not self._choices[0]:
+                asked = replace(request, parameters=replace(request.parameters, model=None))
             try:
-                response = choice.adapter.complete(request if is_first else _without_model(request))
+                response = choice.adapter.complete(asked)
             except LLMError as error:
                 error.endpoint = choice.name
                 failed.append(error)
                 if not error.falls_back:
                     break
                 continue
-            if not is_first:
-                self._report(request, failed[-1] if failed else _refusal(self._choices[0]), choice.name)
+            if choice is not self._choices[0]:
+                self._report(request, failed, choice.name)
             return with_usage_of(failed, replace(response, endpoint=choice.name))
         if len(failed) == 1:
             raise failed[0]
-        raise _with_history(failed) from failed[-1]
+        before = "; ".join(f"{error.endpoint}: {type(error).__name__}: {error.message}" for error in failed[:-1])
+        last = failed[-1]
+        raise in_other_words(failed, f"{last.endpoint}: {last.message} (asked before it: {before})") from last
 
     def _in_order(self) -> Iterator[Choice]:
         """The endpoints as they are asked: those that are cooling down last, and the last one even if it is busy."""
         cooling = []
         for choice in self._choices:
-            if choice.state is None or choice.state.admits():
-                yield choice
-            else:
+            if choice.state is not None and choice.state.is_cooling:
                 cooling.append(choice)
+            else:
+                yield choice
         if cooling and cooling[-1].state is not None:
             cooling[-1].state.end_busy_cooldown()
         yield from cooling
 
-    def _report(self, request: LLMRequest, error: LLMError, name: str) -> None:
-        with self._lock:
-            if (error.endpoint, name) in self._reported:
-                return
-            self._reported.add((error.endpoint, name))
-        event = FallbackUsed(
-            site=request.site,
-            call=request.call,
-            failed=error.endpoint,
-            endpoint=name,
-            error=f"{type(error).__name__}: {error.message}",
-        )
+    def _report(self, request: LLMRequest, failed: Sequence[LLMError], name: str) -> None:
+        first = self._choices[0]
+        before = failed[-1].endpoint if failed else first.name
+        if (before, name) in self._reported:
+            return
+        self._reported.add((before, name))
+        error = failed[-1] if failed else first.state.refusal() if first.state else LLMError("not asked")
+        told = f"{type(error).__name__}: {error.message}"
+        event = FallbackUsed(site=request.site, call=request.call, failed=before, endpoint=name, error=told)
         self._emit(event, request.site)
-
-
-def _refusal(choice: Choice) -> LLMError:
-    """The error that says why an endpoint was not asked."""
-    error = choice.state.refusal() if choice.state is not None else LLMError("not asked")
-    error.endpoint = choice.name
-    return error
-
-
-def _without_model(request: LLMRequest) -> LLMRequest:
-    return replace(request, parameters=replace(request.parameters, model=None))
-
-
-def _with_history(failed: Sequence[LLMError]) -> LLMError:
-    """A copy of the last error that quotes the errors before it; the adapter's own error stays as it was."""
-    last = copy.copy(failed[-1])
-    before = "; ".join(f"{error.endpoint}: {type(error).__name__}: {error.message}" for error in failed[:-1])
-    last.message = f"{last.endpoint}: {last.message} (asked before it: {before})"
-    last.args = (last.message,)
-    last.usage, last.usage_reported = total_usage(failed), all_reported(failed)
-    return last

@@ -47,58 +47,54 @@ class Retry:
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last failure, with the number of attempts and the usage of them all."""
-        failed: list[LLMError] = []
-        waits = _Waits(self._settings, server_waits_are_attempts=self._has_next)
+        settings, failed, attempts = self._settings, list[LLMError](), 0
+        server_seconds_left = 0.0 if self._has_next else settings.max_wait_seconds
         while True:
+            seconds_before = sum(error.seconds for error in failed if isinstance(error, ProviderError))
             try:
-                response = self._attempt(request, failed)
+                with attempting(seconds_before=seconds_before):
+                    return with_usage_of(failed, self._inner.complete(request))
             except LLMError as error:
                 failed.append(error)
                 if not error.retryable:
                     error.usage, error.usage_reported = total_usage(failed), all_reported(failed)
                     raise
-                seconds = waits.next(error)
-                if seconds is None or self._is_cooling_down():
-                    raise self._given_up(failed) from error
-                self._wait(seconds, request, failed)
-            else:
-                return with_usage_of(failed, response)
-
-    def _attempt(self, request: LLMRequest, failed: Sequence[LLMError]) -> LLMResponse:
-        if not failed:
-            return self._inner.complete(request)
-        with attempting(seconds_before=sum(error.seconds for error in failed if isinstance(error, ProviderError))):
-            return self._inner.complete(request)
-
-    def _is_cooling_down(self) -> bool:
-        return self._state is not None and not self._state.is_available
+                asked = (isinstance(error, ProviderError) and error.retry_after) or 0.0
+                # Jitter on both: everyone that the server sent away at once would be back at once.
+                jitter = random.uniform(0, settings.jitter_seconds)
+                seconds = max(settings.backoff(attempts, jitter), asked + jitter if asked else 0.0)
+                if 0 < asked <= server_seconds_left:
+                    server_seconds_left -= max(asked, LEAST_WAIT_SECONDS)
+                else:
+                    attempts += 1
+                is_cooling = self._state is not None and self._state.is_cooling
+                if asked > settings.max_wait_seconds or attempts == settings.attempts or is_cooling:
+                    raise self._given_up(failed, asked) from error
+            self._wait(seconds, request, failed)
 
     def _wait(self, seconds: float, request: LLMRequest, failed: Sequence[LLMError]) -> None:
         """Wait before the next attempt, unless the run was stopped."""
-        attempt = len(failed)
         if not self._stop():
-            reason = f"{type(failed[-1]).__name__}: {failed[-1].message}"
-            event = RetryScheduled(
-                site=request.site, call=request.call, attempt=attempt, seconds=round(seconds, 3), error=reason
+            scheduled = RetryScheduled(
+                site=request.site,
+                call=request.call,
+                attempt=len(failed),
+                seconds=round(seconds, 3),
+                error=f"{type(failed[-1]).__name__}: {failed[-1].message}",
             )
-            self._emit(event, request.site)
+            self._emit(scheduled, request.site)
             self._sleep(seconds)
         if self._stop():
-            stopped = f"stopped before attempt {attempt + 1} of a {request.call} call"
+            stopped = f"stopped before attempt {len(failed) + 1} of a {request.call} call"
             raise StopRequested(stopped, usage=total_usage(failed))
 
-    def _given_up(self, failed: Sequence[LLMError]) -> LLMError:
-        """A copy of the last failure that says how many attempts were made; the adapter's own error stays as it was."""
-        error, made = failed[-1], len(failed)
-        asked, most = _asked_seconds(error), self._settings.max_wait_seconds
+    def _given_up(self, failed: Sequence[LLMError], asked: float) -> LLMError:
+        most = self._settings.max_wait_seconds
         why = "no more are made"
         if asked > most:
             why = f"the server asks to wait {asked:g} s, more than provider.retry.max_wait_seconds={most:g}"
-        last = copy.copy(error)
-        last.message = f"{error.message} ({made} {'attempt' if made == 1 else 'attempts'} made; {why})"
-        last.args = (last.message,)
-        last.usage, last.usage_reported = total_usage(failed), all_reported(failed)
-        return last
+        made = f"{len(failed)} {'attempt' if len(failed) == 1 else 'attempts'} made"
+        return in_other_words(failed, f"{failed[-1].message} ({made}; {why})")
 
     def _sleep_until_stopped(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -106,27 +102,12 @@ class Retry:
             time.sleep(min(left, STOP_POLL_SECONDS))
 
 
-class _Waits:
-    """The waits of one call between its attempts."""
-
-    def __init__(self, settings: RetrySettings, *, server_waits_are_attempts: bool) -> None:
-        self._settings = settings
-        self._attempts = 0
-        self._server_seconds_left = 0.0 if server_waits_are_attempts else settings.max_wait_seconds
-
-    def next(self, error: LLMError) -> float | None:
-        """The seconds to wait after a failed attempt; None if no further attempt is made."""
-        settings, asked = self._settings, _asked_seconds(error)
-        if asked > settings.max_wait_seconds:
-            return None
-        # Jitter on both: everyone that the server sent away at once would be back at once.
-        jitter = random.uniform(0, settings.jitter_seconds)
-        seconds = max(settings.backoff(self._attempts, jitter), asked + jitter if asked else 0.0)
-        if 0 < asked <= self._server_seconds_left:
-            self._server_seconds_left -= max(asked, LEAST_WAIT_SECONDS)
-            return seconds
-        self._attempts += 1
-        return seconds if self._attempts < settings.attempts else None
+def in_other_words(failed: Sequence[LLMError], message: str) -> LLMError:
+    """A copy of the last failure with another message, and the usage of all; the adapter's own stays as it was."""
+    last = copy.copy(failed[-1])
+    last.message, last.args = message, (message,)
+    last.usage, last.usage_reported = total_usage(failed), all_reported(failed)
+    return last
 
 
 def with_usage_of(failed: Sequence[LLMError], response: LLMResponse) -> LLMResponse:
@@ -145,8 +126,3 @@ def total_usage(failed: Sequence[LLMError]) -> Usage:
 def all_reported(failed: Sequence[LLMError]) -> bool:
     """Whether it is known what each of them cost."""
     return all(error.usage_reported for error in failed)
-
-
-def _asked_seconds(error: LLMError) -> float:
-    """The seconds that the server asks to wait, 0 if it does not."""
-    return (isinstance(error, ProviderError) and error.retry_after) or 0.0

@@ -1,7 +1,5 @@
 """Cooling down: what begins it, which call is let through, what ends it; with and without another endpoint behind."""
 
-import threading
-
 import pytest
 
 from aeon.domain.errors import (
@@ -72,7 +70,7 @@ def fail(server: Server, through: Gate, failure: BaseException, times: int = 1) 
 def test_failures_in_a_row_open_it_and_then_nobody_asks(kind: type[ProviderError]) -> None:
     server, through, state, _ = gate()
     fail(server, through, kind("gone", hint="Look there."), 3)
-    assert not state.is_available
+    assert state.is_cooling
     with pytest.raises(CircuitOpen, match=r"there has failed 3 times in a row and is not asked .* gone") as raised:
         through.complete(request())
     assert server.asked == 3
@@ -85,7 +83,7 @@ def test_whatever_else_a_server_says_shows_that_it_is_alive(error: LLMError) -> 
     for _ in range(3):
         fail(server, through, ServerFailed("500"), 2)
         fail(server, through, error)
-    assert state.is_available
+    assert not state.is_cooling
 
 
 def test_an_answer_between_failures_begins_the_count_anew() -> None:
@@ -93,7 +91,7 @@ def test_an_answer_between_failures_begins_the_count_anew() -> None:
     for _ in range(3):
         fail(server, through, ServerFailed("500"), 2)
         through.complete(request())
-    assert state.is_available
+    assert not state.is_cooling
 
 
 def test_after_a_while_one_request_tries_it_and_an_answer_closes_it() -> None:
@@ -102,17 +100,15 @@ def test_after_a_while_one_request_tries_it_and_an_answer_closes_it() -> None:
     clock.now += 29
     fail(server, through, CircuitOpen("still open"))
     clock.now += 1
-    assert state.admits()
     assert through.complete(request()).text == "{}"
-    assert state.is_available
+    assert not state.is_cooling
     assert server.asked == 4
 
 
 def test_a_failed_trial_opens_it_for_another_while() -> None:
-    server, through, state, clock = gate()
+    server, through, _, clock = gate()
     fail(server, through, ServerFailed("500"), 3)
     clock.now += 30
-    assert state.admits()
     fail(server, through, ServerFailed("500"))
     clock.now += 29
     fail(server, through, CircuitOpen("open again"))
@@ -123,30 +119,18 @@ def test_while_one_request_tries_it_the_others_are_turned_away() -> None:
     server, through, state, clock = gate()
     fail(server, through, ServerFailed("500"), 3)
     clock.now += 30
-    assert state.admits()
-    turned_away: list[bool] = []
-
-    def another() -> None:
-        with pytest.raises(CircuitOpen):
-            through.complete(request())
-        turned_away.append(True)
-
-    thread = threading.Thread(target=another)
-    thread.start()
-    thread.join()
-    assert turned_away == [True]
-    state.answered()
-    assert state.is_available
+    assert state.admit()
+    with pytest.raises(CircuitOpen):
+        through.complete(request())
+    state.answered(is_trial=True)
+    assert not state.is_cooling
 
 
 def test_a_trial_that_is_broken_off_leaves_the_next_one_to_try() -> None:
-    server, through, state, clock = gate()
+    server, through, _, clock = gate()
     fail(server, through, ServerFailed("500"), 3)
     clock.now += 30
-    assert state.admits()
     fail(server, through, StopRequested("the run was stopped"))
-    assert not state.is_available
-    assert state.admits()
     assert through.complete(request()).text == "{}"
 
 
@@ -154,25 +138,16 @@ def test_an_answer_to_a_request_of_before_proves_nothing() -> None:
     server, through, state, _ = gate()
     fail(server, through, ServerFailed("500"), 3)
     state.answered()
-    assert not state.is_available
+    assert state.is_cooling
 
 
 def test_an_endpoint_with_nothing_behind_it_is_given_time() -> None:
     server, through, state, clock = gate(patience=4.0)
     fail(server, through, ServerFailed("500"), 10)
-    assert state.is_available
+    assert not state.is_cooling
     clock.now += 4
     fail(server, through, ServerFailed("500"))
-    assert not state.is_available
-
-
-def test_a_request_that_waited_for_its_turn_is_not_sent_once_it_is_open() -> None:
-    server, through, state, _ = gate()
-    assert state.admits()
-    state.check()
-    fail(server, through, ServerFailed("500"), 3)
-    with pytest.raises(CircuitOpen):
-        state.check()
+    assert state.is_cooling
 
 
 class Named:
@@ -249,24 +224,20 @@ def test_when_nobody_else_can_answer_it_is_asked_after_all(chain: Chain) -> None
     chain.busy.failure = None
     chain.spare.failure = ConnectionFailed("down")
     assert chain.ask() == ["busy"]
-    assert chain.state.is_available
+    assert not chain.state.is_cooling
     chain.busy.failure = RateLimited("429")
     with pytest.raises(ConnectionFailed, match="busy: RateLimited"):
         chain.ask()
 
 
-def test_a_call_that_waits_for_its_turn_meanwhile_leaves_and_the_one_that_tries_it_does_not(chain: Chain) -> None:
+def test_while_it_is_busy_it_says_for_how_long_and_one_call_tries_it(chain: Chain) -> None:
     state = chain.state
-    state.check()
+    assert not state.admit()
     chain.ask()
     with pytest.raises(CircuitOpen, match=r"busy is busy \(429\) and is not asked for 30 s") as raised:
-        state.check()
+        state.admit()
     assert raised.value.falls_back
     chain.clock.now += 30
-    assert state.admits()
-    state.check()
-    others: list[bool] = []
-    other = threading.Thread(target=lambda: others.append(state.admits()))
-    other.start()
-    other.join()
-    assert others == [False]
+    assert state.admit()
+    with pytest.raises(CircuitOpen):
+        state.admit()
