@@ -24,10 +24,6 @@ _FORMATS = {
     "email": "someone@example.com",
     "uri": "https://example.com",
     "uuid": "00000000-0000-4000-8000-000000000000",
-    "hostname": "example.com",
-    "ipv4": "192.0.2.1",
-    "ipv6": "2001:db8::1",
-    "duration": "P1D",
 }
 # The type that a keyword speaks of, for a schema without a type.
 _IMPLIED = {"properties": "object", "required": "object", "items": "array", "minimum": "number", "maximum": "number"}
@@ -54,8 +50,11 @@ def make_example(schema: Mapping[str, Any], wish: Any = NOTHING, text: Callable[
 
 def complete_value(schema: Mapping[str, Any], given: Any, text: Callable[[str], str]) -> Any:
     """`given`, never changed, with every required property that it lacks: null or an empty list where that is allowed,
-    else as in an example; and without those for which none can be made."""
-    return _Maker(schema, text).complete(schema, given)
+    else as in an example. As it is given, where none can be made."""
+    try:
+        return _Maker(schema, text).complete(schema, given)
+    except NoExample:
+        return given
 
 
 @dataclass
@@ -70,14 +69,12 @@ class _Maker:
         if self.made > _MOST_VALUES:
             raise NoExample
         flat = self._flatten(schema, wish, depth)
-        if wish is NOTHING:
-            listed = [*flat.get("examples", ()), *flat.get("enum", ())]
-            listed += [flat[key] for key in ("const", "default") if flat.get(key) is not None]
-            if listed and not (depth > _SPARE_DEPTH and None in listed):
-                return listed[0]
-        elif "enum" in flat or "const" in flat:
-            allowed = flat.get("enum", [flat.get("const")])
+        allowed = [*flat.get("enum", ()), *([flat["const"]] if "const" in flat else [])]
+        listed = [*flat.get("examples", ()), *allowed, *([] if flat.get("default") is None else [flat["default"]])]
+        if allowed and wish is not NOTHING:
             return wish if wish in allowed else allowed[0]
+        if listed and wish is NOTHING:
+            return None if depth > _SPARE_DEPTH and None in listed else listed[0]
         kind = _choose_type(flat, wish, depth)
         if kind == "object":
             return self._make_object(flat, wish if isinstance(wish, Mapping) else {}, depth)
@@ -162,12 +159,11 @@ def _merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 def _make_number(flat: Mapping[str, Any], wish: Any, whole: bool) -> Any:
     """The wish, else the minimum, else 1, moved into the bounds and up to a multiple of `multipleOf`."""
-    low, high = flat.get("minimum", -math.inf), flat.get("maximum", math.inf)
-    number = wish if wish is not None else flat.get("minimum", 1)
-    number = min(max(number, low), high)
-    if number <= flat.get("exclusiveMinimum", -math.inf):
-        number = flat["exclusiveMinimum"] + 1
-    if number >= (end := flat.get("exclusiveMaximum", math.inf)):
-        number = end - 1 if whole or low == -math.inf else (low + end) / 2
+    low = max(flat.get("minimum", -math.inf), flat.get("exclusiveMinimum", -math.inf))
+    high = min(flat.get("maximum", math.inf), flat.get("exclusiveMaximum", math.inf))
+    number = min(max(wish if wish is not None else max(low, flat.get("minimum", 1)), low), high)
+    if number in (flat.get("exclusiveMinimum"), flat.get("exclusiveMaximum")):
+        inside = number + 1 if number == low else number - 1
+        number = inside if low < inside < high else (low + high) / 2
     step = flat.get("multipleOf", 1 if whole else None)
     return math.ceil(number / step) * step if step else number

@@ -2,8 +2,7 @@
 
 An answer depends on the seed and on the request (its call, its schema, the values its prompts were rendered from),
 never on the wording of prompts, the order of calls or earlier answers: runs are repeatable, and steps that run at the
-same time do not disturb each other. The seed's character (`aeon.simulated.characters`) decides how a run goes. A
-scenario file (`aeon.simulated.scenario`) goes before.
+same time do not disturb each other. The seed's character decides how a run goes. A scenario file goes before.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from aeon.domain.errors import NotSimulated, ServerFailed
 from aeon.domain.request import CallName, LLMRequest, LLMResponse, Usage
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.settings import SimulatedProvider
+from aeon.schema.examples import NOTHING, NoExample, complete_value, make_example
 from aeon.simulated import plan_answers, work_answers
 from aeon.simulated.characters import CALM, character
-from aeon.simulated.scenario import Rule, Scenario, Script, load_scenario
-from aeon.simulated.situation import Situation
-from aeon.simulated.values import NOTHING, complete_value, fit_value
+from aeon.simulated.scenario import Script, load_scenario
+from aeon.simulated.situation import MARK, Situation
 
 _WISHES: Mapping[str, Callable[[Situation], Any]] = {
     "task_profile": work_answers.task_profile,
@@ -54,24 +53,18 @@ class SimulatedAdapter:
     """
 
     def __init__(self, settings: SimulatedProvider) -> None:
-        self._settings = settings
+        self.model = settings.model
         self._seed, self._latency = settings.seed, settings.latency_seconds
         self._script: Script | None = None
         self._character = character(settings.seed)
         if settings.scenario is not None:
-            self._follow(load_scenario(settings.scenario))
-
-    @property
-    def model(self) -> str:
-        """The name that calls are priced under when they name no model."""
-        return self._settings.model
-
-    def _follow(self, scenario: Scenario) -> None:
-        """What a scenario does not script is calm, unless it names a seed: its author knows what else is to happen."""
-        self._script = Script(scenario)
-        self._character = CALM if scenario.seed is None else character(scenario.seed)
-        self._seed = self._seed if scenario.seed is None else scenario.seed
-        self._latency = self._latency if scenario.latency_seconds is None else scenario.latency_seconds
+            scenario = load_scenario(settings.scenario)
+            self._script = Script(scenario)
+            # What a scenario does not script is calm, unless it names a seed: its author knows what else is to happen.
+            self._character = CALM if scenario.seed is None else character(scenario.seed)
+            self._seed = settings.seed if scenario.seed is None else scenario.seed
+            if scenario.latency_seconds is not None:
+                self._latency = scenario.latency_seconds
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request, after the configured latency. Raises an LLMError where scenario or seed say so."""
@@ -80,64 +73,66 @@ class SimulatedAdapter:
         if latency > 0:
             time.sleep(latency)
         if rule is not None and rule.fail is not None:
-            raise rule.fail.error(_estimate_usage(request, ""), self._settings.model)
-        text = self._text(rule, request)
-        return LLMResponse(
-            text=text,
-            usage=_estimate_usage(request, text),
-            model=self._settings.model,
-            response_id=f"simulated-{_digest(request, self._seed)}",
-            synthetic=True,
-        )
-
-    def _text(self, rule: Rule | None, request: LLMRequest) -> str:
+            raise rule.fail.error(_estimate_usage(request, ""), self.model)
         if rule is not None and rule.text is not None:
-            return rule.text
-        if rule is not None and rule.answers:
-            return _fill_answer(rule.answer, Situation(request, CALM, self._seed))
-        return _simulate(Situation(request, self._character, self._seed))
+            text = rule.text
+        elif rule is not None and rule.answers:
+            text = _to_json(_complete_answer(rule.answer, Situation(request, CALM, self._seed)))
+        else:
+            text = _simulate(Situation(request, self._character, self._seed))
+        asked = [self._seed, request.call, [[m.role, m.content] for m in request.messages], request.schema]
+        digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
+        usage = _estimate_usage(request, text)
+        return LLMResponse(text, usage, self.model, response_id=f"simulated-{digest}", synthetic=True)
 
 
 def _simulate(situation: Situation) -> str:
     """The text that the character answers. Raises ServerFailed where the character fails."""
-    if "tool_arguments" in (situation.request.call, situation.variables.get("call")):
+    call, seed = situation.request.call, situation.seed
+    if "tool_arguments" in (call, situation.variables.get("call")):
         raise NotSimulated(
             "the simulated provider makes no arguments up for it",
             hint="Give the step its arguments, or script them in a scenario (tool_arguments; repair for wrong ones).",
             model=situation.request.parameters.model or "",
         )
-    if _fails(situation):
+    # Of the steps it is the last that fails.
+    if call == situation.character.fails and situation.step.get("step_index") == situation.step.get("total_steps"):
         raise ServerFailed(
-            f"the simulated provider fails every such `{situation.request.call}` call with seed {situation.seed}",
+            f"the simulated provider fails every such `{call}` call with seed {seed}",
             status=500,
             hint="This is what the seed asks for. Choose another one with provider.seed=0, or a real provider.",
         )
-    value = _answer(situation)
+    value = _repair(situation) if call == "repair" else _answer(situation, call)
     return _spoil(value, situation) if situation.character.malformed else _to_json(value)
 
 
-def _answer(situation: Situation) -> Any:
-    call = situation.request.call
-    if call == "repair":
-        return _repair(situation)
-    return _fit_wish(situation, call)
-
-
-def _fit_wish(situation: Situation, call: str) -> Any:
+def _answer(situation: Situation, call: str) -> Any:
     """What the character says to a call, as far as the schema allows it."""
     make = _WISHES.get(call)
-    return fit_value(situation.request.schema, make(situation) if make else NOTHING, situation.rng)
+    return _fit(situation.request.schema, make(situation) if make else NOTHING)
+
+
+def _fit(schema: Mapping[str, Any], wish: Any) -> Any:
+    for each in (wish, NOTHING):
+        try:
+            return make_example(schema, each, _free_text)
+        except NoExample:
+            continue
+    raise NotSimulated(
+        "the simulated provider can make up no value for this schema",
+        hint="Script the answer in a scenario file (`aeon docs scenarios`).",
+    )
 
 
 def _repair(situation: Situation) -> Any:
     """The answer to be repaired, completed; a new one of the same call where most of it is missing."""
     schema, original = situation.request.schema, _find_original(situation)
     if original is None:
-        return _fit_wish(situation, situation.variables.get("call", ""))
+        return _answer(situation, situation.variables.get("call", ""))
     if "tool" in schema.get("properties", {}):
         # A tool chosen without a model would be called, with arguments that mean nothing.
         original = {**original, "tool": None, "arguments": None}
-    return fit_value(schema, complete_value(schema, original, situation.rng), situation.rng)
+    return _fit(schema, complete_value(schema, original, _free_text))
 
 
 def _find_original(situation: Situation) -> dict[str, Any] | None:
@@ -153,13 +148,6 @@ def _find_original(situation: Situation) -> dict[str, Any] | None:
     return None
 
 
-def _fails(situation: Situation) -> bool:
-    """Whether this request is one that the character never answers; of the steps it is the last."""
-    if situation.request.call != situation.character.fails:
-        return False
-    return situation.step.get("step_index") == situation.step.get("total_steps")
-
-
 def _spoil(value: Any, situation: Situation) -> str:
     """The answer as an untidy model gives it: a step's cut off, others without a property. Repairs are in order."""
     call, text = situation.request.call, _to_json(value)
@@ -171,19 +159,19 @@ def _spoil(value: Any, situation: Situation) -> str:
     return _to_json({name: member for name, member in value.items() if name != forgotten})
 
 
-def _fill_answer(answer: Any, situation: Situation) -> str:
+def _complete_answer(answer: Any, situation: Situation) -> Any:
     """A scripted answer, what is missing taken from a calm simulated one, deeper down the least there can be."""
     schema = situation.request.schema
     if isinstance(answer, dict) and situation.request.call in _WISHES:
         calm = _WISHES[situation.request.call](situation)
         required = schema.get("required", ())
         answer = {**{name: value for name, value in calm.items() if name in required}, **answer}
-    return _to_json(complete_value(schema, answer, situation.rng))
+    return complete_value(schema, answer, _free_text)
 
 
-def _digest(request: LLMRequest, seed: int) -> str:
-    asked = [seed, request.call, [[m.role, m.content] for m in request.messages], request.schema]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
+def _free_text(name: str) -> str:
+    """A text that says that it is simulated and for what property it stands."""
+    return f"{MARK} {name.replace('_', ' ')}".strip()
 
 
 def _estimate_usage(request: LLMRequest, text: str) -> Usage:

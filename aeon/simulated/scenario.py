@@ -13,46 +13,35 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import AfterValidator, BeforeValidator, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
-from aeon.domain.errors import (
-    AnswerError,
-    AuthenticationFailed,
-    ConfigError,
-    ConnectionFailed,
-    EmptyAnswer,
-    Filtered,
-    LLMError,
-    NotAnAPI,
-    ProviderError,
-    RateLimited,
-    Refused,
-    RequestRefused,
-    ServerFailed,
-    Truncated,
-)
+from aeon.domain import errors
+from aeon.domain.errors import AnswerError, ConfigError, LLMError, ProviderError
 from aeon.domain.request import CallName, LLMRequest, Usage
 from aeon.domain.values import Value
 from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml
 
-_MOST_SHOWN = 10
-
 CallOrAny = Literal[CallName, "*"]
 ProviderFailure = Literal["connection", "timeout", "server", "rate_limit", "auth", "request", "not_an_api"]
 AnswerFailure = Literal["truncated", "refused", "filtered", "empty"]
 FailureKind = Literal[ProviderFailure, AnswerFailure]
-_STATUSES: Mapping[FailureKind, int] = {"server": 500, "rate_limit": 429, "auth": 401, "request": 400}
-_PROVIDER_ERRORS: Mapping[str, type[ProviderError]] = {
-    "connection": ConnectionFailed,
-    "timeout": ConnectionFailed,
-    "not_an_api": NotAnAPI,
+_ERRORS: Mapping[str, type[ProviderError | AnswerError]] = {
+    "connection": errors.ConnectionFailed,
+    "timeout": errors.ConnectionFailed,
+    "not_an_api": errors.NotAnAPI,
+    "truncated": errors.Truncated,
+    "refused": errors.Refused,
+    "filtered": errors.Filtered,
+    "empty": errors.EmptyAnswer,
 }
-_ANSWER_ERRORS: Mapping[str, type[AnswerError]] = {
-    "truncated": Truncated,
-    "refused": Refused,
-    "filtered": Filtered,
-    "empty": EmptyAnswer,
+_STATUSES: Mapping[str, int] = {"server": 500, "rate_limit": 429, "auth": 401, "request": 400}
+_ERRORS_BY_STATUS: Mapping[int, type[ProviderError]] = {
+    401: errors.AuthenticationFailed,
+    403: errors.AuthenticationFailed,
+    408: errors.ServerFailed,
+    409: errors.ServerFailed,
+    429: errors.RateLimited,
 }
 
 
@@ -68,16 +57,11 @@ def _to_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
 
 
-def _refuse_empty(value: tuple[Any, ...]) -> tuple[Any, ...]:
-    if not value:
-        raise ValueError("must not be an empty list")
-    return value
-
-
 Text = Annotated[str, Field(min_length=1)]
 Number = Annotated[int, Field(ge=0)]
-Texts = Annotated[tuple[Text, ...], BeforeValidator(_to_list, Text | list[Text]), AfterValidator(_refuse_empty)]
-Numbers = Annotated[tuple[Number, ...], BeforeValidator(_to_list, Number | list[Number]), AfterValidator(_refuse_empty)]
+Texts = Annotated[tuple[Text, ...], Field(min_length=1), BeforeValidator(_to_list, Text | list[Text])]
+Numbers = Annotated[tuple[Number, ...], Field(min_length=1), BeforeValidator(_to_list, Number | list[Number])]
+Status = Annotated[int, Field(ge=400, le=599)]
 
 
 class Failure(Value):
@@ -87,7 +71,7 @@ class Failure(Value):
     """
 
     kind: FailureKind | None = None
-    status: int | None = Field(default=None, ge=400, le=599)
+    status: Status | None = None
     retry_after: float | None = Field(default=None, ge=0)
     message: str | None = None
 
@@ -95,34 +79,23 @@ class Failure(Value):
     def _is_one_failure(self) -> Failure:
         if (self.kind is None) == (self.status is None):
             raise ValueError("needs either `kind` or `status`")
-        if self.retry_after is not None and self._status != 429:
+        if self.retry_after is not None and self.kind != "rate_limit" and self.status != 429:
             raise ValueError("`retry_after` goes only with kind rate_limit or status 429")
         return self
 
-    @property
-    def _status(self) -> int | None:
-        return self.status if self.kind is None else _STATUSES.get(self.kind)
-
     def error(self, usage: Usage | None = None, model: str = "") -> LLMError:
         """The error that an adapter raises for it; `usage` and `model` are those of an answer without content."""
-        kind, status = self.kind or "", self._status
-        message = self.message or f"simulated by the scenario: {kind or f'status {status}'}"
-        if kind in _ANSWER_ERRORS:
-            return _ANSWER_ERRORS[kind](message, usage=usage, model=model)
-        if kind in _PROVIDER_ERRORS:
-            return _PROVIDER_ERRORS[kind](message)
-        if status == 429:
-            return RateLimited(message, retry_after=self.retry_after)
-        return _error_of(status or 0)(message, status=status)
+        status = _STATUSES.get(self.kind or "", self.status)
+        message = self.message or f"simulated by the scenario: {self.kind or f'status {status}'}"
+        kind = _ERRORS.get(self.kind or "")
+        if kind is None:
+            other = errors.ServerFailed if (status or 0) >= 500 else errors.RequestRefused
+            kind = _ERRORS_BY_STATUS.get(status or 0, other)
+        if issubclass(kind, AnswerError):
+            return kind(message, usage=usage, model=model)
+        return kind(message, status=status, retry_after=self.retry_after)
 
 
-def _error_of(status: int) -> type[ProviderError]:
-    if status in (401, 403):
-        return AuthenticationFailed
-    return ServerFailed if status in (408, 409) or status >= 500 else RequestRefused
-
-
-Status = Annotated[int, Field(ge=400, le=599)]
 ShortFailure = Annotated[Failure, BeforeValidator(_spell_out, Failure | FailureKind | Status)]
 
 
@@ -141,15 +114,10 @@ class When(Value):
 
     def fits(self, request: LLMRequest) -> bool:
         """Whether a request is one of those."""
-        site = request.site
-        chosen = (
-            (self.step_id, site.step_id),
-            (self.pass_number, site.pass_number),
-            (self.phase, site.phase),
-            (self.attempt, site.attempt),
-        )
-        if any(allowed is not None and value not in allowed for allowed, value in chosen):
-            return False
+        for name in ("step_id", "pass_number", "phase", "attempt"):
+            allowed = getattr(self, name)
+            if allowed is not None and getattr(request.site, name) not in allowed:
+                return False
         return all(any(text in m.content for m in request.messages) for text in self.contains or ())
 
 
@@ -183,7 +151,7 @@ class Rule(Value):
         return "answer" in self.model_fields_set
 
 
-Rules = Annotated[tuple[Rule, ...], BeforeValidator(_to_list, Rule | list[Rule]), AfterValidator(_refuse_empty)]
+Rules = Annotated[tuple[Rule, ...], Field(min_length=1), BeforeValidator(_to_list, Rule | list[Rule])]
 
 
 class Scenario(Value):
@@ -197,25 +165,16 @@ class Scenario(Value):
 
 def load_scenario(path: Path) -> Scenario:
     """Read and check a scenario file. Raises ConfigError: file, line, what is wrong and what is allowed."""
-    document = LocatedYaml(path)
+    document, hint = LocatedYaml(path), "See `aeon docs scenarios`."
     if not isinstance(document.value, dict):
         allowed = ", ".join(Scenario.model_fields)
-        raise ConfigError(
-            f"{path}:1: a scenario is a mapping with any of: {allowed}", hint="See `aeon docs scenarios`."
-        )
+        raise ConfigError(f"{path}:1: a scenario is a mapping with any of: {allowed}", hint=hint)
     try:
         return Scenario.model_validate(document.value)
     except pydantic.ValidationError as error:
-        raise ConfigError(_explain_errors(error, document), hint="See `aeon docs scenarios`.") from error
-
-
-def _explain_errors(error: pydantic.ValidationError, document: LocatedYaml) -> str:
-    """A line for each mistake, in the order of the file."""
-    mistakes = explain(error, document.value, Scenario)
-    found = {(mistake.position(document).line, mistake.sentence()) for mistake in mistakes}
-    lines = [f"{document.path}:{line}: {text}" for line, text in sorted(found)]
-    more = [f"... and {len(lines) - _MOST_SHOWN} more"] if len(lines) > _MOST_SHOWN else []
-    return "\n".join([*lines[:_MOST_SHOWN], *more])
+        mistakes = explain(error, document.value, Scenario)
+        found = {(mistake.position(document).line, mistake.sentence()) for mistake in mistakes}
+        raise ConfigError("\n".join(f"{path}:{line}: {text}" for line, text in sorted(found)), hint=hint) from error
 
 
 class Script:
@@ -237,26 +196,14 @@ class Script:
             for name in names:
                 rules = self._scenario.calls.get(name, ())
                 for index, rule in enumerate(rules):
-                    if self._may_answer(name, rules, index, request):
-                        self._used[name, index, _count_key(rule, request)] += 1
+                    if rule.when is not None and not rule.when.fits(request):
+                        continue
+                    key = (name, index, request.site.step_id if rule.when is not None else None)
+                    is_endless = rule.times is None and (rule.when is not None or rule is rules[-1])
+                    if is_endless or self._used[key] < (rule.times or 1):
+                        self._used[key] += 1
                         return rule
         return None
-
-    def _may_answer(self, name: str, rules: tuple[Rule, ...], index: int, request: LLMRequest) -> bool:
-        rule = rules[index]
-        if rule.when is not None and not rule.when.fits(request):
-            return False
-        limit = rule.times if rule.times is not None else _default_limit(rules, index)
-        return limit is None or self._used[name, index, _count_key(rule, request)] < limit
-
-
-def _count_key(rule: Rule, request: LLMRequest) -> str | None:
-    return request.site.step_id if rule.when is not None else None
-
-
-def _default_limit(rules: tuple[Rule, ...], index: int) -> int | None:
-    """Without `times`: none for a rule with `when` and for the last of its list, else one use."""
-    return None if rules[index].when is not None or index == len(rules) - 1 else 1
 
 
 def scenario_json_schema() -> dict[str, Any]:

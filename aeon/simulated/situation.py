@@ -11,42 +11,40 @@ from typing import Any
 
 from aeon.domain.request import LLMRequest
 from aeon.simulated.characters import Character
-from aeon.simulated.texts import excerpt
 
+MARK = "(simulated)"
 # The variables that an answer may depend on. Texts that templates render, such as a step's incoming context, are none.
 _FACTS = ("task", "plan", "parent", "changed", "criteria", "observed", "previous_output", "original", "attempt")
 
 
+def excerpt(text: str, longest: int = 60) -> str:
+    """The beginning of a text on one line, at most `longest` characters and an ellipsis; what cannot be shown is left
+    out."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return line if len(line) <= longest else line[:longest].rstrip() + "…"
+
+
 @dataclass(frozen=True)
 class ShownStep:
-    """A step of the plan as a prompt shows it; `raw` is all that is shown."""
+    """A step of the plan as a prompt shows it; `raw` is all that is shown. `status` may be BLOCKED.
 
+    `is_live`: still part of the work, neither replaced nor declared invalid.
+    """
+
+    step_id: str
+    description: str
+    dependencies: tuple[str, ...]
+    status: str
+    is_live: bool
     raw: Mapping[str, Any]
 
-    @property
-    def step_id(self) -> str:
-        """The step's id."""
-        return str(self.raw["step_id"])
-
-    @property
-    def description(self) -> str:
-        """What the step does."""
-        return str(self.raw.get("description") or "")
-
-    @property
-    def dependencies(self) -> tuple[str, ...]:
-        """The ids of the steps it depends on."""
-        return tuple(self.raw.get("dependencies") or ())
-
-    @property
-    def status(self) -> str:
-        """The step's status; BLOCKED for an invalid step that waits for a refinement."""
-        return str(self.raw.get("status") or "pending")
-
-    @property
-    def is_live(self) -> bool:
-        """Still part of the work: neither replaced nor declared invalid."""
-        return not self.raw.get("replaced_by") and self.status != "invalid"
+    @classmethod
+    def of(cls, raw: Mapping[str, Any]) -> ShownStep:
+        """The step that `raw` shows."""
+        status = str(raw.get("status") or "pending")
+        is_live = not raw.get("replaced_by") and status != "invalid"
+        description, dependencies = str(raw.get("description") or ""), tuple(raw.get("dependencies") or ())
+        return cls(str(raw["step_id"]), description, dependencies, status, is_live, raw)
 
 
 @dataclass(frozen=True)
@@ -86,18 +84,17 @@ class Situation:
     @cached_property
     def steps(self) -> tuple[ShownStep, ...]:
         """The plan's steps, empty when the request has no plan."""
-        return tuple(map(ShownStep, (self.variables.get("plan") or {}).get("steps", ())))
+        return tuple(map(ShownStep.of, (self.variables.get("plan") or {}).get("steps", ())))
 
     @cached_property
     def live(self) -> tuple[ShownStep, ...]:
         """The steps that are still part of the work."""
         return tuple(step for step in self.steps if step.is_live)
 
-    @cached_property
+    @property
     def share(self) -> float:
         """The share of the live steps that are complete; 1 when there is no plan."""
-        done = sum(step.status == "complete" for step in self.live)
-        return done / len(self.live) if self.live else 1.0
+        return len(self.select("complete")) / len(self.live) if self.live else 1.0
 
     @property
     def is_started(self) -> bool:
@@ -111,21 +108,16 @@ class Situation:
         return tuple(step for step in self.live if step.step_id not in needed)
 
     @cached_property
-    def issues(self) -> Mapping[str, tuple[str, ...]]:
+    def issues(self) -> Mapping[str, list[str]]:
         """The ids of the review's issues by the step they are about."""
-        found: dict[str, tuple[str, ...]] = {}
+        found: dict[str, list[str]] = {}
         for issue in self.variables.get("issues", ()):
-            step_id = str((issue.get("location") or {}).get("step_id"))
-            found[step_id] = (*found.get(step_id, ()), issue["issue_id"])
+            found.setdefault(str((issue.get("location") or {}).get("step_id")), []).append(issue["issue_id"])
         return found
 
-    def select(self, *statuses: str) -> tuple[ShownStep, ...]:
-        """The live steps of one of these statuses."""
-        return tuple(step for step in self.live if step.status in statuses)
-
-    def has_step(self, step_id: str) -> bool:
-        """Whether the plan has a step of this id."""
-        return any(step.step_id == step_id for step in self.steps)
+    def select(self, status: str) -> tuple[ShownStep, ...]:
+        """The live steps of this status."""
+        return tuple(step for step in self.live if step.status == status)
 
     def count_steps(self, prefix: str) -> int:
         """How many steps have an id that begins so."""

@@ -9,8 +9,7 @@ from typing import Any
 
 from aeon.schema.json_schema import enum_of
 from aeon.simulated.plan_answers import ADDED, CLARIFIED, SPECIFIC
-from aeon.simulated.situation import Situation
-from aeon.simulated.texts import MARK, excerpt
+from aeon.simulated.situation import MARK, Situation, excerpt
 
 _OUTPUT = re.compile(rf"^{re.escape(MARK)} Output of step (.*)", re.MULTILINE)
 _ATTEMPT = re.compile(r"attempt (\d{1,3})")
@@ -21,23 +20,19 @@ def task_profile(situation: Situation) -> dict[str, Any]:
     observed = situation.variables.get("observed")
     if observed:
         return _deepen(observed["profile"])
-    if situation.character.never_enough:
-        return {**_profile(1, 0.8, 0.1, 2, situation), "output_breadth": "narrow", "confidence_requirement": "low"}
+    is_small = situation.character.never_enough
     draw = situation.draw("profile", situation.task)
-    sufficiency = round(draw.uniform(0.45, 0.65), 2)
-    return _profile(draw.choice((3, 4)), sufficiency, round(1 - sufficiency, 2), draw.randint(5, 8), situation)
-
-
-def _profile(depth: int, sufficiency: float, ambiguity: float, steps: int, situation: Situation) -> dict[str, Any]:
+    sufficiency = 0.8 if is_small else round(draw.uniform(0.45, 0.65), 2)
+    steps = 2 if is_small else draw.randint(5, 8)
     return {
         "raw_inference": f"{MARK} No model judged this task: {situation.task}",
-        "reasoning_depth": depth,
+        "reasoning_depth": 1 if is_small else draw.choice((3, 4)),
         "information_sufficiency": sufficiency,
-        "ambiguity_level": ambiguity,
+        "ambiguity_level": round(1 - sufficiency, 2),
         "expected_tool_usage": "none",
-        "output_breadth": "moderate",
-        "confidence_requirement": "medium",
-        "dependency_complexity": max(0, steps - 1),
+        "output_breadth": "narrow" if is_small else "moderate",
+        "confidence_requirement": "low" if is_small else "medium",
+        "dependency_complexity": steps - 1,
         "expected_step_count": steps,
     }
 
@@ -57,40 +52,30 @@ def step(situation: Situation) -> dict[str, Any]:
     index, total = situation.step.get("step_index", 0), situation.step.get("total_steps", 0)
     name = situation.step.get("step_id") or situation.request.site.step_id or "?"
     attempts = _count_attempts(situation)
+    state, reason = "CLEAR", None
+    handoff = None if index == total else f"{MARK} hand-off of step {name}"
     if total and index == min(2, total) and attempts < situation.character.blocked_times:
-        return _block(name, attempts + 1)
-    is_unsure = situation.rng.random() < 0.15
-    return {
-        "step_output": _output(situation, name, index, total),
-        "clarity_state": "PARTIALLY_CLEAR" if is_unsure else "CLEAR",
-        "clarity_reason": f"{MARK} the usual case was assumed" if is_unsure else None,
-        "handoff_to_next": None if index == total else f"{MARK} hand-off of step {name}",
-    }
+        state, reason, handoff = "BLOCKED", f"{MARK} it is not said which case is meant", None
+        output = f"{MARK} Step {name} could not be finished (attempt {attempts + 1}); what there is: a beginning."
+    else:
+        output = _output(situation, name, index, total)
+        if situation.rng.random() < 0.15:
+            state, reason = "PARTIALLY_CLEAR", f"{MARK} the usual case was assumed"
+    return {"step_output": output, "clarity_state": state, "clarity_reason": reason, "handoff_to_next": handoff}
 
 
 def _count_attempts(situation: Situation) -> int:
     """How often the step was BLOCKED before: its previous output says it, or the clarifications of its description."""
-    before = situation.variables.get("previous_output") or ""
-    number = _ATTEMPT.search(before)
-    times = int(number[1]) if number else int(bool(before))
-    return max(times, str(situation.step.get("description")).count(CLARIFIED))
-
-
-def _block(name: str, attempt: int) -> dict[str, Any]:
-    return {
-        "step_output": f"{MARK} Step {name} could not be finished (attempt {attempt}); what there is: a beginning.",
-        "clarity_state": "BLOCKED",
-        "clarity_reason": f"{MARK} it is not said which case is meant",
-        "handoff_to_next": None,
-    }
+    number = _ATTEMPT.search(situation.variables.get("previous_output") or "")
+    return max(int(number[1]) if number else 0, str(situation.step.get("description")).count(CLARIFIED))
 
 
 def _output(situation: Situation, name: str, index: int, total: int) -> str:
     goal = str(situation.step.get("description") or situation.task).removeprefix(MARK).strip()
     place = f" ({index} of {total})" if total else ""
-    lines = [f"{MARK} Output of step {name}{place}: {excerpt(goal, 100)}"]
     incoming = situation.step.get("incoming_context") or ""
     outputs = [f"- {excerpt(line, 160)}" for line in _OUTPUT.findall(incoming)]
+    lines = [f"{MARK} Output of step {name}{place}: {excerpt(goal, 100)}"]
     if outputs:
         lines += ["What came in:", *outputs]
     else:
@@ -106,10 +91,8 @@ def semantic_validation(situation: Situation) -> dict[str, Any]:
         changed = [change["step_id"] for change in situation.variables.get("changed", ())]
         refused = situation.character.refuses and ADDED in changed
         found = [_issue("relevance", "CRITICAL", ADDED, "serves nothing that the task asks for")] if refused else []
-    elif not situation.is_started:
-        found = _review_plan(situation)
     else:
-        found = _review_work(situation)
+        found = _review_work(situation) if situation.is_started else _review_plan(situation)
     return {"issues": [{"issue_id": f"i{number}", **issue} for number, issue in enumerate(found, start=1)]}
 
 
@@ -117,22 +100,20 @@ def _review_plan(situation: Situation) -> list[dict[str, Any]]:
     candidates = [s for s in situation.live if SPECIFIC not in s.description and CLARIFIED not in s.description]
     if not situation.character.reviews or not candidates:
         return []
-    about = candidates[min(len(candidates) - 1, 2)]
-    issue = _issue("specificity", "MEDIUM", about.step_id, "does not say how much is wanted")
+    about = candidates[:3][-1].step_id
+    issue = _issue("specificity", "MEDIUM", about, "does not say how much is wanted")
     changes = json.dumps({"description": f"{MARK} say how much is wanted"})
-    return [{**issue, "proposed_repair": {"action": f"{MARK} reword", "target": about.step_id, "changes": changes}}]
+    return [{**issue, "proposed_repair": {"action": f"{MARK} reword", "target": about, "changes": changes}}]
 
 
 def _review_work(situation: Situation) -> list[dict[str, Any]]:
-    blocked, character = situation.select("BLOCKED"), situation.character
-    found = [_issue("specificity", "HIGH", s.step_id, "could not be carried out as it is worded") for s in blocked]
-    if character.revises and not any(step.step_id.endswith("-2") for step in situation.steps):
+    found = [
+        _issue("specificity", "HIGH", step.step_id, "could not be carried out as it is worded")
+        for step in situation.select("BLOCKED")
+    ]
+    if situation.character.revises and not any(step.step_id.endswith("-2") for step in situation.steps):
         first = situation.select("complete")[:1]
-        found += [_issue("consistency", "MEDIUM", s.step_id, "its output is too thin") for s in first]
-    pending = [s for s in situation.select("pending") if SPECIFIC not in s.description]
-    if character.reviews and pending and situation.rng.random() < 0.15:
-        about = situation.rng.choice(pending)
-        found.append(_issue("relevance", "LOW", about.step_id, "might say more plainly what it is for"))
+        found += [_issue("consistency", "MEDIUM", step.step_id, "its output is too thin") for step in first]
     return found
 
 
@@ -151,43 +132,39 @@ def convergence(situation: Situation) -> dict[str, Any]:
     character, live = situation.character, situation.live
     is_done = situation.share == 1 and not character.never_enough
     completeness, coherence, consistency = _scores(situation, is_done)
-    finished = f"{len(situation.select('complete'))} of {len(live)} steps are complete"
-    explanation = f"{MARK} {finished if live else 'There is no plan'}."
-    omission = {"kind": "omission", "description": explanation, "blocking": character.never_enough}
+    finished = f"{len(situation.select('complete'))} of {len(live)} steps are complete" if live else "There is no plan"
+    omission = {"kind": "omission", "description": f"{MARK} {finished}.", "blocking": character.never_enough}
+    verdict = f"{MARK} {'met' if is_done else 'not yet met'}"
+    criteria = [criterion["name"] for criterion in situation.variables.get("criteria", ())]
     return {
-        "explanation": explanation,
+        "explanation": f"{MARK} {finished}.",
         "issues": [] if is_done else [omission],
         "completeness_score": completeness,
         "coherence_score": coherence,
         "consistency_score": consistency,
         "consistency_status": _compare_pairs(situation, is_done),
-        "criteria": [
-            {"name": criterion["name"], "met": is_done, "reason": f"{MARK} {'met' if is_done else 'not yet met'}"}
-            for criterion in situation.variables.get("criteria", ())
-        ],
+        "criteria": [{"name": name, "met": is_done, "reason": verdict} for name in criteria],
     }
 
 
 def _scores(situation: Situation, is_done: bool) -> tuple[float, float, float]:
     """Completeness, coherence, consistency."""
-    rng = situation.rng
     if situation.character.never_enough:
-        return round(rng.uniform(0.3, 0.6), 2), round(rng.uniform(0.5, 0.8), 2), round(rng.uniform(0.5, 0.8), 2)
+        first, second, third = (situation.rng.random() for _ in range(3))
+        return round(0.3 + 0.3 * first, 2), round(0.5 + 0.3 * second, 2), round(0.5 + 0.3 * third, 2)
     if is_done:
-        score = min(1.0, round(rng.uniform(0.96, 0.97) + 0.01 * situation.count_steps("polish-"), 2))
+        score = min(1.0, round(0.96 + 0.01 * situation.count_steps("polish-"), 2))
         return score, score, score
     shaken = 0.25 if situation.select("BLOCKED") else 0.0
-    return round(0.9 * situation.share, 2), round(0.95 - shaken, 2), round(rng.uniform(0.9, 0.95) - shaken, 2)
+    return round(0.9 * situation.share, 2), round(0.95 - shaken, 2), round(0.92 - shaken, 2)
 
 
 def _compare_pairs(situation: Situation, is_done: bool) -> list[dict[str, Any]]:
     """The pairs of artefacts that the schema asks for, each with its status."""
-    memory = "consistent" if situation.variables.get("memory") else "not_applicable"
-    with_answer = "consistent" if is_done else "inconsistent"
-    pairs = enum_of(situation.request.schema, "artifacts")
-    statuses = {pair: with_answer if pair.endswith("_answer") else "consistent" for pair in pairs}
+    statuses: dict[str, str] = dict.fromkeys(enum_of(situation.request.schema, "artifacts"), "consistent")
+    for pair in statuses:
+        if pair.endswith("_answer") and not is_done:
+            statuses[pair] = "inconsistent"
     if "memory_answer" in statuses:
-        statuses["memory_answer"] = memory
-    return [
-        {"artifacts": pair, "status": status, "explanation": f"{MARK} {status}"} for pair, status in statuses.items()
-    ]
+        statuses["memory_answer"] = "consistent" if situation.variables.get("memory") else "not_applicable"
+    return [{"artifacts": pair, "status": each, "explanation": f"{MARK} {each}"} for pair, each in statuses.items()]

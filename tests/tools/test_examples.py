@@ -33,6 +33,7 @@ def fields(*required: str, **properties: Any) -> dict[str, Any]:
         (fields("all", all={"type": "boolean", "default": False}), {"all": False}),
         (fields("of", of={"type": "array", "items": {"type": "integer"}}), {"of": [1]}),
         (fields("of", of={"type": ["string", "null"]}), {"of": "text"}),
+        (fields(of={"anyOf": [{"type": "integer"}, {"type": "null"}], "default": None}), {"of": 1}),
         (fields("of", of={"anyOf": [{"type": "integer"}, {"type": "null"}]}), {"of": 1}),
         (
             {**fields("at", at={"$ref": "#/$defs/at"}), "$defs": {"at": fields("x", x={"type": "number"})}},
