@@ -72,7 +72,7 @@ class _Maker:
         allowed = [*flat.get("enum", ()), *([flat["const"]] if "const" in flat else [])]
         listed = [*flat.get("examples", ()), *allowed, *([] if flat.get("default") is None else [flat["default"]])]
         if allowed and wish is not NOTHING:
-            return wish if wish in allowed else allowed[0]
+            return allowed[allowed.index(wish) if wish in allowed else 0]
         if listed and wish is NOTHING:
             return None if depth > _SPARE_DEPTH and None in listed else listed[0]
         kind = _choose_type(flat, wish, depth)
