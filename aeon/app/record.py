@@ -187,7 +187,7 @@ def make_timings(ledger: Ledger, started: datetime, seconds: float) -> Timings:
         end_time=(started + timedelta(seconds=seconds)).isoformat(),
         total_seconds=seconds,
         seconds_by_call=ledger.seconds_by_call(),
-        seconds_by_phase=ledger.seconds_by_phase(),
+        seconds_by_phase=dict(ledger.seconds_by_phase),
     )
 
 
@@ -197,7 +197,7 @@ def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:
         kind=provider.kind,
         base_url=_address(provider),
         models=ledger.models(),
-        endpoints=ledger.endpoints(),
+        endpoints=dict(sorted(ledger.endpoints.items())),
         findings=findings.all_findings(shared.adapter),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
@@ -120,7 +120,7 @@ class Run:
         """The kernel and the use of the store, once the start of the run is announced; closed at the end."""
         with ExitStack() as opened:
             self._begin_in(around)
-            observers = [opened.enter_context(QueuedObserver(observer)) for observer in around.observers]
+            observers = [opened.enter_context(closing(QueuedObserver(observer))) for observer in around.observers]
             sinks = opened.enter_context(open_sinks(self._settings.observability, around.directory, around.warn))
             stream = EventStream((self._ledger, *sinks, *observers))
             session = self._open_session(around, opened)

@@ -3,34 +3,19 @@ FR-039)."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from aeon.domain.events import (
-    CallAnswered,
-    CallFailed,
-    CycleFinished,
-    CycleStarted,
-    Recorded,
-    RepairFinished,
-    RetryScheduled,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    ToolCalled,
-    ToolStarted,
-)
+from aeon.domain.events import CycleFinished, CycleStarted, Recorded, RunFinished, RunStarted, StepFinished
 from aeon.domain.plan import Plan
 from aeon.files.jsonl import JsonLines
-from aeon.observability.cycle_record import FREE, CycleRecord, OpenCycle, of_batch
-from aeon.observability.plan_delta import PlanDifference, apply_change, state_after
+from aeon.observability.cycle_record import BATCH, FREE, CycleRecord, OpenCycle
+from aeon.observability.plan_delta import PlanDifference, PlanState, apply_change, state_after
 
 __all__ = ["CycleLog", "CycleRecord", "plan_at", "plan_of"]
-
-_MISSING: Any = object()
 
 
 class CycleLog:
@@ -48,7 +33,6 @@ class CycleLog:
 
     def __init__(self, path: Path) -> None:
         self._lines = JsonLines(path)
-        self._lock = threading.Lock()
         self._run_id = ""
         self._open: dict[int, OpenCycle] = {}
         self._dispatched = 0
@@ -57,45 +41,37 @@ class CycleLog:
 
     def __call__(self, recorded: Recorded) -> None:
         """Process one event; write a line when it ends a cycle."""
-        with self._lock:
-            match recorded.event:
-                case RunStarted(run_id=run_id):
-                    self._run_id = run_id
-                case CycleStarted() as event:
-                    self._start(event, recorded.time)
-                case CycleFinished() as event:
-                    self._end_call(event, recorded.time)
-                case StepFinished(step=step):
-                    if cycle := self._open.get(recorded.sequence):
-                        cycle.step_ended(step)
-                    self._finish(recorded.sequence, recorded.time)
-                case RunFinished():
-                    self._abandon_open_cycles(recorded.time)
-                case (
-                    CallAnswered() | CallFailed() | RepairFinished() | RetryScheduled() | ToolStarted() | ToolCalled()
-                ) as event:
-                    if cycle := self._open.get(event.site.sequence):
-                        cycle.note(event)
+        event = recorded.event
+        if isinstance(event, RunStarted):
+            self._run_id = event.run_id
+        elif isinstance(event, CycleStarted):
+            self._start(event, recorded.time)
+        elif isinstance(event, RunFinished):
+            self._abandon_open_cycles(recorded.time)
+        elif cycle := self._open.get(recorded.sequence):
+            cycle.events.append(event)
+            # A step may go on after its call.
+            if isinstance(event, StepFinished) or (isinstance(event, CycleFinished) and event.site.step_id is None):
+                del self._open[recorded.sequence]
+                self._write(cycle, recorded.time)
 
     def close(self) -> None:
         """Close the file. Cycles that a run left open without ending are written as `Abandoned`."""
-        with self._lock:
-            try:
-                self._abandon_open_cycles("")
-            finally:
-                self._lines.close()
+        try:
+            self._abandon_open_cycles("")
+        finally:
+            self._lines.close()
 
     def _start(self, event: CycleStarted, time: str) -> None:
         """Open a cycle; the profile call, before the budget, is number 0."""
         if self._open:
             self._write_shared_plan(event, time)
         profile = event.call != FREE and event.site.cycle == 0
-        cycle = OpenCycle(event, time, 0 if profile else self._next_number())
-        if event.plan is not None:
-            cycle.plan_state = state_after(self._newest, event.plan)
+        state = state_after(self._newest, event.plan) if event.plan else None
+        cycle = OpenCycle(event, time, 0 if profile else self._next_number(), state)
         if not self._open:
             self._carrier = cycle
-            self._newest = (cycle.number, event.plan) if event.plan is not None else self._newest
+            self._newest = (cycle.number, event.plan) if event.plan else self._newest
         self._open[event.site.sequence] = cycle
 
     def _next_number(self) -> int:
@@ -109,67 +85,52 @@ class CycleLog:
         """
         first, self._carrier = self._carrier, None
         if first is not None and first.plan_state is not None:
-            self._write(of_batch(first.started, first.time, first.number, first.plan_state), time)
+            self._write_batch(first.started, first.time, first.number, first.plan_state)
             first.plan_state = PlanDifference(base=first.number)
             first.number = self._next_number()
         if event.plan is not None and (self._newest is None or self._newest[1] != event.plan):
             number, state = self._next_number(), state_after(self._newest, event.plan)
-            self._write(of_batch(event, time, number, state), time)
+            self._write_batch(event, time, number, state)
             self._newest = (number, event.plan)
 
-    def _end_call(self, event: CycleFinished, time: str) -> None:
-        """Note how a structured call ended.
+    def _write_batch(self, first: CycleStarted, time: str, number: int, state: PlanState) -> None:
+        batch = replace(first, call=BATCH, site=replace(first.site, step_id=None))
+        self._write(OpenCycle(batch, time, number, state), time)
 
-        A step may go on after it, so the line of a step waits for the step's end.
-        """
-        cycle = self._open.get(event.site.sequence)
-        if cycle is not None:
-            cycle.failure = (event.error, event.message) if event.error else None
-            if event.site.step_id is None:
-                self._finish(event.site.sequence, time)
-
-    def _finish(self, sequence: int, time: str) -> None:
-        cycle = self._open.pop(sequence, None)
-        if cycle is not None:
-            self._write(cycle, time)
-
-    def _write(self, cycle: OpenCycle, time: str) -> None:
-        self._lines.write(cycle.record(self._run_id, time or cycle.time).model_dump(mode="json"))
+    def _write(self, cycle: OpenCycle, time: str, *, abandoned: bool = False) -> None:
+        record = cycle.record(self._run_id, time or cycle.time, abandoned=abandoned)
+        self._lines.write(record.model_dump(mode="json"))
 
     def _abandon_open_cycles(self, time: str) -> None:
-        for sequence in sorted(self._open):
-            self._open[sequence].abandoned = True
-            self._finish(sequence, time)
+        cycles, self._open = sorted(self._open.items()), {}
+        for _, cycle in cycles:
+            self._write(cycle, time, abandoned=True)
 
 
 def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
     """The whole plan that the LLM cycle of that number (`cycle`) was dispatched with; None if there was no plan yet.
 
-    `lines` are the objects of a `cycles.jsonl`, in any order (`aeon.files.jsonl.read_lines`).
-
-    Raises:
-        LookupError: there is no such cycle, or a line its plan builds on is missing.
+    `lines` are the objects of a `cycles.jsonl`, in any order (`aeon.files.jsonl.read_lines`). Raises LookupError when
+    there is no such cycle, or a line its plan builds on is missing.
     """
-    lines = list(lines)
-    sequence = next((line["sequence"] for line in lines if line["cycle"] == cycle), None)
-    if sequence is None:
-        raise LookupError(f"there is no cycle {cycle}")
-    return plan_of(lines, sequence)
+    return _rebuild(lines, "cycle", cycle)
 
 
 def plan_of(lines: Iterable[Mapping[str, Any]], sequence: int) -> Plan | None:
     """The same for any line, tool steps too, by its `sequence`. Raises LookupError as `plan_at`."""
+    return _rebuild(lines, "sequence", sequence)
+
+
+def _rebuild(lines: Iterable[Mapping[str, Any]], field: str, number: int) -> Plan | None:
     lines = list(lines)
-    state = next((line["plan_state"] for line in lines if line["sequence"] == sequence), _MISSING)
-    if state is _MISSING:
-        raise LookupError(f"there is no line with sequence {sequence}")
     states = {line["step_number"]: line["plan_state"] for line in lines}
-    changes: list[PlanDifference] = []
+    found = [line["plan_state"] for line in lines if line[field] == number]
+    if not found:
+        raise LookupError(f"there is no {field} {number}")
+    state, changes = found[0], []
     while state is not None and state["kind"] == "delta":
         changes.append(PlanDifference.model_validate(state))
         if states.get(state["base"]) is None:
-            raise LookupError(f"the plan of sequence {sequence} builds on line {state['base']}, which is missing")
+            raise LookupError(f"the plan of {field} {number} builds on line {state['base']}, which is missing")
         state = states[state["base"]]
-    if state is None:
-        return None
-    return reduce(apply_change, reversed(changes), Plan.model_validate(state["plan"]))
+    return None if state is None else reduce(apply_change, reversed(changes), Plan.model_validate(state["plan"]))

@@ -1,18 +1,17 @@
-"""`events.jsonl`: the events of a run, one line each, and the models that the lines follow."""
+"""`events.jsonl`: the events of a run, one line each."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
 from pathlib import Path
-from typing import Any, Literal, get_type_hints
+from typing import Any
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from aeon.domain import events
 from aeon.domain.events import CallAnswered, CycleStarted, Event, Recorded, Refined
-from aeon.domain.values import Value
 from aeon.files.jsonl import JsonLines
 
 LEFT_OUT: dict[type[Event], frozenset[str]] = {
@@ -33,32 +32,11 @@ def event_name(kind: type[Event]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
 
 
-_models: dict[type[Event], type[Value]] = {}
-
-
-def line_model(kind: type[Event]) -> type[Value]:
-    """The model of an event's line: its number and time, its name, and its fields but those that `LEFT_OUT` names."""
-    if kind not in _models:
-        _models[kind] = _line_model(kind)
-    return _models[kind]
-
-
-def _line_model(kind: type[Event]) -> type[Value]:
-    hints = get_type_hints(kind)
-    fields: dict[str, Any] = {
-        "sequence": (int, ...),
-        "part": (int, ...),
-        "time": (str, ...),
-        "event": (Literal[event_name(kind)], ...),
-        **{name: (hints[name], ...) for name in _names(kind)},
-    }
-    if kind is CallAnswered:
-        fields["characters"] = (int, ...)
-    return create_model(kind.__name__, __base__=Value, __doc__=kind.__doc__, **fields)
-
-
-def _names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind) if field.name not in LEFT_OUT.get(kind, ()))
+NAMES = {kind: event_name(kind) for kind in event_types()}
+LINE_FIELDS = {
+    kind: tuple(field.name for field in dataclasses.fields(kind) if field.name not in LEFT_OUT.get(kind, ()))
+    for kind in event_types()
+}
 
 
 def event_line(recorded: Recorded) -> dict[str, Any]:
@@ -69,17 +47,15 @@ def event_line(recorded: Recorded) -> dict[str, Any]:
     """
     event = recorded.event
     line: dict[str, Any] = {"sequence": recorded.sequence, "part": recorded.part, "time": recorded.time}
-    line["event"] = event_name(type(event))
-    line |= {name: _as_json(getattr(event, name)) for name in _names(type(event))}
+    line["event"] = NAMES[type(event)]
+    for name in LINE_FIELDS[type(event)]:
+        value = getattr(event, name)
+        model = isinstance(value, BaseModel)
+        line[name] = value.model_dump(mode="json", warnings="none") if model else to_jsonable_python(value)
     if isinstance(event, CallAnswered):
         line["characters"] = len(event.text)
     _drop_contexts(line)
     return line
-
-
-def _as_json(value: Any) -> Any:
-    """A field as its model in the line would be written, without making that model: few lines follow each."""
-    return value.model_dump(mode="json", warnings="none") if isinstance(value, BaseModel) else to_jsonable_python(value)
 
 
 def _drop_contexts(value: Any) -> None:
@@ -96,13 +72,9 @@ def _drop_contexts(value: Any) -> None:
 class EventLog:
     """A subscriber that writes each event to `path` as it happens.
 
-    A line is `{"sequence", "part", "time", "event", ...}`: the event's number, its time (ISO 8601, UTC), its name in
-    snake case and its fields. Sorted by (`sequence`, `part`) the lines of a run depend on its answers alone. Prompts,
-    answers and repeated plans are not in it (`cycles.jsonl` and `history.json` hold them), so it grows linearly with
-    the run.
-
-    Raises:
-        ArtefactError: the file cannot be opened or written.
+    Sorted by (`sequence`, `part`) the lines of a run depend on its answers alone. Prompts, answers and repeated plans
+    are not in it (`cycles.jsonl` and `history.json` hold them). Raises ArtefactError when the file cannot be opened or
+    written.
     """
 
     def __init__(self, path: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from operator import attrgetter
-from typing import NamedTuple, TypeVar
+from typing import Any
 
 from aeon.domain.events import CallAnswered, CallFailed, PhaseFinished, PhaseStarted, Recorded, RepairFinished
 from aeon.domain.refinement import RepairRecord
@@ -18,171 +17,116 @@ from aeon.domain.result import TokenUsage, UsageReport
 from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
 
-UNKNOWN_MODEL = "unknown"
-Key = TypeVar("Key")
 
-
-class Account(NamedTuple):
-    """The key of an account. `model` is `unknown` for a request that failed without an answer."""
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A request and what it used. `model` is `unknown` for one that failed without an answer; `cost` is None where it
+    is not known."""
 
     call: str
     role: str
     model: str
     pass_number: int
-
-
-@dataclass
-class Booked:
-    """The usage of one account, and the cost of each of its requests; None where it is not known."""
-
-    usage: Usage = field(default_factory=Usage)
-    costs: list[float | None] = field(default_factory=list)
+    usage: Usage
+    cost: float | None
+    seconds: float
 
 
 class Ledger:
-    """A subscriber that totals the usage of a run; thread-safe.
+    """A subscriber that totals the usage of a run.
 
     `prices` are a book, or prices by model. Sums do not depend on the order in which parallel calls end.
+    `seconds_by_phase` is wall time over all passes, `endpoints` how many requests each of the provider's answered.
     """
 
     def __init__(self, prices: PriceBook | Mapping[str, Price] | None = None) -> None:
         self._prices = prices if isinstance(prices, PriceBook) else PriceBook({"": PriceList(prices)})
-        self._lock = threading.Lock()
-        self._booked: defaultdict[Account, Booked] = defaultdict(Booked)
-        self._seconds_by_call: defaultdict[str, float] = defaultdict(float)
-        self._seconds_by_phase: defaultdict[str, float] = defaultdict(float)
+        self._requests: list[_Request] = []
+        self.seconds_by_phase: defaultdict[str, float] = defaultdict(float)
         self._phases: dict[tuple[str, str, int], datetime] = {}
         self._repairs: list[RepairRecord] = []
-        self._models: defaultdict[str, set[str]] = defaultdict(set)
-        self._endpoints: Counter[str] = Counter()
+        self._answered_by: set[tuple[str, str]] = set()
+        self.endpoints: Counter[str] = Counter()
         self._unpriced: set[str] = set()
         self._unreported: set[str] = set()
 
     def __call__(self, recorded: Recorded) -> None:
         """Book one event; events without usage are ignored."""
-        with self._lock:
-            match recorded.event:
-                case CallAnswered() as event:
-                    self._book_answer(event)
-                case CallFailed() as event:
-                    self._book_failure(event)
-                case RepairFinished(record=record):
-                    self._repairs.append(record)
-                case PhaseStarted() as event:
-                    self._phases[_phase(event)] = datetime.fromisoformat(recorded.time)
-                case PhaseFinished() as event:
-                    self._finish_phase(event, recorded.time)
+        match recorded.event:
+            case CallAnswered() as event:
+                self._answered_by.add((event.role, event.model))
+                self.endpoints.update([event.endpoint] if event.endpoint else [])
+                self._book(event, event.request.parameters.model or "", free=event.synthetic)
+            case CallFailed() as event:
+                self._book(event, event.asked)
+            case RepairFinished(record=record):
+                self._repairs.append(record)
+            case PhaseStarted() as event:
+                self._phases[event.stage, event.phase, event.pass_number] = datetime.fromisoformat(recorded.time)
+            case PhaseFinished() as event:
+                started = self._phases.pop((event.stage, event.phase, event.pass_number), None)
+                if started is not None:
+                    took = datetime.fromisoformat(recorded.time) - started
+                    self.seconds_by_phase[event.phase] += took.total_seconds()
+
+    def _book(self, event: CallAnswered | CallFailed, asked: str, *, free: bool = False) -> None:
+        cost = self._prices.cost(event.usage, endpoint=event.endpoint, answered=event.model, asked=asked)
+        named = event.model or asked or event.endpoint or "unknown"
+        if not event.usage_reported:
+            self._unreported.add(named)
+            cost = None
+        elif cost is None and not free:
+            self._unpriced.add(named)
+        model, number = event.model or "unknown", event.site.pass_number
+        self._requests.append(_Request(event.call, event.role, model, number, event.usage, cost, event.seconds))
 
     def usage(self) -> UsageReport:
         """Tokens, requests and cost so far. A cost is None, never zero, where a model that used tokens has no price, or
         its usage was not reported."""
-        with self._lock:
-            booked = {account: Booked(b.usage, list(b.costs)) for account, b in sorted(self._booked.items())}
-            unpriced, unreported = tuple(sorted(self._unpriced)), tuple(sorted(self._unreported))
+        requests = list(self._requests)
         return UsageReport(
-            total=_total(booked.values()),
-            by_call=_group(booked, attrgetter("call")),
-            by_role=_group(booked, attrgetter("role")),
-            by_model=_group(booked, attrgetter("model")),
-            by_pass=dict(sorted(_group(booked, attrgetter("pass_number")).items())),
-            unpriced=unpriced,
-            unreported=unreported,
+            total=_total(requests),
+            by_call=_group(requests, "call"),
+            by_role=_group(requests, "role"),
+            by_model=_group(requests, "model"),
+            by_pass=_group(requests, "pass_number"),
+            unpriced=tuple(sorted(self._unpriced)),
+            unreported=tuple(sorted(self._unreported)),
         )
 
     def cost(self) -> float | None:
         """The cost so far; None where that of one call is not known."""
-        with self._lock:
-            return _total_cost([cost for booked in self._booked.values() for cost in booked.costs])
+        return _cost(self._requests)
 
     def repairs(self) -> tuple[RepairRecord, ...]:
         """Every repair, in the order in which the cycles were dispatched (FR-029, FR-033)."""
-        with self._lock:
-            return tuple(sorted(self._repairs, key=attrgetter("cycle")))
+        return tuple(sorted(self._repairs, key=attrgetter("cycle")))
 
     def seconds_by_call(self) -> dict[str, float]:
         """Seconds spent waiting for answers, by call name; parallel calls each count in full."""
-        with self._lock:
-            return dict(sorted(self._seconds_by_call.items()))
-
-    def seconds_by_phase(self) -> dict[str, float]:
-        """Seconds of wall time by phase name, over all passes; a phase counts when it ends."""
-        with self._lock:
-            return dict(self._seconds_by_phase)
+        names = sorted({one.call for one in self._requests})
+        return {name: math.fsum(one.seconds for one in self._requests if one.call == name) for name in names}
 
     def models(self) -> dict[str, list[str]]:
         """The models that answered, by role."""
-        with self._lock:
-            return {role: sorted(names) for role, names in sorted(self._models.items())}
-
-    def endpoints(self) -> dict[str, int]:
-        """How many requests each endpoint of the provider answered."""
-        with self._lock:
-            return dict(sorted(self._endpoints.items()))
-
-    def totals(self, by_model: Mapping[str, Usage]) -> TokenUsage:
-        """Usage by model as one sum, with its cost at the provider's own endpoint."""
-        return _total(Booked(usage, [self._prices.cost(usage, answered=model)]) for model, usage in by_model.items())
-
-    def _book_answer(self, event: CallAnswered) -> None:
-        self._models[event.role].add(event.model)
-        if event.endpoint:
-            self._endpoints[event.endpoint] += 1
-        asked = event.request.parameters.model or ""
-        cost = self._prices.cost(event.usage, endpoint=event.endpoint, answered=event.model, asked=asked)
-        if not event.usage_reported:
-            self._unreported.add(event.model)
-            cost = None
-        elif cost is None and not event.synthetic:
-            self._unpriced.add(event.model)
-        self._book(event, event.model, cost)
-
-    def _book_failure(self, event: CallFailed) -> None:
-        cost = self._prices.cost(event.usage, endpoint=event.endpoint, answered=event.model, asked=event.asked)
-        named = event.model or event.asked or event.endpoint or UNKNOWN_MODEL
-        if not event.usage_reported:
-            self._unreported.add(named)
-            cost = None
-        elif cost is None:
-            self._unpriced.add(named)
-        self._book(event, event.model or UNKNOWN_MODEL, cost)
-
-    def _book(self, event: CallAnswered | CallFailed, model: str, cost: float | None) -> None:
-        booked = self._booked[Account(event.call, event.role, model, event.site.pass_number)]
-        booked.usage += event.usage
-        booked.costs.append(cost)
-        self._seconds_by_call[event.call] += event.seconds
-
-    def _finish_phase(self, event: PhaseFinished, time: str) -> None:
-        started = self._phases.pop(_phase(event), None)
-        if started is not None:
-            self._seconds_by_phase[event.phase] += (datetime.fromisoformat(time) - started).total_seconds()
+        models: dict[str, list[str]] = {}
+        for role, model in sorted(self._answered_by):
+            models.setdefault(role, []).append(model)
+        return models
 
 
-def _group(booked: Mapping[Account, Booked], key: Callable[[Account], Key]) -> dict[Key, TokenUsage]:
-    groups: dict[Key, list[Booked]] = {}
-    for account, of_account in booked.items():
-        groups.setdefault(key(account), []).append(of_account)
-    return {name: _total(items) for name, items in groups.items()}
+def _group(requests: Iterable[_Request], field: str) -> dict[Any, TokenUsage]:
+    groups: dict[Any, list[_Request]] = {}
+    for request in requests:
+        groups.setdefault(getattr(request, field), []).append(request)
+    return {name: _total(of_name) for name, of_name in sorted(groups.items())}
 
 
-def _total(items: Iterable[Booked]) -> TokenUsage:
-    items = list(items)
-    total = sum((booked.usage for booked in items), Usage())
-    return TokenUsage(
-        requests=total.requests,
-        input_tokens=total.input_tokens,
-        output_tokens=total.output_tokens,
-        cached_tokens=total.cached_tokens,
-        reasoning_tokens=total.reasoning_tokens,
-        total_tokens=total.total_tokens,
-        cost=_total_cost([cost for booked in items for cost in booked.costs]),
-    )
+def _total(requests: list[_Request]) -> TokenUsage:
+    total = sum((request.usage for request in requests), Usage())
+    return TokenUsage(**asdict(total), total_tokens=total.total_tokens, cost=_cost(requests))
 
 
-def _total_cost(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return math.fsum(known) if len(known) == len(costs) else None
-
-
-def _phase(event: PhaseStarted | PhaseFinished) -> tuple[str, str, int]:
-    return event.stage, event.phase, event.pass_number
+def _cost(requests: Iterable[_Request]) -> float | None:
+    costs = [request.cost for request in requests]
+    return None if None in costs else math.fsum(cost for cost in costs if cost is not None)

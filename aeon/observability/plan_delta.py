@@ -6,6 +6,7 @@ The step numbers (`step_index`, `total_steps`) follow from the order and stand i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Any, Literal
 
 from pydantic import Field
@@ -14,6 +15,7 @@ from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, SubplanOrigin, re
 from aeon.domain.values import Value
 
 _NUMBERS = {"step_index", "total_steps"}
+_DEFAULTS = PlanStep(step_id="-", description="-").model_dump(mode="json") | {"description": None}
 _HEADS = ("goal", "task", "questions", "subplans")
 
 
@@ -85,12 +87,18 @@ def steps_difference(before: Sequence[PlanStep], after: Sequence[PlanStep]) -> S
     if before is after:
         return StepsDifference()
     known = {step.step_id: step for step in before}
-    changed = [(known.get(step.step_id), step) for step in after if step is not known.get(step.step_id)]
-    steps = [StepDifference(step_id=step.step_id, fields=_changed_fields(old, step)) for old, step in changed]
-    return StepsDifference(
-        order=_order_change([step.step_id for step in before], [step.step_id for step in after]),
-        steps=tuple(step for step in steps if step.fields),
-    )
+    changed = []
+    for step in after:
+        old = known.get(step.step_id)
+        if step is old:
+            continue
+        now = step.model_dump(mode="json")
+        then = old.model_dump(mode="json") if old else {**_DEFAULTS, "step_id": step.step_id}
+        fields = {name: value for name, value in now.items() if name not in _NUMBERS and value != then[name]}
+        if fields:
+            changed.append(StepDifference(step_id=step.step_id, fields=fields))
+    order = _order_change([step.step_id for step in before], [step.step_id for step in after])
+    return StepsDifference(order=order, steps=tuple(changed))
 
 
 def apply_change(plan: Plan, change: PlanChange) -> Plan:
@@ -112,28 +120,21 @@ def apply_steps(steps: tuple[PlanStep, ...], change: StepsDifference) -> tuple[P
         known[each.step_id] = PlanStep.model_validate({**fields, **each.fields})
     ids = [step.step_id for step in steps]
     if change.order is not None:
-        start, end = change.order.start, change.order.start + change.order.removed
-        ids[start:end] = change.order.inserted
+        ids[change.order.start : change.order.start + change.order.removed] = change.order.inserted
     return renumbered(tuple(known[step_id] for step_id in ids))
 
 
-def _changed_fields(before: PlanStep | None, after: PlanStep) -> dict[str, Any]:
-    now = after.model_dump(mode="json")
-    then = before.model_dump(mode="json") if before else _defaults(after.step_id)
-    return {name: value for name, value in now.items() if name not in _NUMBERS and value != then[name]}
-
-
-def _defaults(step_id: str) -> dict[str, Any]:
-    return PlanStep(step_id=step_id, description="-").model_dump(mode="json") | {"description": None}
-
-
-def _order_change(before: Sequence[str], after: Sequence[str]) -> OrderChange | None:
+def _order_change(before: list[str], after: list[str]) -> OrderChange | None:
     """The one stretch in which two orders differ; None when they are the same."""
     if before == after:
         return None
-    shortest = min(len(before), len(after))
-    start = next((i for i in range(shortest) if before[i] != after[i]), shortest)
-    same = next((i for i in range(shortest - start) if before[-1 - i] != after[-1 - i]), shortest - start)
+    start = _count_equal(before, after)
+    same = _count_equal(before[start:][::-1], after[start:][::-1])
     return OrderChange(
         start=start, removed=len(before) - start - same, inserted=tuple(after[start : len(after) - same])
     )
+
+
+def _count_equal(one: list[str], other: list[str]) -> int:
+    """The length of the beginning that both have."""
+    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))

@@ -6,17 +6,22 @@ They follow from the models: after a change, `python -m aeon.observability.publi
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Literal, Union, get_type_hints
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
+from aeon.domain.events import CallAnswered, Event
+from aeon.domain.history import ExecutionHistory, ExecutionPass
+from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.result import RunResult
+from aeon.domain.values import Value
 from aeon.files.resources import resource_root
 from aeon.observability.cycle_record import CycleRecord
-from aeon.observability.event_log import event_types, line_model
-from aeon.observability.history_file import HistoryFile, derived_model
+from aeon.observability.event_log import LINE_FIELDS, NAMES, event_types
+from aeon.observability.plan_delta import PlanChange, StepsDifference
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ABOUT = {
@@ -25,6 +30,11 @@ _ABOUT = {
     "events": "A line of events.jsonl: something that happened in a run.",
     "cycles": "A line of cycles.jsonl: an LLM cycle of a run, a tool step that took none, or the plan of a batch.",
 }
+_WRITTEN_PASS = f"""{ExecutionPass.__doc__}
+
+    A `plan_state` or `steps` with `kind` "delta" is written as its difference from the plan written last before it:
+    the latest `plan_state`, with the steps of the latest `steps` of that kind after it.
+    """
 
 
 class _AsWritten(GenerateJsonSchema):
@@ -40,16 +50,38 @@ class _AsWritten(GenerateJsonSchema):
         return False
 
 
+def line_model(kind: type[Event]) -> type[Value]:
+    """The model of an event's line: its number and time, its name, and its fields but those that are left out."""
+    hints = get_type_hints(kind)
+    fields: dict[str, Any] = {"sequence": int, "part": int, "time": str, "event": Literal[NAMES[kind]]}
+    fields |= {name: hints[name] for name in LINE_FIELDS[kind]} | ({"characters": int} if kind is CallAnswered else {})
+    required: dict[str, Any] = {name: (of_type, ...) for name, of_type in fields.items()}
+    return create_model(kind.__name__, __base__=Value, __doc__=kind.__doc__, **required)
+
+
 def build_schemas() -> dict[str, dict[str, Any]]:
     """The schema of each artefact, by the stem of its file in `schemas/artefacts/`."""
-    lines = [line_model(kind) for kind in event_types()]
-    schemas = {
-        "result": _schema(derived_model(RunResult, RunResult.__doc__ or "", leave_out={"history"})),
-        "history": _schema(HistoryFile),
-        "events": _schema(Union[tuple(lines)]),  # noqa: UP007
-        "cycles": _schema(CycleRecord),
+    plan_state, steps = (Plan | PlanChange | None, ...), (tuple[PlanStep, ...] | StepsDifference, ...)
+    written = _derived(ExecutionPass, _WRITTEN_PASS, plan_state=plan_state, steps=steps)
+    models = {
+        "result": _derived(RunResult, RunResult.__doc__ or "", leave_out={"history"}),
+        "history": _derived(ExecutionHistory, ExecutionHistory.__doc__ or "", passes=(tuple[written, ...], ...)),  # type: ignore[valid-type]
+        "events": Union[tuple(line_model(kind) for kind in event_types())],  # noqa: UP007
+        "cycles": CycleRecord,
     }
-    return {name: {"$schema": _DIALECT, **schema, "description": _ABOUT[name]} for name, schema in schemas.items()}
+    return {
+        name: {
+            "$schema": _DIALECT,
+            **TypeAdapter(model).json_schema(mode="serialization", schema_generator=_AsWritten),
+            "description": _ABOUT[name],
+        }
+        for name, model in models.items()
+    }
+
+
+def _derived(model: type[Value], description: str, *, leave_out: Collection[str] = (), **fields: Any) -> Any:
+    types = {name: (field.annotation, field) for name, field in model.model_fields.items() if name not in leave_out}
+    return create_model(model.__name__, __base__=Value, __doc__=description, **{**types, **fields})
 
 
 def write(directory: Path) -> None:
@@ -61,10 +93,6 @@ def write(directory: Path) -> None:
 def text(schema: dict[str, Any]) -> str:
     """A schema as the text of its file."""
     return json.dumps(schema, ensure_ascii=False, indent=2) + "\n"
-
-
-def _schema(kind: Any) -> dict[str, Any]:
-    return TypeAdapter(kind).json_schema(mode="serialization", schema_generator=_AsWritten)
 
 
 if __name__ == "__main__":

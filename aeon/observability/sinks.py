@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.events import Subscriber
@@ -14,10 +14,10 @@ from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.llm.protocols import Closable
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
-from aeon.observability.observers import BestEffortJournal, Journal, QueuedObserver
+from aeon.observability.observers import BestEffortJournal, QueuedObserver
 from aeon.observability.settings import ObservabilitySettings, SinkSettings
 
-JOURNALS: dict[str, Callable[[Path], Journal]] = {"events": EventLog, "cycles": CycleLog}
+JOURNALS: dict[str, type[EventLog | CycleLog]] = {"events": EventLog, "cycles": CycleLog}
 """The journals of a run: `observability.NAME` says whether `NAME.jsonl` is written."""
 
 
@@ -33,7 +33,7 @@ def open_sinks(
     with ExitStack() as opened:
         sinks: list[Subscriber] = []
         for name, journal in JOURNALS.items():
-            if directory is not None and settings.model_dump()[name]:
+            if directory is not None and getattr(settings, name):
                 written = BestEffortJournal(journal(directory / f"{name}.jsonl"), warn)
                 opened.callback(written.close)
                 sinks.append(written)
@@ -45,8 +45,16 @@ def open_sinks(
 @contextmanager
 def _open_sink(key: str, settings: SinkSettings, warn: Callable[[str], None]) -> Iterator[QueuedObserver]:
     """A person's own sink behind a queue; closed, if it has a `close`, when all events were passed to it."""
-    sink = _make_sink(key, settings)
-    queue = QueuedObserver(cast(Subscriber, sink))
+    make: Any = load_object(key, settings.sink, "object")
+    try:
+        with redirect_prints_to_stderr():
+            sink = make(**settings.options)
+    except Exception as error:  # a sink of any make may fail in any way
+        raise ConfigError(f"{key}={settings.sink}: cannot be made: {type(error).__name__}: {error}") from error
+    if not callable(sink):
+        made = type(sink).__name__
+        raise ConfigError(f"{key}={settings.sink}: made a {made}, which cannot be called with an event")
+    queue = QueuedObserver(sink)
     try:
         yield queue
     finally:
@@ -54,26 +62,8 @@ def _open_sink(key: str, settings: SinkSettings, warn: Callable[[str], None]) ->
         try:
             if isinstance(sink, Closable):
                 sink.close()
-        except Exception as error:  # a sink of any make may fail in any way
+        except Exception as error:
             warn(f"{key}: cannot be closed: {type(error).__name__}: {error}")
         if queue.failed or queue.dropped:
             first = f"; the first error: {type(queue.error).__name__}: {queue.error}" if queue.error else ""
             warn(f"{key}: {queue.failed} events failed, {queue.dropped} were dropped{first}")
-
-
-def _make_sink(key: str, settings: SinkSettings) -> object:
-    make: Any = load_object(key, settings.sink, "object")
-    try:
-        with redirect_prints_to_stderr():
-            sink = make(**settings.options)
-    except Exception as error:  # a sink of any make may fail in any way
-        raise ConfigError(
-            f"{key}={settings.sink}: cannot be made: {type(error).__name__}: {error}",
-            hint=f"It is called with its options as keyword arguments: {', '.join(settings.options) or 'none'}.",
-        ) from error
-    if not callable(sink):
-        raise ConfigError(
-            f"{key}={settings.sink}: made a {type(sink).__name__}, which cannot be called with an event",
-            hint="A sink has a method __call__(self, recorded); `aeon docs python` has an example.",
-        )
-    return sink

@@ -31,7 +31,7 @@ def test_a_cycle_that_is_not_there_or_builds_on_one_that_is_not_is_a_lookup_erro
     lines = logged(tmp_path, realistic_run())
     with pytest.raises(LookupError, match="no cycle 99"):
         plan_at(lines, 99)
-    with pytest.raises(LookupError, match=r"the plan of sequence \d+ builds on line 4, which is missing"):
+    with pytest.raises(LookupError, match="the plan of cycle 5 builds on line 4, which is missing"):
         plan_at([line for line in lines if line["step_number"] != 4], 5)
 
 

@@ -107,8 +107,8 @@ def test_seconds_are_counted_by_call_and_by_phase() -> None:
     ledger = Ledger()
     feed(ledger, realistic_run())
     assert ledger.seconds_by_call()["step"] == pytest.approx(7.5)
-    assert set(ledger.seconds_by_phase()) == {"PROFILE", "PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"}
-    assert ledger.seconds_by_phase()["PROFILE"] == pytest.approx(1.9)
+    assert set(ledger.seconds_by_phase) == {"PROFILE", "PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"}
+    assert ledger.seconds_by_phase["PROFILE"] == pytest.approx(1.9)
 
 
 def test_models_are_named_by_role() -> None:

@@ -1,4 +1,5 @@
 import threading
+from contextlib import closing
 
 from aeon.domain import events as e
 from aeon.observability.observers import QueuedObserver
@@ -8,7 +9,7 @@ from tests.observability.support import realistic_run
 def test_a_detached_observer_sees_everything_in_order() -> None:
     told = realistic_run()
     seen: list[e.Recorded] = []
-    with QueuedObserver(seen.append) as observer:
+    with closing(QueuedObserver(seen.append)) as observer:
         for recorded in told:
             observer(recorded)
     assert tuple(seen) == told
@@ -20,7 +21,7 @@ def test_a_failing_observer_is_counted_and_fails_nothing() -> None:
         raise RuntimeError("observer")
 
     told = realistic_run()
-    with QueuedObserver(fail) as observer:
+    with closing(QueuedObserver(fail)) as observer:
         for recorded in told:
             observer(recorded)
     assert observer.failed == len(told)
@@ -54,6 +55,5 @@ def test_closing_waits_only_briefly_for_an_observer_that_hangs() -> None:
     for recorded in told[:3]:
         observer(recorded)
     observer.close(timeout=0.05)
-    observer(told[3])
-    assert observer.dropped >= 3
+    assert observer.dropped == 2
     go_on.set()
