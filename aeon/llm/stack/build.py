@@ -55,13 +55,13 @@ class Endpoint:
 class Endpoints:
     """A provider and its fallbacks, in the order they are asked; at least one. As an adapter, it is the first one's.
 
-    `meter` adds up what all runs have really spent, `profiles` remembers the first profiles of their tasks.
+    `meter` adds up what all runs have really spent, `profiles` has the answers to the first profiles of their tasks.
     """
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._endpoints = tuple(endpoints)
         self.meter = Meter()
-        self.profiles = ProfileMemo()
+        self.profiles: dict[str, LLMResponse] = {}
 
     def __iter__(self) -> Iterator[Endpoint]:
         return iter(self._endpoints)
@@ -80,11 +80,6 @@ class Endpoints:
         adapter = self._endpoints[0].adapter
         return isinstance(adapter, SaysWhetherSynthetic) and bool(adapter.synthetic)
 
-    @property
-    def prices(self) -> PriceBook:
-        """What each endpoint charges."""
-        return PriceBook({endpoint.name: endpoint.prices for endpoint in self})
-
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request, at the first endpoint, once."""
         return self._endpoints[0].adapter.complete(request)
@@ -97,12 +92,8 @@ class Endpoints:
 
 def absent_stack(settings: ProviderSettings) -> Endpoints:
     """The provider's endpoints where none may be called: a replay knows what they charge, and needs no key."""
-    return Endpoints(
-        [
-            Endpoint(name, Absent(endpoint.model), endpoint.retry, price_list(endpoint))
-            for name, endpoint in named_endpoints(settings)
-        ]
-    )
+    named = named_endpoints(settings)
+    return Endpoints([Endpoint(name, Absent(of.model), of.retry, price_list(of)) for name, of in named])
 
 
 def run_stack(
@@ -120,22 +111,24 @@ def run_stack(
     """One run's wrappers around a process's endpoints, or around any adapter, in the order of the module.
 
     `retry` and `prices` are the endpoints' own unless given, or those of `provider` for another adapter. `stop` says
-    whether the run was asked to stop; `emit` gets retries and fallbacks. Calls that name no model are priced as
-    the adapter's own `model`. `session` is the run's use of the store, as `store` says; what is asked is resolved over
-    `provider`, the settings of the adapter.
+    whether the run was asked to stop; `emit` gets retries and fallbacks. `session` is the run's use of the store, as
+    `store` says; what is asked is resolved over `provider`, the settings of the adapter.
     """
     endpoints = endpoints_of(adapter, provider)
     if prices is None:
-        prices = endpoints.prices
+        prices = PriceBook({endpoint.name: endpoint.prices for endpoint in endpoints})
     elif not isinstance(prices, PriceBook):
         prices = PriceBook({"": PriceList(prices, model=endpoints.model)})
-    choices = [
-        Choice(endpoint.name, _of_run(endpoint, retry or endpoint.retry, emit, stop), endpoint.state)
-        for endpoint in endpoints
-    ]
-    inner: LLMAdapter = Fallback(choices, emit=emit)
-    inner = Spend(inner, prices, endpoints.meter)
-    inner = endpoints.profiles.wrap(inner, store.sample if store else 0)
+    choices = []
+    for endpoint in endpoints:
+        inner, state = endpoint.adapter, endpoint.state
+        if state is not None:
+            inner = Gate(inner, state, stop=stop)
+        settings = retry or endpoint.retry
+        inner = Retry(inner, settings, emit=emit, stop=stop, has_next=endpoint.has_next, state=state)
+        choices.append(Choice(endpoint.name, inner, state))
+    inner = Spend(Fallback(choices, emit=emit), prices, endpoints.meter)
+    inner = ProfileMemo(inner, endpoints.profiles, store.sample if store else 0)
     if session is not None:
         learners = [endpoint.adapter for endpoint in endpoints if isinstance(endpoint.adapter, LearningAdapter)]
         inner = Stored(inner, session, provider, store, stop=stop, learners=learners)
@@ -146,8 +139,7 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
     """The endpoints that an adapter asks; of one that is not `Endpoints`, itself, retried and priced as `provider`."""
     if isinstance(adapter, Endpoints):
         return adapter
-    configured = provider.model if provider else ""
-    model = str(adapter.model) if isinstance(adapter, NamesModel) else configured
+    model = str(adapter.model) if isinstance(adapter, NamesModel) else provider.model if provider else ""
     prices = PriceList(provider.prices if provider else None, model=model)
     return Endpoints([Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)])
 
@@ -156,11 +148,3 @@ def close(adapter: LLMAdapter) -> None:
     """Close an adapter that holds something open."""
     if isinstance(adapter, Closable):
         adapter.close()
-
-
-def _of_run(endpoint: Endpoint, retry: RetrySettings, emit: Emit, stop: Callable[[], bool]) -> LLMAdapter:
-    """One endpoint as one run asks it: Retry > Gate > vendor."""
-    inner, state = endpoint.adapter, endpoint.state
-    if state is not None:
-        inner = Gate(inner, state, stop=stop)
-    return Retry(inner, retry, emit=emit, stop=stop, has_next=endpoint.has_next, state=state)

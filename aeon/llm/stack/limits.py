@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-import threading
+from functools import partial
 
 from pydantic import Field
 
 from aeon.domain.errors import AeonError, LimitReached, LLMError, ProviderError
-from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.domain.values import Value
 from aeon.llm.prices import PriceBook, check_prices
-from aeon.llm.stack.spend import Spent
+from aeon.llm.stack.spend import Meter, Spent
 
 
 class LimitSettings(Value):
@@ -39,41 +39,31 @@ class RunLimits:
 
     def __init__(self, inner: LLMAdapter, limits: LimitSettings, prices: PriceBook) -> None:
         self._inner, self._limits, self._prices = inner, limits, prices
-        self._lock = threading.Lock()
-        self._spent = Spent()
+        self._meter = Meter()
 
     @property
     def spent(self) -> Spent:
         """What the run has used up to now."""
-        with self._lock:
-            return self._spent
+        return self._meter.spent
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises `LimitReached` before it goes out, if a cap is reached, and ConfigError under
         `max_cost` for a model without a price."""
-        asked = request.parameters.model
+        asked = request.parameters.model or ""
         check_prices(self._prices, self._limits.max_cost, [asked] if asked else [])
-        with self._lock:
-            check(self._limits, self._spent)
-            self._spent = self._spent.started()
+        self._meter.start(partial(check, self._limits))
         try:
             response = self._inner.complete(request)
         except LLMError as error:
             # What was never answered is counted as the estimate that it carries.
-            self._record(error, request, metered=isinstance(error, ProviderError) or _is_metered(error))
+            metered = isinstance(error, ProviderError) or _is_metered(error)
+            self._meter.pay(error.usage, self._prices.cost_of(error, request), metered=metered)
             raise
         except AeonError as error:
-            self._add(error.usage, self._prices.cost(error.usage, asked=asked or ""))
+            self._meter.pay(error.usage, self._prices.cost(error.usage, asked=asked))
             raise
-        self._record(response, request, metered=_is_metered(response))
+        self._meter.pay(response.usage, self._prices.cost_of(response, request), metered=_is_metered(response))
         return response
-
-    def _record(self, outcome: LLMResponse | LLMError, request: LLMRequest, *, metered: bool) -> None:
-        self._add(outcome.usage, self._prices.cost_of(outcome, request), metered=metered)
-
-    def _add(self, usage: Usage, cost: float | None, *, metered: bool = True) -> None:
-        with self._lock:
-            self._spent = self._spent.paid(usage, cost, metered=metered)
 
 
 def _is_metered(outcome: LLMResponse | LLMError) -> bool:

@@ -3,51 +3,28 @@
 from __future__ import annotations
 
 import json
-import threading
 
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 
-Answers = dict[str, LLMResponse]
-
 
 class ProfileMemo:
-    """The answers to the first profiles of tasks, by all that was asked, for the life of the process; thread-safe.
+    """Answers the first profile of a task from `known`, the answers of the process by all that was asked.
 
-    The answer passes through a run's store like any other, so that a run can be replayed alone.
+    The answer passes through a run's store like any other, so that a run can be replayed alone. `sample` tells apart
+    several answers that are wanted to equal tasks. A failure is not remembered.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._answers: Answers = {}
-
-    def wrap(self, inner: LLMAdapter, sample: int = 0) -> LLMAdapter:
-        """An adapter that asks `inner` for what the memo does not have; `sample` tells apart answers to equal tasks."""
-        return _Remembering(inner, sample, self._answers, self._lock)
-
-
-class _Remembering:
-    def __init__(self, inner: LLMAdapter, sample: int, answers: Answers, lock: threading.Lock) -> None:
-        self._inner, self._sample, self._answers, self._lock = inner, sample, answers, lock
+    def __init__(self, inner: LLMAdapter, known: dict[str, LLMResponse], sample: int = 0) -> None:
+        self._inner, self._known, self._sample = inner, known, sample
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request. Raises what `inner` raises, and remembers nothing then."""
-        if not is_first_profile(request):
+        """Answer one request."""
+        # Phase A, the one call that no TTL pays for, or the repair of its answer.
+        if request.site.phase != "PROFILE" or request.site.cycle != 0:
             return self._inner.complete(request)
-        key = _key(request, self._sample)
-        with self._lock:
-            known = self._answers.get(key)
-        if known is not None:
-            return known
-        answer = self._inner.complete(request)
-        with self._lock:
-            return self._answers.setdefault(key, answer)
-
-
-def is_first_profile(request: LLMRequest) -> bool:
-    """Whether a request belongs to phase A, the one call that no TTL pays for, or repairs its answer."""
-    return request.site.phase == "PROFILE" and request.site.cycle == 0
-
-
-def _key(request: LLMRequest, sample: int) -> str:
-    messages = [[message.role, message.content] for message in request.messages]
-    return json.dumps([request.call, messages, request.schema, str(request.parameters), request.sample, sample])
+        messages = [[message.role, message.content] for message in request.messages]
+        asked = [request.call, messages, request.schema, str(request.parameters), request.sample, self._sample]
+        key = json.dumps(asked)
+        if key not in self._known:
+            self._known.setdefault(key, self._inner.complete(request))
+        return self._known[key]

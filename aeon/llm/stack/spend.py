@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from aeon.domain.errors import LLMError
@@ -23,33 +24,26 @@ class Spent:
     cost: float | None = 0.0
     unmetered: int = 0
 
-    def started(self) -> Spent:
-        """With one more call under way."""
-        return Spent(self.calls + 1, self.usage, self.cost, self.unmetered)
-
-    def paid(self, usage: Usage, cost: float | None, *, metered: bool = True) -> Spent:
-        """With the usage of a call that has ended, and what it cost; None if that is not known."""
-        total = self.cost + cost if self.cost is not None and cost is not None else None
-        return Spent(self.calls, self.usage + usage, total, self.unmetered + (not metered))
-
 
 class Meter:
     """Adds up what is spent; may be asked at any time, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._spent = Spent()
+        self.spent = Spent()
 
-    @property
-    def spent(self) -> Spent:
-        """What has been spent up to now."""
+    def start(self, allow: Callable[[Spent], None] = lambda _: None) -> None:
+        """Count one more call under way, unless `allow` raises for what is spent up to now."""
         with self._lock:
-            return self._spent
+            allow(self.spent)
+            self.spent = Spent(self.spent.calls + 1, self.spent.usage, self.spent.cost, self.spent.unmetered)
 
-    def add(self, usage: Usage, cost: float | None) -> None:
-        """Add one call; `cost` is None if it is not known."""
+    def pay(self, usage: Usage, cost: float | None, *, metered: bool = True) -> None:
+        """Add the usage of a call that has ended, and what it cost; None if that is not known."""
         with self._lock:
-            self._spent = self._spent.started().paid(usage, cost)
+            spent = self.spent
+            total = spent.cost + cost if spent.cost is not None and cost is not None else None
+            self.spent = Spent(spent.calls, spent.usage + usage, total, spent.unmetered + (not metered))
 
 
 class Spend:
@@ -60,13 +54,14 @@ class Spend:
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
+        self._meter.start()
         try:
             response = self._inner.complete(request)
         except LLMError as error:
-            self._add(error, request)
+            self._pay(error, request)
             raise
-        self._add(response, request)
+        self._pay(response, request)
         return response
 
-    def _add(self, outcome: LLMResponse | LLMError, request: LLMRequest) -> None:
-        self._meter.add(outcome.usage, self._prices.cost_of(outcome, request) if outcome.usage_reported else None)
+    def _pay(self, outcome: LLMResponse | LLMError, request: LLMRequest) -> None:
+        self._meter.pay(outcome.usage, self._prices.cost_of(outcome, request) if outcome.usage_reported else None)

@@ -9,7 +9,6 @@ from hashlib import sha256
 from typing import Any
 
 from pydantic import TypeAdapter
-from pydantic import ValidationError as PydanticError
 
 from aeon.domain import errors
 from aeon.domain.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
@@ -36,9 +35,8 @@ class Stored:
     `provider` are the settings that requests are resolved over: what shapes an answer is part of the request. Answers
     without content (cut off, refused, filtered, empty) were paid for and are stored too; failures of the provider, for
     a replay alone. What the `learners` believe of their servers by then is stored with an answer, so that a resumed run
-    need not find it out. `store.sample` tells apart several answers to equal requests. A replayed answer takes
-    `store.pace_seconds`, unless `stop` says that the run is asked to stop. Raises what the inner adapter raises,
-    StoreMiss, StoreFailed, and StopRequested during a pace.
+    need not find it out. A replayed answer takes `store.pace_seconds`. Raises what the inner adapter raises, StoreMiss,
+    StoreFailed, and StopRequested when `stop` says during a pace that the run is asked to stop.
     """
 
     def __init__(
@@ -62,15 +60,11 @@ class Stored:
 
         def ask() -> dict[str, Any]:
             try:
-                response = self._inner.complete(request)
+                fresh.append(self._inner.complete(request))
             except LLMError as error:
                 fresh.append(error)
-                answer = _error_record(error)
-            else:
-                fresh.append(response)
-                answer = _response_record(response)
             beliefs = {name: value for adapter in self._learners for name, value in adapter.beliefs().items()}
-            return {**answer, FOUND_OUT: beliefs} if beliefs else answer
+            return {**_record(fresh[0]), FOUND_OUT: beliefs} if beliefs else _record(fresh[0])
 
         answer = self._session.answer(self._asked(request), ask, policy=reuse_scope)
         if not fresh:
@@ -81,11 +75,7 @@ class Stored:
 
     def _asked(self, request: LLMRequest) -> StoreRequest:
         site, parameters = request.site, request.parameters.over(self._base)
-        given = {
-            "temperature": parameters.temperature,
-            "max_tokens": parameters.max_tokens,
-            "effort": parameters.effort,
-        }
+        given = {name: getattr(parameters, name) for name in ("temperature", "max_tokens", "effort")}
         path = CallPath(
             pass_number=site.pass_number,
             phase=site.phase,
@@ -93,40 +83,30 @@ class Stored:
             step_id=site.step_id,
             attempt=site.attempt,
         )
-        return StoreRequest(
-            kind="model",
-            path=path,
-            body={
-                "model": parameters.model,
-                "parameters": {name: value for name, value in given.items() if value is not None},
-                **({"provider": self._shaping} if self._shaping else {}),
-                "sample": request.sample or self._store.sample,
-                "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-                "strict": request.strict,
-                "schema": dict(request.schema),
-            },
-        )
+        body = {
+            "model": parameters.model,
+            "parameters": {name: value for name, value in given.items() if value is not None},
+            **({"provider": self._shaping} if self._shaping else {}),
+            "sample": request.sample or self._store.sample,
+            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            "strict": request.strict,
+            "schema": dict(request.schema),
+        }
+        return StoreRequest(kind="model", path=path, body=body)
 
     def _stored_response(self, answer: dict[str, Any], request: LLMRequest) -> LLMResponse:
-        self._restore(answer)
-        if self._session.replays:
-            self._wait(request)
-        return response(answer)
-
-    def _restore(self, answer: dict[str, Any]) -> None:
         try:
             for adapter in self._learners:
                 adapter.learn(answer.get(FOUND_OUT) or {})
         except (TypeError, ValueError, AttributeError) as error:
             raise StoreFailed(f"an answer in the store cannot be read: {FOUND_OUT}: {error}") from error
-
-    def _wait(self, request: LLMRequest) -> None:
-        """In the caller's own thread, so that parallel answers take their time side by side."""
-        end = time.monotonic() + self._store.pace_seconds
+        # In the caller's own thread, so that parallel answers take their time side by side.
+        end = time.monotonic() + (self._store.pace_seconds if self._session.replays else 0.0)
         while (left := end - time.monotonic()) > 0:
             if self._stop():
                 raise StopRequested(f"stopped while a {request.call} call was replayed")
             time.sleep(min(left, STOP_POLL_SECONDS))
+        return response(answer)
 
 
 class Absent:
@@ -144,13 +124,9 @@ class Absent:
 
 def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
     """What else of a provider's settings decides what it answers: a seed, a scenario's content, additions to the
-    request's body. Addresses, keys, retries and limits do not.
-
-    Raises StoreFailed for a scenario that cannot be read.
-    """
+    request's body. Raises StoreFailed for a scenario that cannot be read."""
     found = {name: getattr(provider, name) for name in provider.shapes_answers}
-    scenario = found.get("scenario")
-    if scenario is not None:
+    if scenario := found.get("scenario"):
         try:
             found["scenario"] = sha256(scenario.read_bytes()).hexdigest()
         except OSError as error:
@@ -172,41 +148,31 @@ def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
 def response(answer: dict[str, Any]) -> LLMResponse:
     """A stored answer as the adapter gave it. Raises the LLMError that was stored; StoreFailed for neither."""
     try:
-        if "error" in answer:
-            raise _stored_error(answer)
-        known = {name: answer[name] for name in _RESPONSE_FIELDS if name in answer}
-        return _RESPONSE.validate_python({**known, "usage": stored_usage(answer)})
-    except (TypeError, KeyError, PydanticError) as error:
-        raise StoreFailed(f"an answer in the store cannot be read: {error}") from error
+        if "error" not in answer:
+            known = {name: answer[name] for name in _RESPONSE_FIELDS if name in answer}
+            return _RESPONSE.validate_python({**known, "usage": stored_usage(answer)})
+        more = {name: answer[name] for name in ("status", "retry_after", "model", "usage_reported") if name in answer}
+        kind = _ERRORS[str(answer["error"])]
+        error = kind(answer["message"], hint=answer["hint"], usage=stored_usage(answer), **more)
+    except (TypeError, KeyError, ValueError) as failure:
+        raise StoreFailed(f"an answer in the store cannot be read: {failure}") from failure
+    if answer.get("endpoint"):
+        error.endpoint = answer["endpoint"]
+    raise error
 
 
-def _response_record(response: LLMResponse) -> dict[str, Any]:
-    return {name: getattr(response, name) for name in _RESPONSE_FIELDS} | {"usage": _usage_record(response.usage)}
-
-
-def _usage_record(usage: Usage) -> dict[str, int]:
-    return {name: getattr(usage, name) for name in _USAGE_FIELDS}
-
-
-def _error_record(error: LLMError) -> dict[str, Any]:
+def _record(outcome: LLMResponse | LLMError) -> dict[str, Any]:
+    usage = {name: getattr(outcome.usage, name) for name in _USAGE_FIELDS}
+    if isinstance(outcome, LLMResponse):
+        return {name: getattr(outcome, name) for name in _RESPONSE_FIELDS} | {"usage": usage}
     # A person's adapter may raise a class of its own: its nearest class in the tree is what a replay can raise.
-    kind = next(kind.__name__ for kind in type(error).__mro__ if kind in _ERRORS.values())
-    record = {
+    kind = next(kind.__name__ for kind in type(outcome).__mro__ if kind in _ERRORS.values())
+    more = ("status", "retry_after") if isinstance(outcome, ProviderError) else ("model", "usage_reported")
+    return {
         "error": kind,
-        "message": error.message,
-        "hint": error.hint,
-        "usage": _usage_record(error.usage),
-        "endpoint": error.endpoint,
+        "message": outcome.message,
+        "hint": outcome.hint,
+        "usage": usage,
+        "endpoint": outcome.endpoint,
+        **{name: getattr(outcome, name) for name in more},
     }
-    if isinstance(error, ProviderError):
-        return {**record, "status": error.status, "retry_after": error.retry_after}
-    return {**record, "model": error.model, "usage_reported": error.usage_reported}
-
-
-def _stored_error(answer: dict[str, Any]) -> LLMError:
-    kind = _ERRORS[str(answer["error"])]
-    more = {name: answer[name] for name in ("status", "retry_after", "model", "usage_reported") if name in answer}
-    error = kind(answer["message"], hint=answer["hint"], usage=stored_usage(answer), **more)
-    if endpoint := answer.get("endpoint"):
-        error.endpoint = endpoint
-    return error

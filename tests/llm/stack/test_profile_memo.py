@@ -9,7 +9,7 @@ import pytest
 
 from aeon.app.aeon import Aeon
 from aeon.domain.errors import ServerFailed
-from aeon.domain.request import CallSite, LLMRequest, Message
+from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Message
 from aeon.llm.stack.profile_memo import ProfileMemo
 from tests.support.scripted_model import ScriptedModel, profile
 
@@ -18,9 +18,9 @@ REQUEST = LLMRequest(call="task_profile", messages=(Message("user", "make tea"),
 
 
 def test_the_answer_to_an_equal_profile_is_given_again():
-    model, memo = ScriptedModel(task_profile=[profile(2), profile(5)]), ProfileMemo()
-    first = memo.wrap(model).complete(REQUEST)
-    assert memo.wrap(model).complete(replace(REQUEST, site=replace(PHASE_A, sequence=9))) == first
+    model, memo = ScriptedModel(task_profile=[profile(2), profile(5)]), dict[str, LLMResponse]()
+    first = ProfileMemo(model, memo).complete(REQUEST)
+    assert ProfileMemo(model, memo).complete(replace(REQUEST, site=replace(PHASE_A, sequence=9))) == first
     assert len(model.requests) == 1
 
 
@@ -35,25 +35,25 @@ def test_the_answer_to_an_equal_profile_is_given_again():
     ],
 )
 def test_another_request_an_update_and_every_other_call_are_asked(other: LLMRequest):
-    model, memo = ScriptedModel(), ProfileMemo()
-    adapter = memo.wrap(model)
+    model, memo = ScriptedModel(), dict[str, LLMResponse]()
+    adapter = ProfileMemo(model, memo)
     for request in (REQUEST, other, other):
         adapter.complete(request)
     assert model.requests.count(other) == (2 if other.site != PHASE_A else 1)
 
 
 def test_another_sample_is_asked_for():
-    model, memo = ScriptedModel(), ProfileMemo()
-    memo.wrap(model).complete(REQUEST)
-    memo.wrap(model, sample=1).complete(REQUEST)
+    model, memo = ScriptedModel(), dict[str, LLMResponse]()
+    ProfileMemo(model, memo).complete(REQUEST)
+    ProfileMemo(model, memo, sample=1).complete(REQUEST)
     assert len(model.requests) == 2
 
 
 def test_a_failure_is_not_kept():
-    model, memo = ScriptedModel(task_profile=[ServerFailed("503"), profile(2)]), ProfileMemo()
+    model, memo = ScriptedModel(task_profile=[ServerFailed("503"), profile(2)]), dict[str, LLMResponse]()
     with pytest.raises(ServerFailed):
-        memo.wrap(model).complete(REQUEST)
-    assert '"reasoning_depth": 2' in memo.wrap(model).complete(REQUEST).text
+        ProfileMemo(model, memo).complete(REQUEST)
+    assert '"reasoning_depth": 2' in ProfileMemo(model, memo).complete(REQUEST).text
 
 
 def test_the_runs_of_one_aeon_share_it_and_each_can_be_replayed_alone(tmp_path: Path):

@@ -269,7 +269,7 @@ def test_in_the_place_of_a_provider_nothing_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [{}, {"text": "t", "usage": {"nonsense": 1}}, {"error": "Refused"}, {"text": "t", "usage": 3}]
+    "answer", [{}, {"text": "t", "usage": {"input_tokens": "many"}}, {"error": "Refused"}, {"text": "t", "usage": 3}]
 )
 def test_an_answer_that_cannot_be_read_is_told(answer: dict[str, Any]) -> None:
     with pytest.raises(StoreFailed, match="cannot be read"):
