@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args, get_origin
 
 import pydantic
 from pydantic_core import ErrorDetails
@@ -21,7 +21,6 @@ _MUST_BE = {
     "dict_type": "must be a mapping: names and values",
     "model_type": "must be a mapping: names and values",
     "model_attributes_type": "must be a mapping: names and values",
-    "invalid_key": "must have text as keys",
     "finite_number": "must be a number that JSON has",
     "invalid-json-value": "must be a value that JSON has",
 }
@@ -46,7 +45,14 @@ class Mistake(NamedTuple):
     def sentence(self) -> str:
         """The place, what is wrong there, and the value if it is a short one."""
         where = f"{dotted(self.place)}: " if self.place else ""
-        return f"{where}{self.text}{'' if self.at_key or self.kind == 'missing' else _format_given(self)}"
+        if self.at_key or self.kind == "missing" or not isinstance(self.given, str | int | float | None):
+            return f"{where}{self.text}"
+        if self.given is None:
+            return f"{where}{self.text}, and nothing is given"
+        given = str(self.given).lower() if isinstance(self.given, bool) else str(self.given)[:60]
+        if self.kind == "string_type":
+            return f'{where}{self.text}: quote it if you mean the text "{given}"'
+        return f"{where}{self.text} (it is {repr(given) if isinstance(self.given, str) else given})"
 
 
 def explain(
@@ -62,8 +68,7 @@ def explain(
     for details in error.errors(include_url=False):
         if details["type"] == "too_short" and details["input"]:
             continue  # the list is long enough, and each of its items is reported
-        place = _place_in(value, details["loc"])
-        yield _explain_one(details, place, model, other_spellings or {})
+        yield _explain_one(details, _place_in(value, details["loc"]), model, other_spellings or {})
 
 
 def _explain_one(
@@ -75,38 +80,21 @@ def _explain_one(
     if kind == "extra_forbidden":
         fields = _model_at(place[:-1], model).model_fields
         allowed = [field.alias or name for name, field in fields.items()]
-        return Mistake(place, f"unknown key; {_allowed(str(place[-1]), allowed, other_spellings)}", kind, given, True)
+        return Mistake(place, _unknown_key(str(place[-1]), allowed, other_spellings), kind, given, True)
     if "[key]" in details["loc"]:
-        if expected := _literals(details):
-            text = f"unknown key; {_allowed(str(place[-1]), expected, other_spellings)}"
-            return Mistake(place, text, kind, given, True)
-        return Mistake(place, "a key must be text: quote it", kind, given, True)
-    message = details["msg"].removeprefix("Value error, ")
-    message = message.replace("Input should be", "must be", 1)
+        expected = str(details.get("ctx", {}).get("expected", "")).replace(" or ", ", ")
+        allowed = [name.strip("'") for name in expected.split(", ") if name]
+        said = _unknown_key(str(place[-1]), allowed, other_spellings) if allowed else "a key must be text: quote it"
+        return Mistake(place, said, kind, given, True)
+    message = details["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
     return Mistake(place, _MUST_BE.get(kind) or f"{message[:1].lower()}{message[1:]}", kind, given)
 
 
-def _literals(details: ErrorDetails) -> list[str]:
-    """The names that a key with a fixed set of names may have."""
-    expected = str(details.get("ctx", {}).get("expected", "")) if details["type"] == "literal_error" else ""
-    return [name.strip("'") for name in expected.replace(" or ", ", ").split(", ") if name]
-
-
-def _format_given(mistake: Mistake) -> str:
-    given = mistake.given
-    if given is None:
-        return ", and nothing is given"
-    if isinstance(given, bool | int | float):
-        text = str(given).lower() if isinstance(given, bool) else str(given)
-        return f': quote it if you mean the text "{text}"' if mistake.kind == "string_type" else f" (it is {text})"
-    return f" (it is '{given[:60]}')" if isinstance(given, str) and given else ""
-
-
-def _allowed(given: str, names: list[str], other_spellings: Mapping[str, str]) -> str:
+def _unknown_key(given: str, allowed: Collection[str], other_spellings: Mapping[str, str]) -> str:
     other = other_spellings.get(given.lower())
-    near = [other] if other in names else get_close_matches(given, names, n=1)
+    near = [other] if other in allowed else get_close_matches(given, allowed, n=1)
     meant = f"did you mean `{near[0]}`? " if near else ""
-    return f"{meant}allowed are {', '.join(names)}"
+    return f"unknown key; {meant}allowed are {', '.join(allowed)}"
 
 
 def _place_in(value: Any, location: tuple[int | str, ...]) -> Place:
@@ -120,17 +108,20 @@ def _place_in(value: Any, location: tuple[int | str, ...]) -> Place:
 
 
 def _model_at(place: Place, model: type[pydantic.BaseModel]) -> type[pydantic.BaseModel]:
-    """The model of the mapping at a place: the annotation of the last field on the way that has one."""
+    """The model of the mapping at a place: that of the last field on the way that has one."""
     for part in place:
         if isinstance(part, str) and part in model.model_fields:
-            model = _find_model(model.model_fields[part].annotation) or model
+            model = next((found for found, _ in models_in(model.model_fields[part].annotation)), model)
     return model
 
 
-def _find_model(annotation: Any) -> type[pydantic.BaseModel] | None:
+def models_in(annotation: Any, *, named: bool = False) -> Iterator[tuple[type[pydantic.BaseModel], bool]]:
+    """The models that a field may hold, and whether it holds them by name."""
     if isinstance(annotation, type) and issubclass(annotation, pydantic.BaseModel):
-        return annotation
-    return next((found for inner in get_args(annotation) if (found := _find_model(inner))), None)
+        yield annotation, named
+        return
+    for argument in get_args(annotation):
+        yield from models_in(argument, named=named or get_origin(annotation) is dict)
 
 
 def first_mistake(error: pydantic.ValidationError) -> str:

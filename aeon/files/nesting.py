@@ -5,7 +5,6 @@ What writes results stops at 255 levels, and a value stands some levels deep in 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 MAX_DEPTH = 200
@@ -16,13 +15,8 @@ TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 def is_too_deep(value: Any) -> bool:
     """Whether a value that JSON has is nested more than MAX_DEPTH levels deep; one within itself is."""
-    level, depth = [value], 0
-    while level := [inner for outer in level if isinstance(outer, dict | list) for inner in _inner(outer)]:
-        depth += 1
-        if depth > MAX_DEPTH:
-            return True
-    return False
-
-
-def _inner(value: dict[str, Any] | list[Any]) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value
+    level, depth = [value], -1
+    while level and depth < MAX_DEPTH:
+        outer = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level, depth = [inner for each in outer for inner in each], depth + 1
+    return bool(level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,27 +18,20 @@ def load_object(key: str, reference: str, kind: str) -> Any:
 
     Raises ConfigError when it is not of that form or cannot be imported.
     """
-    module_name, _, path = reference.partition(":")
-    if not module_name or not path:
+    module, _, path = reference.partition(":")
+    if not module or not path:
         raise ConfigError(f"{key}={reference}: write package.module:{kind}")
+    # A console script does not see the folder it is started in, and that is where a person's own modules are.
+    if "" not in sys.path:
+        search_for_modules(Path.cwd())
     try:
-        found: Any = _module(module_name)
-        for part in path.split("."):
-            found = getattr(found, part)
+        with redirect_prints_to_stderr():
+            return attrgetter(path)(importlib.import_module(module))
     except Exception as error:  # importing runs the module, in which anything may happen
         raise ConfigError(f"{key}={reference}: cannot be imported: {type(error).__name__}: {error}") from error
-    return found
 
 
 def search_for_modules(folder: Path) -> None:
     """Let modules be imported from a folder, which is searched last. The only function that changes `sys.path`."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))
-
-
-def _module(name: str) -> Any:
-    # A console script does not see the folder it is started in, and that is where a person's own modules are.
-    if "" not in sys.path:
-        search_for_modules(Path.cwd())
-    with redirect_prints_to_stderr():
-        return importlib.import_module(name)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -19,14 +18,6 @@ def resource_root() -> Path:
     if (checkout / "pyproject.toml").is_file() and (checkout / "conf").is_dir():
         return checkout
     return Path(str(files("aeon") / "_resources"))
-
-
-def find_meant(folder: Path, name: str, holds: Callable[[Path], bool]) -> Path | None:
-    """The folder that was most likely meant by one that lacks what it should hold: `name` in it, the folder around it,
-    or `name` beside it, whichever `holds` it first; None when none does."""
-    around = Path(os.path.normpath(folder / ".."))
-    places = (folder / name, around, around / name)
-    return next((place for place in places if place.is_dir() and holds(place)), None)
 
 
 def digest_of_files(files: Mapping[str, Path]) -> str:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TextIO, cast
 
 _in_tool: ContextVar[bool] = ContextVar("in_tool", default=False)
-_lock = threading.Lock()
-_active = 0
 
 
 class _Fork:
-    """`sys.stdout` while a tool runs: standard error for the tool, and what it was before for everybody else."""
+    """`sys.stdout` from the first tool on: standard error for tools, what it was before for everybody else."""
 
     def __init__(self, usual: TextIO) -> None:
         self.usual = usual
@@ -31,27 +28,10 @@ def redirect_prints_to_stderr() -> Iterator[None]:
     Coroutines and `asyncio.to_thread` of this context are covered. A thread or a process that a tool starts by itself,
     and code that writes to file descriptor 1, are not.
     """
-    _enter()
+    if not isinstance(sys.stdout, _Fork):
+        sys.stdout = cast(TextIO, _Fork(sys.stdout))
     token = _in_tool.set(True)
     try:
         yield
     finally:
         _in_tool.reset(token)
-        _leave()
-
-
-def _enter() -> None:
-    global _active
-    with _lock:
-        _active += 1
-        if not isinstance(sys.stdout, _Fork):
-            sys.stdout = cast(TextIO, _Fork(sys.stdout))
-
-
-def _leave() -> None:
-    global _active
-    with _lock:
-        _active -= 1
-        # Somebody else may have put another stream there meanwhile, and then it is theirs.
-        if _active == 0 and isinstance(sys.stdout, _Fork):
-            sys.stdout = sys.stdout.usual

@@ -194,19 +194,6 @@ def test_what_a_tool_prints_goes_to_standard_error(capsys: pytest.CaptureFixture
     assert capsys.readouterr() == ("", "one\ntwo\nthree\nfour\nfive\n")
 
 
-def test_standard_output_is_what_it_was_when_no_tool_runs() -> None:
-    script = (
-        "import sys\n"
-        "from aeon.tools.invoke import ToolInvoker\n"
-        "from aeon.tools.registry import Tool, ToolRegistry\n"
-        "before = sys.stdout\n"
-        "tool = Tool('t', 'd', {}, {}, lambda _: print('tool') or sys.stdout is before)\n"
-        "print(ToolInvoker(ToolRegistry([tool])).invoke('t', {}).output, sys.stdout is before)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
-    assert (done.stdout, done.stderr) == ("False True\n", "tool\n")
-
-
 def test_others_print_where_they_did_while_a_tool_runs(
     capsys: pytest.CaptureFixture[str], released: threading.Event
 ) -> None:

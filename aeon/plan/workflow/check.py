@@ -40,9 +40,6 @@ class Checks(TypedDict, total=False):
 def content_problems(document: LocatedYaml, **checks: Unpack[Checks]) -> list[Problem]:
     """All problems of a workflow file except those of its form. A plan has at most 100 steps by default."""
     checker = _Checker(document, checks)
-    for again in document.repeated:
-        message = f"{dotted(again.place)}: stands here again, it is on line {again.first_line} already"
-        checker.problems.append(problem_at(again.position, message))
     checker.check_structure()
     # What else is wrong with a plan that is too large would be too much to read.
     if len(checker.steps) <= checks.get("max_steps", 100):

@@ -89,7 +89,7 @@ def inspect_workflow(path: Path, **checks: Unpack[Checks]) -> tuple[Workflow | N
     Raises ConfigError only when the file cannot be read at all.
     """
     try:
-        document = LocatedYaml(path, allow_repeated=True)
+        document = LocatedYaml(path)
     except UnreadableFile as error:
         said = f"{error.problem}. {error.hint}" if error.hint else error.problem
         return None, (problem_at(error.position, said),)
