@@ -11,9 +11,9 @@ from typing import Any
 
 from aeon.app.parent import Parent
 from aeon.app.process import Process
+from aeon.config.compose.literal import key_of
 from aeon.config.origin import Composition, FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.config.recompose import select_recordable
-from aeon.config.recorded import key_of
 from aeon.config.settings import Settings, configuration_hash, named_file
 from aeon.domain.history import Outcome, RunState
 from aeon.domain.outcome import latest_assessed

@@ -27,11 +27,10 @@ def read_task_text(task: str | None, task_file: Path | None) -> str:
     if task is not None:
         text = require_unicode(task, "task")
     elif task_file is not None:
-        text = decode_utf8(_bytes(task_file, "task_file"), f"task_file {task_file}")
+        text = _text(task_file, "task_file")
     else:
-        raise ConfigError(
-            "no task is given", hint='Say what to do: python -m aeon task="..." (or task_file=..., or task=-)'
-        )
+        hint = 'Say what to do: python -m aeon task="..." (or task_file=..., or task=-)'
+        raise ConfigError("no task is given", hint=hint)
     if not text.strip():
         raise TaskTextError("the task is empty", hint="Say in plain words what you want done.")
     return text
@@ -42,18 +41,15 @@ def read_input_texts(inputs: Mapping[str, str], input_files: Mapping[str, Path])
 
     Raises ConfigError for a name in both or an unreadable file, TaskTextError for text that is not valid UTF-8.
     """
-    both = sorted(set(inputs) & set(input_files))
-    if both:
+    if both := sorted(inputs.keys() & input_files.keys()):
         raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")
     texts = {name: require_unicode(text, f"inputs.{name}") for name, text in inputs.items()}
-    for name, path in input_files.items():
-        texts[name] = decode_utf8(_bytes(path, f"input_files.{name}"), f"input_files.{name} {path}")
-    return texts
+    return texts | {name: _text(path, f"input_files.{name}") for name, path in input_files.items()}
 
 
 def read_criteria(path: Path) -> dict[str, str]:
     """A YAML or JSON mapping of criterion names to plain words. Raises ConfigError when it is anything else."""
-    read = _yaml(path, "convergence.criteria_file")
+    read = LocatedYaml(path).value
     if not isinstance(read, dict) or not all(isinstance(i, str) and i for pair in read.items() for i in pair):
         raise ConfigError(f"convergence.criteria_file {path}: must map each criterion's name to a text in plain words")
     for name, words in read.items():
@@ -70,10 +66,9 @@ def read_entries(settings: MemorySettings) -> MemorySettings:
     if (path := settings.entries_file) is None:
         return settings
     try:
-        read = MemorySettings(entries=_yaml(path, "memory.entries_file")).entries
+        read = MemorySettings(entries=LocatedYaml(path).value).entries
     except PydanticError as error:
-        problem = first_mistake(error).removeprefix("entries.")
-        raise ConfigError(f"memory.entries_file {path}: {problem}") from None
+        raise ConfigError(f"memory.entries_file {path}: {first_mistake(error)}") from None
     return settings.model_copy(update={"entries": {**read, **settings.entries}})
 
 
@@ -82,11 +77,9 @@ def read_json_schema(path: Path) -> dict[str, Any]:
     from aeon.schema.validators import check_schema  # takes time, and few runs have a schema
 
     try:
-        schema = json.loads(decode_utf8(_bytes(path, "answer.schema"), str(path)))
+        schema = json.loads(_text(path, "answer.schema"))
     except json.JSONDecodeError as error:
         raise SchemaFileError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
-    except TaskTextError as error:
-        raise SchemaFileError(error.message) from None
     if not isinstance(schema, dict):
         raise SchemaFileError(f"{path}: a JSON Schema for an answer is an object, this is {type(schema).__name__}")
     check_schema(schema, str(path))
@@ -96,25 +89,16 @@ def read_json_schema(path: Path) -> dict[str, Any]:
 def read_dotenv(path: Path) -> str:
     """The text of a `.env` file. ConfigError names the line that is not UTF-8; never what is in it: it holds keys."""
     try:
-        data = path.read_bytes()
+        return path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
-    try:
-        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
+        line = error.object[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path}:{line}: not UTF-8 text", hint="Convert it to UTF-8.") from None
 
 
-def _yaml(path: Path, key: str) -> Any:
+def _text(path: Path, key: str) -> str:
     try:
-        return LocatedYaml(path).value
-    except ConfigError as error:
-        raise ConfigError(f"{key}={error.message}", hint=error.hint) from None
-
-
-def _bytes(path: Path, key: str) -> bytes:
-    try:
-        return path.expanduser().read_bytes()
+        return decode_utf8(path.expanduser().read_bytes(), f"{key} {path}")
     except OSError as error:
         raise ConfigError(f"{key}={path}: cannot be read: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""The JSON Schema of configuration files, made from the settings, for editors.
+"""The JSON Schema of the settings: of configuration files, for editors, and what a key may hold, in words.
 
 A file of configuration is partial, and any value in it may be an interpolation; what the keys mean is what the comments
 in the packaged files say.
@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from aeon.config.compose.reference import Entry, entries_of, groups, top_entries
-from aeon.config.settings import Settings
+from aeon.config.compose.reference import entries_of, groups, top_entries
 from aeon.domain.errors import ConfigError
 
 Schema = dict[str, Any]
 _DIALECT = "http://json-schema.org/draft-07/schema#"  # which every editor knows
-_NOTES = ("title", "description", "default")
 _INTERPOLATION: Schema = {"type": "string", "pattern": r"\$\{"}
 _NULL: Schema = {"type": "null"}
 _DEFAULTS: Schema = {
@@ -24,6 +22,8 @@ _DEFAULTS: Schema = {
     "description": "Hydra's defaults list: what this file is based on, and where its own keys stand (_self_).",
 }
 _HYDRA: Schema = {"type": "object", "description": "Hydra's own settings."}
+_WORDS = {"boolean": "true or false", "string": "text", "object": "mapping", "array": "list"}
+_BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at most", "exclusiveMaximum": "below"}
 
 
 def configuration_schema(group: str | None = None) -> Schema:
@@ -31,47 +31,53 @@ def configuration_schema(group: str | None = None) -> Schema:
 
     Raises ConfigError for a group that does not exist.
     """
-    whole = Settings.model_json_schema(by_alias=True)
-    definitions = whole.pop("$defs", {})
-    if group is not None and group not in whole["properties"]:
-        known = ", ".join(sorted(whole["properties"].keys() & groups().keys()))
+    whole = settings_schema()
+    properties = whole["properties"]
+    if group is not None and group not in properties:
+        known = ", ".join(sorted(properties.keys() & groups().keys()))
         raise ConfigError(f"{group}: there is no such group of settings", hint=f"There are: {known}.")
-    for part in (whole, *definitions.values()):
-        _loosen(part)
-    _describe(whole, definitions)
+    for part in (whole, *whole["$defs"].values()):
+        # A part of it may be said alone, and each value may be an interpolation.
+        part.pop("required", None)
+        for name, value in part.get("properties", {}).items():
+            part["properties"][name] = _loosened(value)
+    _describe(whole)
     for name in groups():
-        for model in _models(whole["properties"].get(name, {}), definitions):
+        for model in _models(whole, properties.get(name, {})):
             model["properties"]["defaults"] = _DEFAULTS
-    whole["properties"] |= {"defaults": _DEFAULTS, "hydra": _HYDRA}
-    chosen = whole if group is None else whole["properties"][group]
-    title = f"Aeon: {group or 'configuration'}"
-    return {"$schema": _DIALECT, **chosen, "title": title, "$defs": definitions}
+    properties |= {"defaults": _DEFAULTS, "hydra": _HYDRA}
+    chosen = whole if group is None else properties[group]
+    return {"$schema": _DIALECT, **chosen, "title": f"Aeon: {group or 'configuration'}", "$defs": whole["$defs"]}
 
 
-def _loosen(part: Schema) -> None:
-    """Let a part of the schema be said in part, and each of its values be an interpolation."""
-    part.pop("required", None)
-    for name, value in part.get("properties", {}).items():
-        part["properties"][name] = _value(value)
+def settings_schema() -> Schema:
+    """The JSON Schema of the settings, by the names of the keys."""
+    from aeon.config.settings import Settings  # takes time to load
+
+    return {"$defs": {}, **Settings.model_json_schema(by_alias=True)}
 
 
-def _value(value: Schema) -> Schema:
-    notes: Schema = {key: value[key] for key in _NOTES if key in value}
-    asked = {key: item for key, item in value.items() if key not in (*notes, "discriminator")}
+def _loosened(value: Schema) -> Schema:
+    if "$ref" in value:
+        # A part with keys of its own is said key by key, which is where an editor then reports what is wrong.
+        return value
+    notes = {key: item for key, item in value.items() if key in ("title", "description", "default")}
     # Of a file that says a part only, more than one kind of provider may be true.
-    choices = asked.pop("oneOf", None) or asked.pop("anyOf", None) or [asked]
-    # A part with keys of its own is said key by key, which is where an editor then reports what is wrong.
-    return {**notes, **asked} if "$ref" in asked else {**notes, "anyOf": [*choices, _INTERPOLATION]}
+    choices = value.get("oneOf") or value.get("anyOf")
+    alone = {key: item for key, item in value.items() if key not in notes}
+    return {**notes, "anyOf": [*(choices or [alone]), _INTERPOLATION]}
 
 
-def _describe(whole: Schema, definitions: dict[str, Schema]) -> None:
+def _describe(whole: Schema) -> None:
     """Say at each key what the packaged files say of it in a comment; one that is null there may be null."""
-    for entry in _entries():
+    # What an option changes in other groups is explained there.
+    of_groups = (entry for group in groups() for entry in entries_of(group) if entry.path.startswith(f"{group}."))
+    for entry in (*top_entries(), *of_groups):
         *parents, name = entry.path.split(".")
         parts = [whole]
         for parent in parents:
             below = [part["properties"].get(parent, {}) for part in parts]
-            parts = [model for value in below for model in _models(value, definitions)]
+            parts = [model for value in below for model in _models(whole, value)]
         for value in (part["properties"][name] for part in parts if name in part["properties"]):
             if entry.comment:
                 value.setdefault("description", entry.comment)
@@ -79,15 +85,41 @@ def _describe(whole: Schema, definitions: dict[str, Schema]) -> None:
                 value["anyOf"].append(_NULL)
 
 
-def _entries() -> Iterator[Entry]:
-    yield from top_entries()
-    for group in groups():
-        # What an option changes in other groups is explained there.
-        yield from (entry for entry in entries_of(group) if entry.path.startswith(f"{group}."))
-
-
-def _models(value: Schema, definitions: dict[str, Schema]) -> list[Schema]:
+def _models(whole: Schema, value: Schema) -> list[Schema]:
     """The definitions of objects that a value may be."""
-    references = [choice["$ref"] for choice in (value, *value.get("anyOf", [])) if "$ref" in choice]
-    models = [definitions[reference.rpartition("/")[2]] for reference in references]
-    return [model for model in models if "properties" in model]
+    return [part for part in _unions(whole, value) if "properties" in part]
+
+
+def describe_types(schema: Schema, key: str) -> list[str]:
+    """What the settings of a JSON Schema take at a dotted key, each kind once; empty for a key they do not have."""
+    nodes = [schema]
+    for name in key.split("."):
+        below = [node.get("properties", {}).get(name, node.get("additionalProperties")) for node in nodes]
+        nodes = [found for child in below if isinstance(child, dict) for found in _unions(schema, child)]
+    return list(dict.fromkeys(_described(schema, node) for node in nodes))
+
+
+def _unions(root: Schema, node: Schema) -> Iterator[Schema]:
+    """The alternatives of a node, references followed."""
+    if "$ref" in node:
+        yield from _unions(root, root["$defs"][str(node["$ref"]).rpartition("/")[2]])
+    elif parts := node.get("anyOf") or node.get("oneOf"):
+        for part in parts:
+            yield from _unions(root, part)
+    else:
+        yield node
+
+
+def _described(root: Schema, node: Schema) -> str:
+    if values := node.get("enum"):
+        return f"one of {', '.join(map(str, values))}"
+    if "const" in node:
+        return str(node["const"])
+    kind = str(node.get("type", "any"))
+    word = "path" if node.get("format") == "path" else _WORDS.get(kind, kind)
+    bounds = [f"{words} {node[bound]:g}" for bound, words in _BOUNDS.items() if bound in node]
+    inner = node.get("items") if kind == "array" else node.get("additionalProperties")
+    if isinstance(inner, dict) and inner:
+        kinds = dict.fromkeys(_described(root, part) for part in _unions(root, inner))
+        word = f"{word} of {' or '.join(kinds)}"
+    return ", ".join([word, *bounds])

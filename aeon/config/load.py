@@ -19,11 +19,10 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError as PydanticError
 
 from aeon.config import files as config_files
-from aeon.config import origin
-from aeon.config import recompose as config_origin
+from aeon.config import origin, recompose
 from aeon.config.compose import compose as config_compose
-from aeon.config.compose import problems as config_problems
 from aeon.config.compose.literal import quote_overrides
+from aeon.config.compose.problems import settings_error
 from aeon.config.origin import Composition, Origin
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
@@ -45,7 +44,7 @@ def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = N
     Raises ConfigError.
     """
     folder = Path(config_dir).expanduser().resolve() if config_dir else None
-    return config_origin.composition(Composition(overrides=tuple(quote_overrides(overrides)), config_dir=folder))
+    return recompose.composition(Composition(overrides=tuple(quote_overrides(overrides)), config_dir=folder))
 
 
 def compose_settings(of: Composition) -> Settings:
@@ -58,14 +57,28 @@ def settings_from(cfg: DictConfig) -> Settings:
 
     Raises ConfigError with every problem found, SchemaFileError when the answer's schema file is all that is wrong.
     """
-    values = _plain(cfg)
+    try:
+        # Each by itself: Hydra's own part refers to a job that may not run.
+        values = {str(name): _plain(cfg[name]) for name in cfg if name != "hydra"}
+    except OmegaConfBaseException as error:
+        reason = str(error.msg or error).splitlines()[0]
+        raise ConfigError(f"{error.full_key or 'configuration'}: {reason}") from None
     try:
         settings = Settings.model_validate(values)
     except PydanticError as error:
-        raise config_problems.settings_error(error, Settings, values) from None
-    if wrong := list(config_problems.booleans_as_numbers(values, settings.model_dump(by_alias=True))):
-        raise config_problems.problems_error(wrong)
-    return _with_files(settings)
+        raise settings_error(error, Settings, values) from None
+    convergence, answer = settings.convergence, settings.answer
+    if convergence.criteria_file is not None:
+        read = config_files.read_criteria(convergence.criteria_file)
+        convergence = convergence.model_copy(update={"criteria": {**read, **convergence.criteria}})
+    if answer.schema_file is not None:
+        answer = answer.model_copy(update={"json_schema": config_files.read_json_schema(answer.schema_file)})
+    memory = config_files.read_entries(settings.memory)
+    return settings.model_copy(update={"convergence": convergence, "answer": answer, "memory": memory})
+
+
+def _plain(value: Any) -> Any:
+    return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
 
 
 def environment(directory: Path | None = None) -> Mapping[str, str]:
@@ -101,6 +114,14 @@ def read_task(settings: Settings) -> str | None:
     return config_files.read_task_text(settings.task, settings.task_file)
 
 
+def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
+    """Whether the task stood in a plan file, and it is another plan file now."""
+    if plan_file is None or not recorded.task_in_plan:
+        return False
+    before = recorded.files.get("plan_file")
+    return before is None or plan_file.expanduser().absolute() != Path(before.path)
+
+
 def read_inputs(settings: Settings) -> dict[str, str]:
     """The texts of `inputs` and `input_files`, by name, beside those of the run that is resumed.
 
@@ -116,34 +137,4 @@ def find_recorded_origin(settings: Settings) -> Origin | None:
     if settings.resume:
         return origin.read(settings.resume)
     store = settings.store
-    return config_origin.read_recorded_origin(store.path) if store.mode == "replay" and store.path else None
-
-
-def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
-    """Whether the task stood in a plan file, and it is another plan file now."""
-    before = recorded.files.get("plan_file")
-    same = before is not None and plan_file is not None and plan_file.expanduser().absolute() == Path(before.path)
-    return recorded.task_in_plan and plan_file is not None and not same
-
-
-def _plain(cfg: DictConfig) -> dict[str, Any]:
-    try:
-        return {str(name): _plain_value(cfg[name]) for name in cfg if name != "hydra"}
-    except OmegaConfBaseException as error:
-        reason = str(error.msg or error).splitlines()[0]
-        raise ConfigError(f"{error.full_key or 'configuration'}: {reason}") from None
-
-
-def _plain_value(value: Any) -> Any:
-    return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
-
-
-def _with_files(settings: Settings) -> Settings:
-    convergence, answer = settings.convergence, settings.answer
-    if convergence.criteria_file is not None:
-        read = config_files.read_criteria(convergence.criteria_file)
-        convergence = convergence.model_copy(update={"criteria": {**read, **convergence.criteria}})
-    if answer.schema_file is not None:
-        answer = answer.model_copy(update={"json_schema": config_files.read_json_schema(answer.schema_file)})
-    memory = config_files.read_entries(settings.memory)
-    return settings.model_copy(update={"convergence": convergence, "answer": answer, "memory": memory})
+    return recompose.read_recorded_origin(store.path) if store.mode == "replay" and store.path else None

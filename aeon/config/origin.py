@@ -6,7 +6,6 @@ A leaf of values: reading it needs neither Hydra nor the settings.
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +15,6 @@ from pydantic import Field
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import Address, Value
 from aeon.files.explain import first_mistake
-from aeon.files.located_yaml import LocatedYaml
 
 FORMAT: Literal["aeon.run/1"] = "aeon.run/1"
 FILE = "run.json"
@@ -107,71 +105,30 @@ def digest_of(path: Path) -> str | None:
 
 
 def read(directory: Path, key: str = "resume") -> Origin:
-    """The origin of the run in a directory; `key` is what named the directory, for the message.
-
-    Raises ConfigError that says what the directory is, when it is no run's, and what to do.
-    """
+    """The origin of the run in a directory; `key` is what named the directory, for the message. Raises ConfigError."""
     named = f"{key}={directory}"
-    if not directory.is_dir():
-        raise ConfigError(f"{named}: {_no_directory(directory)}", hint=f"Give a run's directory: {key}=outputs/...")
-    path = directory / FILE
     try:
-        values = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise _no_run(directory, named, key) from None
+        text = (directory / FILE).read_bytes()
     except OSError as error:
-        raise ConfigError(f"{named}: {FILE} cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{named}: {FILE} is not JSON: {error}") from None
-    return parse(values, f"{named}: {FILE}")
+        runs = sorted(directory.glob(f"*/{FILE}"))
+        hint = f"Did you mean {key}={runs[-1].parent}?" if runs else "Runs are under outputs/, those of sweeps in jobs."
+        raise ConfigError(
+            f"{named}: this is no run's directory: {FILE} cannot be read: {error.strerror or error}", hint=hint
+        ) from None
+    try:
+        return Origin.model_validate_json(text)
+    except pydantic.ValidationError as error:
+        raise _unusable(f"{named}: {FILE}", error) from None
 
 
 def parse(values: Any, where: str) -> Origin:
-    """The origin in JSON values; `where` they stand, for the message. Raises ConfigError for another format."""
-    found = values.get("format") if isinstance(values, dict) else None
-    if found != FORMAT:
-        raise ConfigError(
-            f"{where} is of the format {found!r}, this version of Aeon reads {FORMAT!r}", hint=_version_hint(values)
-        )
+    """The origin in JSON values; `where` they stand, for the message. Raises ConfigError."""
     try:
         return Origin.model_validate(values)
     except pydantic.ValidationError as error:
-        raise ConfigError(f"{where}: {first_mistake(error)}", hint=_version_hint(values)) from None
+        raise _unusable(where, error) from None
 
 
-def _version_hint(values: Any) -> str:
-    versions = values.get("versions") if isinstance(values, dict) else None
-    wrote = versions.get("aeon-engine") if isinstance(versions, dict) else None
-    return f"It was written by aeon-engine {wrote}: resume it with that version." if wrote else ""
-
-
-def _start_again(directory: Path) -> str:
-    """What to do with a job that was killed before it began; Hydra has written what it was to be."""
-    try:
-        overrides = LocatedYaml(directory / ".hydra" / "overrides.yaml").value
-    except ConfigError:
-        overrides = None
-    texts = map(str, overrides) if isinstance(overrides, list) else ()
-    resumed = [text for text in texts if text.startswith("resume=")]
-    return f"Nothing had been asked; start it again{f' with {resumed[-1]}' if resumed else ''}."
-
-
-def _no_directory(path: Path) -> str:
-    return "this is a file, not a run's directory" if path.exists() else "there is no such directory"
-
-
-def _no_run(directory: Path, named: str, key: str) -> ConfigError:
-    """What a directory without `run.json` is, and what to do."""
-    if (directory / "multirun.yaml").exists():
-        jobs = sorted(str(found.parent) for found in directory.glob(f"*/{FILE}"))
-        which = f"Take one of its jobs: {key}={jobs[0]}" if jobs else "None of its jobs has begun: start it again."
-        return ConfigError(f"{named}: this is a multirun, and each of its jobs is a run", hint=which)
-    if (directory / "result.json").exists():
-        return ConfigError(f"{named}: this run has no {FILE}, which runs of older versions did not write")
-    if (directory / ".hydra").is_dir():
-        return ConfigError(
-            f"{named}: this run ended before it had begun: there is no {FILE} in it", hint=_start_again(directory)
-        )
-    runs = sorted((found.parent for found in directory.glob(f"*/{FILE}")), key=str)
-    hint = f"Did you mean {key}={runs[-1]}?" if runs else f"A run's directory holds {FILE}; runs are under outputs/."
-    return ConfigError(f"{named}: this is no run's directory", hint=hint)
+def _unusable(where: str, error: pydantic.ValidationError) -> ConfigError:
+    hint = "Another version of Aeon may have written it: `versions` in it says which."
+    return ConfigError(f"{where}: {first_mistake(error)}", hint=hint)

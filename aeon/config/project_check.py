@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,14 +17,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from aeon.config.compose.hydra_private import packaged_config_dir
-from aeon.config.compose.literal import format_value, quote_override
-from aeon.config.compose.problems import models_in
+from aeon.config.compose.literal import format_value, key_of, quote_override
 from aeon.config.project_file import Project
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import is_loopback
+from aeon.files.explain import models_in
 from aeon.files.located_yaml import LocatedYaml
 
-_PACKAGE = re.compile(r"#\s*@package\s+(\S+)")
+_PACKAGE = re.compile(r"#\s*@package\s+(?!_global_|_group_)(\S+)")
 _NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
 _SHOWN = frozenset({"tools", "adapter", "backend", "options"})
 _Leaf = tuple[tuple[str, ...], Any]
@@ -35,9 +35,11 @@ def check_overrides(project: Project) -> list[str]:
 
     Raises ConfigError for the first thing that a project may not say, in the file or in its folder of configuration.
     """
-    for key in project.overrides:
-        _check_key(project, key)
-        for leaf in _leaves(project.overrides[key], tuple(key.lstrip("+~").split("."))):
+    for key, value in project.overrides.items():
+        names = key.lstrip("+").split(".")
+        if not key or set("~@=") & set(key) or names[0].partition("/")[0] in ("hydra", "resume"):
+            raise _refused(project.path, key, "says how the program is started")
+        for leaf in _leaves(value, tuple(names)):
             _check_leaf(project, project.path, leaf)
     for file, leaf in _own_leaves(project):
         _check_leaf(project, file, leaf)
@@ -51,7 +53,7 @@ def describe_project(project: Project) -> Iterator[str]:
     said += [f"{key}={_shown(value)}" for key, value in project.overrides.items()]
     yield f"Project {project.path}: {', '.join(said) or 'nothing is set'} (--no-project leaves it out)"
     for file, (path, value) in _own_leaves(project):
-        if _SHOWN & {file.parent.name, *path}:
+        if _SHOWN & {file.parent.name, *path} and path[0] != "defaults":
             yield f"  {file.relative_to(project.folder.resolve())}: {'.'.join(path)}={_shown(value)}"
 
 
@@ -60,25 +62,22 @@ def _shown(value: Any) -> str:
     return "".join(ch if ch.isprintable() else "?" for ch in text)
 
 
-def _check_key(project: Project, key: str) -> None:
-    group = key.lstrip("+~")
-    if key.startswith("~") or "@" in group or "=" in group or not group:
-        raise _refused(project.path, key, "cannot be said in a project file")
-    if group.partition("/")[0].partition(".")[0] in ("hydra", "resume"):
-        raise _refused(project.path, key, "says how the program is started")
-
-
 def _check_leaf(project: Project, file: Path, leaf: _Leaf) -> None:
     path, value = leaf
     key = ".".join(path)
+    if path[0] == "hydra" or (path[0] == "defaults" and re.search("@|hydra", f"{key} {value}")):
+        raise _refused(file, key, "says how the program is started")
     if any(part.endswith("_env") for part in path) or ("servers" in path and "env" in path):
         raise _refused(file, key, "names a secret, or where one is found")
     if isinstance(value, str) and "${" in value:
         raise _refused(file, key, "an interpolation could name a secret")
     if path[-1] == "base_url" and value is not None and not is_loopback(str(value)):
         raise _refused(file, key, f"{value} would be sent your key")
-    if path_names().intersection(path) and isinstance(value, str) and not _is_inside(project, value):
-        raise _refused(file, key, f"{value} is not within the project's folder, or holds secrets")
+    if path_names().intersection(path) and isinstance(value, str):
+        place = (project.folder / value).resolve()
+        secret = any(part.startswith(".env") for part in (*Path(value).parts, place.name))
+        if secret or value.startswith("~") or not place.is_relative_to(project.folder.resolve()):
+            raise _refused(file, key, f"{value} is not within the project's folder, or holds secrets")
 
 
 def _refused(file: Path, key: str, why: str) -> ConfigError:
@@ -104,13 +103,6 @@ def _path_names(model: type[BaseModel]) -> Iterator[str]:
             yield from _path_names(inner)
 
 
-def _is_inside(project: Project, value: str) -> bool:
-    if value.startswith("~") or any(part.startswith(".env") for part in Path(value).parts):
-        return False
-    place = (project.folder / value).resolve()
-    return place.is_relative_to(project.folder.resolve()) and not place.name.startswith(".env")
-
-
 def _override(project: Project, key: str, value: Any) -> str:
     """An override in Hydra's grammar; an entry that a person names is added whether or not it is there."""
     if key.startswith("tools.approval."):
@@ -120,41 +112,20 @@ def _override(project: Project, key: str, value: Any) -> str:
     return f"{'++' if key.startswith(_NAMED) else ''}{key}={format_value(value)}"
 
 
-def _own_leaves(project: Project) -> list[tuple[Path, _Leaf]]:
+def _own_leaves(project: Project) -> Iterator[tuple[Path, _Leaf]]:
     """What the files of the project's folder say that the packaged ones of the same name do not."""
-    found: list[tuple[Path, _Leaf]] = []
-    folder = project.config_dir
-    if folder is None:
-        return []
-    if linked := next((place for place in folder.rglob("*") if place.is_symlink() and place.is_dir()), None):
-        raise _refused(linked, "config_dir", "a linked folder is not looked into")
-    for file in sorted(folder.rglob("*.yaml")):
+    if (folder := project.config_dir) is None:
+        return
+    for file in sorted(folder.rglob("*")):
+        if file.is_symlink() and file.is_dir():
+            raise _refused(file, "config_dir", "a linked folder is not looked into")
         twin = packaged_config_dir() / file.relative_to(folder)
-        if twin.is_file() and twin.read_bytes() == file.read_bytes():
+        if file.suffix != ".yaml" or (twin.is_file() and twin.read_bytes() == file.read_bytes()):
             continue
-        usual = set(map(_hashable, _leaves(LocatedYaml(twin).value))) if twin.is_file() else set()
-        own = [leaf for leaf in _leaves(LocatedYaml(file).value) if _hashable(leaf) not in usual]
-        found += [(file, leaf) for leaf in _checked_leaves(file, own)]
-    return found
-
-
-def _hashable(leaf: _Leaf) -> str:
-    return json.dumps(leaf, default=str)
-
-
-def _checked_leaves(file: Path, leaves: Iterable[_Leaf]) -> Iterator[_Leaf]:
-    """The leaves of a file without its defaults list. Raises ConfigError where it reaches beyond its group."""
-    packages = _PACKAGE.findall(file.read_text(encoding="utf-8"))
-    if wrong := next((package for package in packages if package not in ("_global_", "_group_")), None):
-        raise _refused(file, f"@package {wrong}", "moves keys out of their group")
-    for path, value in leaves:
-        if path[:1] == ("defaults",):
-            if any("@" in str(part) or "hydra" in str(part) for part in (*path, value)):
-                raise _refused(file, "defaults", f"{value} reaches beyond the groups of Aeon")
-        elif "hydra" in path[:1] or "hydra" in file.parts[-3:-1]:
-            raise _refused(file, ".".join(path), "says how the program is started")
-        else:
-            yield path, value
+        if "hydra" in file.relative_to(folder).parts or _PACKAGE.search(file.read_text(encoding="utf-8")):
+            raise _refused(file, "@package or hydra", "keys out of their group")
+        usual = list(map(repr, _leaves(LocatedYaml(twin).value))) if twin.is_file() else []
+        yield from ((file, leaf) for leaf in _leaves(LocatedYaml(file).value) if repr(leaf) not in usual)
 
 
 def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[_Leaf]:
@@ -171,15 +142,11 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[_Leaf]:
 
 def without_chosen_groups(given: Sequence[str], overrides: Sequence[str]) -> list[str]:
     """The overrides of a project without those of groups that the command line chooses itself."""
-    chosen = {_key(text) for text in given if "." not in _key(text)}
-    return [text for text in overrides if _key(text).partition(".")[0] not in chosen]
+    chosen = {key_of(text) for text in given if "." not in key_of(text)}
+    return [text for text in overrides if key_of(text).partition(".")[0] not in chosen]
 
 
 def is_of_recorded_run(given: Sequence[str]) -> bool:
     """Whether overrides resume or replay a run, which brings what it was given itself."""
-    values = {_key(text): text.partition("=")[2] for text in given}
+    values = {key_of(text): text.partition("=")[2] for text in given}
     return "resume" in values or "replay" in values.get("store.mode", values.get("store", ""))
-
-
-def _key(override: str) -> str:
-    return override.lstrip("+~").partition("=")[0]

@@ -15,7 +15,6 @@ from aeon.files.located_yaml import LocatedYaml
 
 FILE = "aeon.yaml"
 KEYS = ("config_dir", "overrides")
-_ADVICE = "`aeon docs project` describes it; --no-project leaves the file out."
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +44,21 @@ def find_project(start: Path) -> Path | None:
 
 def read_project(path: Path) -> Project:
     """The project that a file describes. Raises ConfigError for one that cannot be read or says something else."""
-    try:
-        values = LocatedYaml(path).value
-    except ConfigError as error:
-        raise ConfigError(error.message, hint=_ADVICE) from None
+    values = LocatedYaml(path).value
     values = {} if values is None else values
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: must be a mapping of {' and '.join(KEYS)}", hint=_ADVICE)
+        raise _unusable(path, f"must be a mapping of {' and '.join(KEYS)}")
     if unknown := [str(name) for name in values if name not in KEYS]:
-        raise ConfigError(f"{path}: {unknown[0]}: there is no such key (there are: {', '.join(KEYS)})", hint=_ADVICE)
-    folder, overrides = values.get("config_dir"), values.get("overrides") or {}
-    if folder is not None and not isinstance(folder, str):
-        raise ConfigError(f"{path}: config_dir must be the name of a folder", hint=_ADVICE)
+        raise _unusable(path, f"{unknown[0]}: there is no such key (there are: {', '.join(KEYS)})")
+    named, overrides = values.get("config_dir"), values.get("overrides") or {}
+    folder = (path.parent / str(named)).resolve() if named is not None else None
+    if folder is not None and not (folder.is_dir() and folder.is_relative_to(path.parent.resolve())):
+        raise _unusable(path, f"config_dir={named}: there is no such folder within the project")
     if not isinstance(overrides, dict) or not all(isinstance(name, str) for name in overrides):
-        raise ConfigError(f"{path}: overrides must map keys to values, as in `ttl.base: 20`", hint=_ADVICE)
-    return Project(path, _inside(path, folder) if folder is not None else None, overrides)
+        raise _unusable(path, "overrides must map keys to values, as in `ttl.base: 20`")
+    return Project(path, folder, overrides)
 
 
-def _inside(path: Path, folder: str) -> Path:
-    place = (path.parent / folder).resolve()
-    if not place.is_relative_to(path.parent.resolve()):
-        raise ConfigError(f"{path}: config_dir={folder}: is not within the project's folder", hint=_ADVICE)
-    if not place.is_dir():
-        raise ConfigError(f"{path}: config_dir={folder}: there is no such folder", hint=_ADVICE)
-    return place
+def _unusable(path: Path, problem: str) -> ConfigError:
+    hint = "`aeon docs project` describes it; --no-project leaves the file out."
+    return ConfigError(f"{path}: {problem}", hint=hint)

@@ -1,6 +1,6 @@
 """Composing a run again: the overrides it was given, then today's.
 
-`composition` is what is really composed of what a person gives; `recomposed` is the one rule by which an `Origin`, from
+`composition` is what is really composed of what a person gives; `recompose` is the one rule by which an `Origin`, from
 a run's directory or from the head of a cassette, comes before it.
 """
 
@@ -10,21 +10,16 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
-
 from aeon.config import origin as origins
-from aeon.config.compose.compose import compose, is_sweep, single_value, sweep_jobs
-from aeon.config.compose.literal import quote
+from aeon.config.compose.compose import compose, is_sweep, single_value
+from aeon.config.compose.literal import key_of, quote
 from aeon.config.origin import Composition, Origin
-from aeon.config.recorded import is_name, key_of, select_overrides
+from aeon.config.recorded import is_name, select_overrides
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.settings import CASSETTE_SUFFIX
 
 _RECORDED_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
-_SEARCH_PATH = "hydra.searchpath"
-_MOST_OVERRIDES, _PRICE_OF_PARSING = 1_000_000, 100
-"""Characters of a cassette's overrides; and what one costs at least, in characters."""
+_CHOOSE_PROVIDERS = ("provider", "env", "experiment")
 
 
 def composition(today: Composition) -> Composition:
@@ -36,11 +31,21 @@ def composition(today: Composition) -> Composition:
     named = [text for text in today.overrides if key_of(text) == "resume"]
     directory = _directory(named[-1]) if named else None
     rest = tuple(text for text in today.overrides if key_of(text) != "resume")
-    if directory is None:
-        # `resume=null` stays, since a configuration file may set another value.
-        return _with_replayed(_with(today, (*rest, *(["resume=null"] if named else []))))
-    given = _with(today, (*rest, f"resume={quote(str(directory))}"))
-    return recompose(origins.read(directory), given, f"resume={directory}")
+    if directory is not None:
+        given = _with(today, (*rest, f"resume={quote(str(directory))}"))
+        return recompose(origins.read(directory), given, f"resume={directory}")
+    # `resume=null` stays, since a configuration file may set another value.
+    today = _with(today, (*rest, *(["resume=null"] if named else [])))
+    path = _recording(today.overrides)
+    origin = read_recorded_origin(path) if path is not None else None
+    if path is None or origin is None or origin.overrides is None:
+        return today
+    if path.suffix == CASSETTE_SUFFIX:
+        of_today = today.config_dir is not None and is_name(origin.config_name)
+        name = origin.config_name if of_today else Composition().config_name
+        taken, _ = select_overrides(origin.overrides, today.config_dir)
+        origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
+    return recompose(origin, today, f"store.path={path}")
 
 
 def read_recorded_origin(path: Path) -> Origin | None:
@@ -50,14 +55,13 @@ def read_recorded_origin(path: Path) -> Origin | None:
     """
     path = path.expanduser()
     if path.suffix == CASSETTE_SUFFIX and path.is_file():
-        found = path.stat()
-        return _origin_of_cassette(path, found.st_mtime_ns, found.st_size)
+        return _origin_of_cassette(path, path.stat().st_mtime_ns)
     directory = path if path.is_dir() else path.parent
     return origins.read(directory, "store.path") if (directory / origins.FILE).is_file() else None
 
 
 @lru_cache(maxsize=8)
-def _origin_of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
+def _origin_of_cassette(path: Path, _changed: int) -> Origin | None:
     from aeon.store import cassette
 
     try:
@@ -67,24 +71,9 @@ def _origin_of_cassette(path: Path, _changed: int, _size: int) -> Origin | None:
     if not values:
         return None
     origin = origins.parse(values, f"store.path={path}: its origin")
-    if sum(len(text) + _PRICE_OF_PARSING for text in origin.overrides or ()) > _MOST_OVERRIDES:
-        raise ConfigError(f"store.path={path}: its origin: its overrides are too many or too long to be read")
     # Whoever made it, no file of this machine is read and no address called because a cassette names it.
     provider = origin.provider.model_copy(update={"base_url": None})
     return origin.model_copy(update={"provider": provider, "paths": {}, "files": {}})
-
-
-def _with_replayed(today: Composition) -> Composition:
-    path = _recording(today.overrides)
-    origin = read_recorded_origin(path) if path is not None else None
-    if path is None or origin is None or origin.overrides is None:
-        return today
-    if path.suffix == CASSETTE_SUFFIX:
-        of_today = today.config_dir is not None and is_name(origin.config_name)
-        name = origin.config_name if of_today else Composition().config_name
-        taken, _ = select_overrides(origin.overrides, _folder(today))
-        origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
-    return recompose(origin, today, f"store.path={path}")
 
 
 def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
@@ -96,29 +85,27 @@ def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
     origin = read_recorded_origin(recording) if recording.suffix == CASSETTE_SUFFIX else None
     if origin is None:
         return ()
-    taken, held = select_overrides(origin.overrides or (), _folder(today))
-    given = [f"{key_of(text)}." for text in today.overrides if text not in taken]
+    taken, held = select_overrides(origin.overrides or (), today.config_dir)
+    given = tuple(f"{key_of(text)}." for text in today.overrides if text not in taken)
     folder = ["--config-dir"] if origin.config_dir and today.config_dir is None else []
-    return (*folder, *(key for key in held if not f"{key}.".startswith(tuple(given))))
+    return (*folder, *(key for key in held if not f"{key}.".startswith(given)))
 
 
 def check_visible(resume: Path | None, recording: Path | None, composed: Composition) -> None:
     """ConfigError when settings resume or replay a run that their overrides do not name, as its own overrides then
     came too late: it is named in a configuration file, or by an interpolation."""
+    said = ""
     if resume is not None and not any(key_of(text) == "resume" for text in composed.overrides):
-        raise _hidden("resume", str(resume), f"resume={quote(str(resume))}")
-    if recording is not None and _recording(composed.overrides) != recording:
+        said = f"resume={quote(str(resume))}"
+    elif recording is not None and _recording(composed.overrides) != recording:
         origin = read_recorded_origin(recording)
         if origin is not None and origin.overrides is not None:
             said = f"store.mode=replay store.path={quote(str(recording))}"
-            raise _hidden("store.path", str(recording), said)
-
-
-def _hidden(key: str, value: str, override: str) -> ConfigError:
-    return ConfigError(
-        f"{key}={value} comes from a configuration file or an interpolation, too late to compose what was recorded",
-        hint=f"Say it among the overrides, as it is: {override}",
-    )
+    if said:
+        raise ConfigError(
+            f"{said} comes from a configuration file or an interpolation, too late to compose what was recorded",
+            hint="Say it among the overrides, as it is.",
+        )
 
 
 def recompose(origin: Origin, today: Composition, named: str) -> Composition:
@@ -139,25 +126,26 @@ def recompose(origin: Origin, today: Composition, named: str) -> Composition:
             f"{named}: its configuration came from {folder}, which is not there any more",
             hint="Put it back, or give one of the same content with --config-dir DIR (in Python config_dir=DIR).",
         )
+    name = origin.config_name if today.config_name == Composition().config_name else today.config_name
+    again = Composition(overrides=origin.overrides, config_dir=folder, config_name=name)
     replaced = {key_of(text) for text in today.overrides if text.startswith(("~", "+")) or "." not in key_of(text)}
-    recorded = [text for text in origin.overrides if not _is_of_hydra(key_of(text)) and key_of(text) not in replaced]
-    again = Composition(
-        overrides=tuple(recorded),
-        config_dir=folder,
-        config_name=origin.config_name if today.config_name == Composition().config_name else today.config_name,
-    )
-    if _chooses_another_provider(origin, again, today):
-        again = _with(again, [text for text in recorded if not _is_of_provider(text)])
-        paths = {key: path for key, path in origin.paths.items() if not _is_of_provider(key)}
-        origin = origin.model_copy(update={"paths": paths})
-    return _with(again, (*again.overrides, *_absolute_paths(origin, again, today), *today.overrides))
+    recorded = [text for text in origin.overrides if not _is_of_hydra(text) and key_of(text) not in replaced]
+    paths = dict(origin.paths) if Path(origin.working_directory) != Path.cwd() else {}
+    if any(map(_is_of_provider, recorded)) and _chooses_another_provider(origin, again, today):
+        recorded = [text for text in recorded if not _is_of_provider(text)]
+        paths = {key: path for key, path in paths.items() if not _is_of_provider(key)}
+    given, set_today = set(map(key_of, recorded)), tuple(f"{key_of(text)}." for text in today.overrides)
+    absolute = [
+        f"{key}={quote(path)}" for key, path in paths.items() if key in given or not f"{key}.".startswith(set_today)
+    ]
+    return _with(again, (*recorded, *absolute, *today.overrides))
 
 
 def find_left_out(origin: Origin, composed: Composition) -> tuple[str, ...]:
     """The keys of the recorded provider that were not taken over, since another was chosen."""
     given = {key_of(text) for text in composed.overrides}
-    recorded = [key_of(text) for text in origin.overrides or () if _is_of_provider(text)]
-    return tuple(dict.fromkeys(key for key in recorded if key not in given))
+    recorded = dict.fromkeys(key_of(text) for text in origin.overrides or () if _is_of_provider(text))
+    return tuple(key for key in recorded if key not in given)
 
 
 def select_recordable(overrides: Iterable[str]) -> tuple[str, ...]:
@@ -166,15 +154,15 @@ def select_recordable(overrides: Iterable[str]) -> tuple[str, ...]:
     Task, inputs and the parent are recorded apart; Hydra's own say where and how jobs run, as `sweep` does, but for its
     search path.
     """
-    keys = ((text, key_of(text)) for text in overrides)
-    return tuple(text for text, key in keys if not _is_of_hydra(key) and key.partition(".")[0] not in _RECORDED_APART)
+    ours = (text for text in overrides if not _is_of_hydra(text))
+    return tuple(text for text in ours if key_of(text).partition(".")[0] not in _RECORDED_APART)
 
 
 def with_own_adapter(composed: Composition, kept: Collection[str]) -> Composition:
     """The composition of settings whose provider a program replaces by an adapter of its own, so that a resumed run
     asks for one again; `kept` are the keys of the provider that hold for it."""
-    parts = [(text, *key_of(text).partition(".")) for text in composed.overrides]
-    others = [text for text, group, _, key in parts if group != "provider" or key.partition(".")[0] in kept]
+    parts = [(text, key_of(text).split(".")) for text in composed.overrides]
+    others = [text for text, (group, *key) in parts if group != "provider" or (key and key[0] in kept)]
     return _with(composed, (*others, "provider=custom"))
 
 
@@ -182,12 +170,9 @@ def _with(composed: Composition, overrides: Iterable[str]) -> Composition:
     return composed.model_copy(update={"overrides": tuple(overrides)})
 
 
-def _folder(today: Composition) -> Path | None:
-    return today.config_dir.expanduser() if today.config_dir else None
-
-
-def _is_of_hydra(key: str) -> bool:
-    return key == "hydra" or (key.startswith(("hydra.", "hydra/", "hydra@")) and key != _SEARCH_PATH)
+def _is_of_hydra(override: str) -> bool:
+    key = key_of(override)
+    return key.replace("/", ".").partition(".")[0] == "hydra" and key != "hydra.searchpath"
 
 
 def _is_of_provider(override: str) -> bool:
@@ -195,19 +180,20 @@ def _is_of_provider(override: str) -> bool:
     return key_of(override).startswith("provider.")
 
 
-def _chooses_another_provider(origin: Origin, again: Composition, today: Composition) -> bool:
-    """Whether today's overrides choose another provider, in a job at least: what was set for the recorded one, its
-    address above all, is not for that one and its key."""
+def _chooses_another_provider(origin: Origin, recorded: Composition, today: Composition) -> bool:
+    """Whether today's overrides choose another provider: what was set for the recorded one, its address above all, is
+    not for that one and its key."""
     choosing = [text for text in today.overrides if "." not in key_of(text)]
-    if not choosing or not any(map(_is_of_provider, again.overrides)):
-        return False
-    before = _provider(_with(again, select_recordable(origin.overrides or ())))
-    same = {before, origin.provider.kind} if before == "auto" else {before}
-    jobs = sweep_jobs(choosing, {}, again.config_dir)
-    return any(_provider(_with(again, (*again.overrides, *job))) not in same for job in jobs)
+    if any(key_of(text) in _CHOOSE_PROVIDERS and is_sweep(text) for text in choosing):
+        return True
+    choosing = [text for text in choosing if not is_sweep(text)]
+    recorded = _with(recorded, select_recordable(recorded.overrides))
+    before = _chosen_provider(recorded)
+    after = _chosen_provider(_with(recorded, (*recorded.overrides, *choosing)))
+    return after not in (before, origin.provider.kind if before == "auto" else before)
 
 
-def _provider(composed: Composition) -> str | None:
+def _chosen_provider(composed: Composition) -> str | None:
     """The option of the group `provider` that is composed; None where nothing can be."""
     choosing = [text for text in composed.overrides if not _is_of_provider(text)]
     try:
@@ -217,55 +203,29 @@ def _provider(composed: Composition) -> str | None:
     return str(cfg.hydra.runtime.choices.get("provider"))
 
 
-def _absolute_paths(origin: Origin, again: Composition, today: Composition) -> list[str]:
-    """The recorded paths as overrides, but for those of keys and groups that today's overrides set."""
-    if Path(origin.working_directory) == Path.cwd():
-        return []
-    given = {key_of(text) for text in again.overrides}
-    set_today = tuple(f"{key_of(text)}." for text in today.overrides)
-    paths = [(key, path) for key, path in origin.paths.items() if key in given or not f"{key}.".startswith(set_today)]
-    return [f"{key}={quote(path)}" for key, path in paths]
-
-
 def _recording(overrides: Sequence[str]) -> Path | None:
-    """What `store.path` names, with `store.mode=replay` or `store=replay`; None too for an interpolation that cannot
-    be read yet. Raises ConfigError for several values."""
+    """What `store.path` names, with `store.mode=replay` or `store=replay`. Raises ConfigError for several values."""
     given = {key_of(text): text for text in overrides}
     mode, path = given.get("store.mode", given.get("store", "")), given.get("store.path")
     if path is None or "replay" not in mode:
         return None
     for override in (path, mode):
-        _refuse_sweep(override, "a multirun replays one recording, not several", "store=replay store.path=PATH")
-    value = _composed_value(path) if _composed_value(mode) == "replay" else None
-    return Path(value) if value else None
-
-
-def _composed_value(override: str) -> str | None:
-    """The text that an override's value becomes, quotes and escapes undone; None for an interpolation that needs more
-    than itself."""
-    try:
-        return str(OmegaConf.create({"value": single_value(override, override.partition("=")[2])})["value"])
-    except OmegaConfBaseException:
-        return None
+        _refuse_sweep(override, "a multirun replays one recording, not several")
+    value = single_value(path).replace("\\$", "$")
+    return Path(value) if single_value(mode) == "replay" and value else None
 
 
 def _directory(override: str) -> Path | None:
     """The directory that `resume=...` names, absolute; a path may hold what Hydra would read as something else."""
     text = override.partition("=")[2]
     if not text.strip():
-        raise ConfigError(
-            "resume= is empty: it names no run",
-            hint="Name the directory of a run, as in resume=outputs/2026-11-22/10-00-00-123456-1a2b3c4d.",
-        )
+        raise ConfigError("resume= is empty: it names no run", hint="Name the directory of a run: resume=outputs/...")
     if not Path(text).expanduser().is_dir():
-        _refuse_sweep(override, "a multirun resumes one run, not several", "resume=DIR")
-        text = single_value(override, text)
+        _refuse_sweep(override, "a multirun resumes one run, not several")
+        text = single_value(override)
     return Path(text).expanduser().absolute() if text and text != "null" else None
 
 
-def _refuse_sweep(override: str, problem: str, example: str) -> None:
+def _refuse_sweep(override: str, problem: str) -> None:
     if is_sweep(override):
-        raise ConfigError(
-            f"{override}: {problem}",
-            hint=f"Sweep another key: python -m aeon -m {example} convergence.completeness=0.8,0.9",
-        )
+        raise ConfigError(f"{override}: {problem}", hint="Sweep another key: convergence.completeness=0.8,0.9")

@@ -20,7 +20,7 @@ from jinja2.loaders import split_template_path
 
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName, Message
-from aeon.files.resources import digest_of_files, find_meant, resource_root
+from aeon.files.resources import digest_of_files, resource_root
 from aeon.llm.rendering import ENVIRONMENT, to_json
 
 Part = Literal["system", "user"]
@@ -230,10 +230,9 @@ def _prompt_folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]
     packaged = resource_root() / "prompts"
     own = _sets(directory) if directory is not None else []
     if directory is not None and not own:
-        meant = find_meant(directory, "prompts", lambda place: bool(_sets(place)))
         raise PromptError(
             f"prompts.dir={directory}: it holds no prompt set (a folder of *.j2 files)",
-            hint=f"Did you mean prompts.dir={meant}?" if meant else "`aeon init DIR` copies the packaged set.",
+            hint="`aeon init DIR` copies the packaged set to DIR/prompts.",
         )
     sets = sorted({*own, *_sets(packaged)})
     if prompt_set not in sets:

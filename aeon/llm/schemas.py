@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
-from aeon.files.resources import digest_of_files, find_meant, resource_root
+from aeon.files.resources import digest_of_files, resource_root
 from aeon.schema.fit import drop_extras, extras, misfits, relax_extras
 from aeon.schema.json_schema import change_at, drop_absent, embed_schema, rebuild, relax_absent, strip_header
 from aeon.schema.strict import strict_violations
@@ -61,10 +61,9 @@ class SchemaLibrary:
         dimensions: Mapping[str, Schema] | None = None,
     ) -> None:
         if directory is not None and not _holds_schemas(directory):
-            meant = find_meant(directory, "schemas", _holds_schemas)
             raise SchemaFileError(
                 f"schemas.dir={directory}: it holds no schema of a call ({', '.join(f'{c}.json' for c in CALLS)})",
-                hint=f"Did you mean schemas.dir={meant}?" if meant else "`aeon init DIR` copies the packaged schemas.",
+                hint="`aeon init DIR` copies the packaged schemas to DIR/schemas.",
             )
         self._levels, self._dimensions = levels or {}, dimensions or {}
         own = {call: directory / f"{call}.json" for call in NAMES if directory is not None}

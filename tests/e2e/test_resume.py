@@ -424,15 +424,10 @@ def bad(root: Path, what: str) -> str:
         (directory / "store.sqlite").write_bytes(b"nothing of the kind" * 100)
     elif what == "run.json":
         (directory / "run.json").unlink()
-    elif what == "began":
-        for name in ("run.json", "result.json"):
-            (directory / name).unlink()
     elif what == "format":
         (directory / "run.json").write_text('{"format": "aeon.run/9", "versions": {"aeon-engine": "9.0"}}')
     elif what == "no json":
         (directory / "run.json").write_text("{")
-    elif what == "deep":
-        (directory / "run.json").write_text("[" * 200_000)
     elif what == "parent":
         return str(directory.parent)
     elif what == "file":
@@ -448,15 +443,13 @@ def bad(root: Path, what: str) -> str:
 @pytest.mark.parametrize(
     ("what", "said"),
     [
-        ("missing", ["there is no such directory"]),
-        ("file", ["this is a file", "Give a run's directory"]),
+        ("missing", ["this is no run's directory"]),
+        ("file", ["this is no run's directory"]),
         ("empty", ["this is no run's directory", "run.json"]),
         ("parent", ["this is no run's directory", "Did you mean resume="]),
-        ("run.json", ["has no run.json"]),
-        ("began", ["ended before it had begun", "start it again"]),
-        ("no json", ["run.json is not JSON"]),
-        ("deep", ["run.json is not JSON"]),
-        ("format", ["'aeon.run/9'", "aeon-engine 9.0"]),
+        ("run.json", ["run.json cannot be read"]),
+        ("no json", ["Invalid JSON"]),
+        ("format", ["run.json: format", "'aeon.run/1'"]),
         ("store", ["store.sqlite", "start the run again"]),
         ("no database", ["store.sqlite", "start the run again"]),
     ],
@@ -510,8 +503,7 @@ def test_a_multirun_names_its_jobs(aeon: RunAeon, tmp_path: Path) -> None:
     directory = newest(tmp_path).parent
     ended = aeon(f"resume={directory}")
     assert ended.status == 2
-    assert "this is a multirun" in ended.err
-    assert f"resume={directory}/0" in ended.err
+    assert f"Did you mean resume={directory}/1?" in ended.err
 
 
 def test_settings_made_in_a_program_cannot_be_composed_again(aeon: RunAeon, tmp_path: Path) -> None:

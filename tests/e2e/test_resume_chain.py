@@ -138,14 +138,6 @@ def test_what_an_earlier_run_had_beyond_the_end_of_the_last_one_is_not_asked_aga
     assert (result.answer, len(server.requests)) == (whole.answer, asked)
 
 
-def test_a_job_that_was_killed_before_it_began_says_what_it_was_to_resume(tmp_path: Path) -> None:
-    (tmp_path / "0" / ".hydra").mkdir(parents=True)
-    (tmp_path / "0" / ".hydra" / "overrides.yaml").write_text("- resume=outputs/one\n- ttl.base=9\n")
-    with pytest.raises(Exception, match="ended before it had begun") as raised:
-        Aeon.from_config([f"resume={tmp_path / '0'}"], environ=ENVIRON)
-    assert "start it again with resume=outputs/one." in raised.value.hint  # type: ignore[attr-defined]
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_chains_of_resumes_killed_at_any_point_of_their_start_ask_nothing_twice(

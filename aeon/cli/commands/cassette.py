@@ -99,7 +99,7 @@ def _record(source: AnswerSource, given: argparse.Namespace) -> _Made:
     origin = earlier.origin if earlier else _origin(given.run)
     environ = environment()
     scrubber = Scrubber(secret_names([origin, *_configurations(given.run)], environ), environ)
-    overrides = config_recorded.make_portable(origin.get("overrides") or (), scrubber.has_secret, scrubber.text)
+    overrides = config_recorded.make_portable(origin.get("overrides") or (), scrubber.has_secret)
     before = earlier.provenance if earlier else None
     made = make_cassette(
         source.entries(),

@@ -12,7 +12,7 @@ import yaml
 from aeon.cli.job.syntax import config_folders
 from aeon.cli.terminal.status import DONE
 from aeon.config.compose.reference import Entry, entries_of, groups, top_entries
-from aeon.config.types import describe_types
+from aeon.config.json_schema import describe_types, settings_schema
 from aeon.domain.errors import ConfigError
 from aeon.files.resources import resource_root
 
@@ -79,12 +79,10 @@ def _entries(key: str, own: Sequence[Path]) -> list[Entry]:
 
 
 def _describe_key(entries: Sequence[Entry]) -> Iterator[str]:
-    from aeon.config.settings import Settings  # slow to load, and only for the types
-
     first = entries[0]
     yield first.path
     yield f"  {first.comment}"
-    yield f"  type: {' or '.join(describe_types(Settings.model_json_schema(), first.path)) or 'any'}"
+    yield f"  type: {' or '.join(describe_types(settings_schema(), first.path)) or 'any'}"
     yield f"  default: {_as_yaml(first.default)}  ({_place(first)})"
     for entry in entries[1:]:
         if entry.default != first.default:

@@ -16,11 +16,12 @@ from omegaconf.errors import OmegaConfBaseException
 
 from aeon.config.compose import fallbacks
 from aeon.config.compose.hydra_private import CONFIG_NAME, hydra_in, split_jobs
-from aeon.config.compose.problems import NOT_A_KEY, composition_error, not_an_option
+from aeon.config.compose.literal import key_of
+from aeon.config.compose.problems import NOT_A_KEY, composition_error
 from aeon.config.compose.reference import check_config_dir
 from aeon.domain.errors import ConfigError
 
-_HYDRA_ERRORS = (HydraException, OmegaConfBaseException)
+_HYDRA_ERRORS = (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError)
 
 
 def compose(
@@ -45,24 +46,21 @@ def compose_adding(
     config_name: str = CONFIG_NAME,
     with_hydra: bool = False,
 ) -> tuple[DictConfig, frozenset[str]]:
-    """The same, with the keys that had to be added: Hydra itself wants these overrides from `adding`."""
+    """The same, with the keys that had to be added: Hydra itself wants these overrides from `add_unknown_keys`."""
     check_config_dir(config_dir, config_name)
-    given, added = list(overrides), set[str]()
+    added: frozenset[str] = frozenset()
     with hydra_in(config_dir):
         while True:
+            given = add_unknown_keys(overrides, added)
             try:
                 made = hydra.compose(config_name, given, return_hydra_config=with_hydra)
-                return fallbacks.expand(made, _search_path_of(given)), frozenset(added)
-            except (yaml.YAMLError, UnicodeDecodeError) as error:
-                raise composition_error(error) from None
-            except ValueError as error:
-                raise not_an_option(error, parse(given)) from None
+                return fallbacks.expand(made, _search_path_of(given)), added
             except _HYDRA_ERRORS as error:
-                index = _position_of_unknown_key(str(error), given)
-                if index is None:
-                    raise composition_error(error) from None
-                added.add(_key(given[index]))
-                given[index] = f"++{given[index]}"
+                unknown = NOT_A_KEY.match(str(error))
+                keys = {text.partition("=")[0] for text in given}
+                if unknown is None or unknown[1] not in keys or unknown[1].startswith("hydra."):
+                    raise composition_error(error, given) from None
+                added |= {unknown[1]}
 
 
 def with_fallbacks(cfg: DictConfig, overrides: Sequence[str], config_dir: str | Path | None = None) -> DictConfig:
@@ -73,7 +71,7 @@ def with_fallbacks(cfg: DictConfig, overrides: Sequence[str], config_dir: str | 
 
 def add_unknown_keys(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
     """The overrides, those of `keys` in the form (`++`) in which Hydra takes a key that it does not know."""
-    return [f"++{text}" if _key(text) in keys else text for text in overrides]
+    return [f"++{text}" if text.partition("=")[0] in keys else text for text in overrides]
 
 
 def sweep_jobs(
@@ -92,47 +90,35 @@ def sweep_jobs(
             raise composition_error(error) from None
 
 
-def parse(overrides: Sequence[str]) -> list[Override]:
-    """The overrides as Hydra reads them. Raises ConfigError for one that cannot be read."""
+def parse(override: str) -> Override:
+    """An override as Hydra reads it. Raises ConfigError for one that cannot be read."""
     try:
-        return OverridesParser.create().parse_overrides(list(overrides))
+        return OverridesParser.create().parse_override(override)
     except _HYDRA_ERRORS as error:
         raise composition_error(error) from None
 
 
 def without_sweeps(overrides: Sequence[str]) -> list[str]:
     """The overrides that give one value each. Raises ConfigError for one that cannot be read."""
-    parsed = zip(overrides, parse(overrides), strict=True)
-    return [text for text, override in parsed if not override.is_sweep_override()]
+    return [text for text in overrides if not parse(text).is_sweep_override()]
 
 
 def is_sweep(override: str) -> bool:
     """Whether an override gives several values; False for one that cannot be read."""
     try:
-        return bool(parse([override])[0].is_sweep_override())
+        return bool(parse(override).is_sweep_override())
     except ConfigError:
         return False
 
 
-def single_value(override: str, otherwise: str) -> str:
-    """The text that an override gives as its value, unquoted; `otherwise` for one that cannot be read."""
+def single_value(override: str) -> str:
+    """The text that an override gives as its value, unquoted; as it is written for one that cannot be read."""
     try:
-        value = parse([override])[0].value()
+        value = parse(override).value()
     except ConfigError:
-        return otherwise
+        return override.partition("=")[2]
     return "" if value is None else str(value)
 
 
 def _search_path_of(overrides: Sequence[str]) -> list[str]:
-    return [text for text in overrides if _key(text) == "hydra.searchpath"]
-
-
-def _key(override: str) -> str:
-    return override.partition("=")[0]
-
-
-def _position_of_unknown_key(message: str, overrides: Sequence[str]) -> int | None:
-    match = NOT_A_KEY.match(message)
-    if match is None or match[1].startswith("hydra."):
-        return None
-    return next((i for i, text in enumerate(overrides) if text.startswith(f"{match[1]}=")), None)
+    return [text for text in overrides if key_of(text) == "hydra.searchpath"]

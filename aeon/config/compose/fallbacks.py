@@ -10,22 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import hydra
-from hydra.core.global_hydra import GlobalHydra
-from hydra.errors import MissingConfigException
+from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from aeon.domain.errors import ConfigError
 
-GROUP = "provider"
-KEY = "provider.fallbacks"
-_NO_FALLBACK = {
-    "auto": ("a fallback must call a model, and this provider may call none", "Name one that does, such as openai."),
-    "simulated": ("a fallback must call a model, and this provider calls none", "Name one that does, such as openai."),
-    "custom": (
-        "an adapter of your own cannot be a fallback, nor have any",
-        "Let your adapter call the other one itself: provider=custom provider.adapter=module:Class.",
-    ),
-}
+_PLACE = "provider.fallbacks"
+_HINT = "A fallback is the name of a provider that calls a model, as in [groq], or has one, as in "
+_HINT += "[{provider: ollama, model: llama3.1}]; an adapter of your own calls another one itself."
+_NO_FALLBACKS = ("auto", "simulated", "custom")
 
 
 def expand(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
@@ -35,13 +28,13 @@ def expand(cfg: DictConfig, overrides: Sequence[str] = ()) -> DictConfig:
     ConfigError for a name without a file, a provider that cannot be a fallback, and an element that is neither a name
     nor a mapping with one.
     """
-    provider = cfg.get(GROUP)
+    provider = cfg.get("provider")
     named = provider.get("fallbacks") if isinstance(provider, DictConfig) else None
     if not isinstance(named, ListConfig) or all(_is_expanded(item) for item in named):
         return cfg
     cfg = cfg.copy()
     with open_dict(cfg):
-        cfg[GROUP].fallbacks = [_expand_one(item, f"{KEY}.{index}", overrides) for index, item in enumerate(named)]
+        cfg.provider.fallbacks = [_expand_one(item, f"{_PLACE}.{i}", overrides) for i, item in enumerate(named)]
     return cfg
 
 
@@ -52,28 +45,16 @@ def _is_expanded(item: Any) -> bool:
 def _expand_one(item: Any, place: str, overrides: Sequence[str]) -> Any:
     if _is_expanded(item):
         return item
-    given = dict(OmegaConf.to_container(item)) if isinstance(item, DictConfig) else {GROUP: item}  # type: ignore[arg-type]
-    name = given.pop(GROUP, None)
+    given: Any = OmegaConf.to_container(item) if isinstance(item, DictConfig) else {"provider": item}
+    name = given.pop("provider", None)
     if not isinstance(name, str):
-        raise ConfigError(
-            f"{place}={item}: no provider is named",
-            hint="A fallback is a name, as in [groq], or has one, as in [{provider: ollama, model: llama3.1}].",
-        )
-    if name in _NO_FALLBACK:
-        problem, hint = _NO_FALLBACK[name]
-        raise ConfigError(f"{place}={name}: {problem}", hint=hint)
-    if "fallbacks" in given:
-        raise ConfigError(f"{place}.fallbacks: a fallback has none of its own", hint=f"Put it into {KEY} itself.")
-    made = _compose_provider(name, place, overrides)
-    made.pop("fallbacks", None)
-    return OmegaConf.merge(OmegaConf.create(made), OmegaConf.create(given))
-
-
-def _compose_provider(name: str, place: str, overrides: Sequence[str]) -> dict[str, Any]:
+        raise ConfigError(f"{place}={item}: no provider is named", hint=_HINT)
+    if name in _NO_FALLBACKS or "fallbacks" in given:
+        problem = "a fallback must call a model" if name in _NO_FALLBACKS else "a fallback has none of its own"
+        raise ConfigError(f"{place}={name}: {problem}", hint=_HINT)
     try:
-        made = hydra.compose(f"{GROUP}/{name}", list(overrides))
-    except MissingConfigException:
-        options = GlobalHydra.instance().config_loader().get_group_options(GROUP)
-        known = ", ".join(sorted(set(options) - set(_NO_FALLBACK)))
-        raise ConfigError(f"{place}={name}: there is no such provider", hint=f"There are: {known}.") from None
-    return dict(OmegaConf.to_container(made[GROUP]))  # type: ignore[arg-type]
+        made: Any = OmegaConf.to_container(hydra.compose(f"provider/{name}", list(overrides)).provider)
+    except HydraException as error:
+        raise ConfigError(f"{place}={name}: there is no such provider: {error}", hint=_HINT) from None
+    made.pop("fallbacks", None)
+    return OmegaConf.merge(made, given)

@@ -10,7 +10,7 @@ import argparse
 import os
 import pickle
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -26,7 +26,7 @@ from hydra._internal.defaults_list import create_defaults_list
 from hydra._internal.hydra import Hydra
 from hydra._internal.sources_registry import SourcesRegistry
 from hydra._internal.utils import create_config_search_path
-from hydra.core.config_search_path import ConfigSearchPath, SearchPathQuery
+from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
@@ -36,7 +36,6 @@ from hydra.types import RunMode, TaskFunction
 from hydra.version import VersionBase, setbase
 from omegaconf import DictConfig, OmegaConf
 
-from aeon.domain.errors import ConfigError
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.resources import resource_root
 
@@ -47,8 +46,8 @@ except ImportError:  # omegaconf 2.4
 
 CONFIG_NAME = "config"
 _APPLICATION = "aeon"
-_FULL_ERROR = "HYDRA_FULL_ERROR"
 _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
+_MOST_REMEMBERED = 512
 
 
 def packaged_config_dir() -> Path:
@@ -66,7 +65,7 @@ def _use_current_defaults() -> None:
 def hydra_in(config_dir: str | Path | None) -> Iterator[Any]:
     """Hydra initialised in a folder, whose config loader is given; afterwards its global state is as it was before.
 
-    Raises ConfigError when there is no such folder, and within it for a file that cannot be read.
+    Raises ConfigError within it for a file that cannot be read.
     """
     version, backup = VersionBase.instance(), get_gh_backup()
     version_before = version.getbase()
@@ -83,32 +82,34 @@ def hydra_in(config_dir: str | Path | None) -> Iterator[Any]:
 @contextmanager
 def _quick_hydra(config_dir: str | Path | None) -> Iterator[Hydra]:
     """A Hydra that parses, lists and merges files once; afterwards Hydra's own way of reading is what it was before."""
-    Plugins.instance()  # fills the registry of sources
-    sources, private = SourcesRegistry.instance().types, vars(config_loader_impl)
-    file_source, defaults_before = sources["file"], private["create_defaults_list"]
-    try:
-        sources["file"], private["create_defaults_list"] = _ParsedOnceSource, _create_defaults_list
-        made = Hydra.create_main_hydra2(_APPLICATION, _search_path(config_dir))
+    with _quick_source(), _set(vars(config_loader_impl), "create_defaults_list", _create_defaults_list):
+        # A person's own folder comes first, if there is one, then the packaged one.
+        path = create_config_search_path(str(Path(config_dir or packaged_config_dir()).expanduser().resolve()))
+        if config_dir is not None:
+            path.prepend(_APPLICATION, f"file://{packaged_config_dir()}", anchor=SearchPathQuery(provider="schema"))
+        made = Hydra.create_main_hydra2(_APPLICATION, path)
         vars(made.config_loader)["_compose_config_from_defaults_list"] = partial(_merge_defaults, made.config_loader)
         yield made
+
+
+@contextmanager
+def _quick_source() -> Iterator[None]:
+    Plugins.instance()  # fills the registry of sources
+    with _set(SourcesRegistry.instance().types, "file", _ParsedOnceSource):
+        yield
+
+
+@contextmanager
+def _set(mapping: MutableMapping[str, Any], name: str, value: Any) -> Iterator[None]:
+    before = mapping.get(name)
+    mapping[name] = value
+    try:
+        yield
     finally:
-        sources["file"], private["create_defaults_list"] = file_source, defaults_before
-
-
-def _search_path(config_dir: str | Path | None) -> ConfigSearchPath:
-    """Where configuration is looked for: a person's own folder, if there is one, then the packaged one."""
-    packaged = packaged_config_dir()
-    if config_dir is None:
-        return create_config_search_path(str(packaged))
-    folder = Path(config_dir).expanduser().resolve()
-    if not folder.is_dir():
-        raise ConfigError(
-            f"{folder}: there is no such configuration folder",
-            hint="`aeon init DIR` copies the packaged one to DIR/conf.",
-        )
-    path = create_config_search_path(str(folder))
-    path.prepend(_APPLICATION, f"file://{packaged}", anchor=SearchPathQuery(provider="schema"))
-    return path
+        if before is None:
+            del mapping[name]
+        else:
+            mapping[name] = before
 
 
 class _ParsedOnceSource(FileConfigSource):
@@ -132,11 +133,6 @@ class _ParsedOnceSource(FileConfigSource):
         return ConfigResult(config=config, path=place, provider=self.provider, header=header)
 
 
-_defaults_lists: dict[Any, Any] = {}
-_merged: dict[Any, bytes] = {}
-_MOST_REMEMBERED = 256
-
-
 def _create_defaults_list(
     repo: Any, config_name: str | None, overrides_list: list[Override], prepend_hydra: bool, skip_missing: bool
 ) -> Any:
@@ -146,40 +142,37 @@ def _create_defaults_list(
         return not repo.group_exists(override.key_or_group) or isinstance(override.value(), dict)
 
     values = [override for override in overrides_list if not override.is_sweep_override() and is_value(override)]
-    choices = [override.input_line for override in overrides_list if override not in values]
-    key = (_stamps(repo), config_name, tuple(choices), prepend_hydra, skip_missing)
-    if key not in _defaults_lists:
-        made = create_defaults_list(repo, config_name, overrides_list, prepend_hydra, skip_missing)
-        _remember(_defaults_lists, key, made)
-    return replace(_defaults_lists[key], config_overrides=values)
+    choices = tuple(override.input_line for override in overrides_list if override not in values)
+    made = _once(
+        (_stamps(repo), config_name, choices, prepend_hydra, skip_missing),
+        lambda: create_defaults_list(repo, config_name, overrides_list, prepend_hydra, skip_missing),
+    )
+    return replace(made, config_overrides=values)
 
 
-def _merge_defaults(loader: Any, defaults: list[Any], repo: Any) -> DictConfig:
+def _merge_defaults(loader: Any, defaults: list[Any], repo: Any) -> Any:
     """The files of a defaults list merged, once for as long as no file changes; the caller may change what it gets."""
-    key = (_stamps(repo), repr(defaults))
-    if key not in _merged:
-        cfg = ConfigLoaderImpl._compose_config_from_defaults_list(loader, defaults, repo)
-        _remember(_merged, key, pickle.dumps(cfg))
-    merged: DictConfig = pickle.loads(_merged[key])
-    return merged
+    merge = ConfigLoaderImpl._compose_config_from_defaults_list
+    return pickle.loads(_once((_stamps(repo), repr(defaults)), lambda: pickle.dumps(merge(loader, defaults, repo))))
 
 
-def _remember(remembered: dict[Any, Any], key: Any, value: Any) -> None:
-    if len(remembered) >= _MOST_REMEMBERED:
-        remembered.clear()
-    remembered[key] = value
+_remembered: dict[Any, Any] = {}
+
+
+def _once(key: Any, make: Callable[[], Any]) -> Any:
+    if key not in _remembered:
+        if len(_remembered) >= _MOST_REMEMBERED:
+            _remembered.clear()
+        _remembered[key] = make()
+    return _remembered[key]
 
 
 def _stamps(repo: Any) -> tuple[Any, ...]:
     """Where the configuration is read from, with the time and size of every file of a folder."""
-    return tuple((source.scheme(), source.path, _stamp(source)) for source in repo.get_sources())
-
-
-def _stamp(source: Any) -> tuple[tuple[str, int, int], ...]:
-    if source.scheme() != "file":
-        return ()
-    stats = ((str(path), path.stat()) for path in sorted(Path(source.path).rglob("*.yaml")))
-    return tuple((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+    sources = [(source.scheme(), source.path) for source in repo.get_sources()]
+    files = [path for scheme, folder in sources if scheme == "file" for path in sorted(Path(folder).rglob("*.yaml"))]
+    stats = [(str(path), path.stat()) for path in files]
+    return (*sources, *((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats))
 
 
 @lru_cache(maxsize=1)
@@ -209,12 +202,7 @@ def show(flags: argparse.Namespace) -> None:
     from hydra._internal.utils import _run_hydra
 
     _use_current_defaults()
-    Plugins.instance()  # fills the registry of sources
-    sources = SourcesRegistry.instance().types
-    before, file_source = os.environ.get(_FULL_ERROR), sources["file"]
-    os.environ[_FULL_ERROR] = "1"
-    sources["file"] = _ParsedOnceSource
-    try:
+    with _quick_source(), _set(os.environ, "HYDRA_FULL_ERROR", "1"):
         _run_hydra(
             args=flags,
             args_parser=arguments_parser(),
@@ -222,12 +210,6 @@ def show(flags: argparse.Namespace) -> None:
             config_path=str(packaged_config_dir()),
             config_name=CONFIG_NAME,
         )
-    finally:
-        sources["file"] = file_source
-        if before is None:
-            del os.environ[_FULL_ERROR]
-        else:
-            os.environ[_FULL_ERROR] = before
 
 
 def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskFunction) -> Any:

@@ -32,20 +32,20 @@ def quote(text: str) -> str:
     return f"'{escaped}'"
 
 
-def format_value(value: Any, replaced: Callable[[str], str] = str) -> str:
-    """A plain value in Hydra's grammar, its texts quoted, after `replaced` has changed them.
-
-    Raises ValueError for a key of a mapping that `replaced` would change: keys cannot be quoted.
-    """
+def format_value(value: Any) -> str:
+    """A plain value in Hydra's grammar, its texts quoted."""
     if isinstance(value, dict):
-        if any(replaced(str(name)) != str(name) for name in value):
-            raise ValueError("a key would have to be replaced")
-        return f"{{{','.join(f'{name}: {format_value(item, replaced)}' for name, item in value.items())}}}"
+        return f"{{{','.join(f'{name}: {format_value(item)}' for name, item in value.items())}}}"
     if isinstance(value, list):
-        return f"[{','.join(format_value(item, replaced) for item in value)}]"
+        return f"[{','.join(map(format_value, value))}]"
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
-    return repr(value) if isinstance(value, int | float) else quote(replaced(str(value)))
+    return repr(value) if isinstance(value, int | float) else quote(str(value))
+
+
+def key_of(override: str) -> str:
+    """The key or group of an override, without what adds, deletes or moves it."""
+    return override.lstrip("+~").partition("=")[0].partition("@")[0]
 
 
 def quote_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, get_args, get_origin
+from typing import Any
 
 import yaml
-from hydra.core.override_parser.types import Override
 from hydra.errors import MissingConfigException, OverrideParseException
 from pydantic import BaseModel
 from pydantic import ValidationError as PydanticError
 
+from aeon.config.compose.literal import key_of
 from aeon.domain.errors import ConfigError
-from aeon.files.explain import Mistake, explain
+from aeon.files.explain import Mistake, explain, models_in
 
 _LONGEST_VALUE = 80
 _AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.+)'")
+_ADVICE_OF_HYDRA = ("To append to your", "Key '", "Search path")
 
 NOT_A_KEY = re.compile(r"Could not override '([^']+)'")
 """What Hydra says of an override whose key the composed configuration does not have."""
@@ -26,11 +27,7 @@ NOT_A_KEY = re.compile(r"Could not override '([^']+)'")
 
 def settings_error(error: PydanticError, root: type[BaseModel], values: Mapping[str, Any]) -> ConfigError:
     """One ConfigError that lists everything pydantic found, in the order of the configuration."""
-    return problems_error([_describe(mistake, root) for mistake in explain(error, values, root)])
-
-
-def problems_error(lines: Sequence[str]) -> ConfigError:
-    """One ConfigError of several problems, a line each."""
+    lines = [_describe(mistake, root) for mistake in explain(error, values, root)]
     title = "The configuration has a problem" if len(lines) == 1 else f"The configuration has {len(lines)} problems"
     return ConfigError(
         "\n".join([f"{title}:", *(f"  {line}" for line in lines)]),
@@ -38,21 +35,8 @@ def problems_error(lines: Sequence[str]) -> ConfigError:
     )
 
 
-def booleans_as_numbers(given: Any, validated: Any, path: str = "") -> Iterator[str]:
-    """A line for each true or false in `given` that pydantic has made a number of in `validated`."""
-    if isinstance(given, bool) and isinstance(validated, int | float) and not isinstance(validated, bool):
-        yield f"{path}={_format(given)}: must be a number, not true or false"
-    elif isinstance(given, Mapping) and isinstance(validated, Mapping):
-        entries = {str(name): value for name, value in validated.items()}
-        for name, value in given.items():
-            yield from booleans_as_numbers(value, entries.get(str(name)), f"{path}.{name}" if path else str(name))
-    elif isinstance(given, list) and isinstance(validated, list | tuple):
-        for index, (value, other) in enumerate(zip(given, validated, strict=False)):
-            yield from booleans_as_numbers(value, other, f"{path}.{index}")
-
-
-def composition_error(error: Exception) -> ConfigError:
-    """The ConfigError for an error with which Hydra ends a composition."""
+def composition_error(error: Exception, overrides: Sequence[str] = ()) -> ConfigError:
+    """The ConfigError for an error with which Hydra ends a composition of `overrides`."""
     if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
         return ConfigError(f"a configuration file cannot be read: {error}")
     if isinstance(error, OverrideParseException):
@@ -60,8 +44,17 @@ def composition_error(error: Exception) -> ConfigError:
             f"{error.override}: this override cannot be read ({str(error).partition(chr(10))[0]})",
             hint="An override is key=value or group=option; one with commas or brackets is written 'key=\"value\"'.",
         )
-    if isinstance(error, MissingConfigException) and error.missing_cfg_file:
-        return _missing_option(error)
+    if type(error) is ValueError:  # Hydra does not say of which one
+        choices = [text for text in overrides if "." not in key_of(text)]
+        return ConfigError(
+            f"{', '.join(choices)}: {error}",
+            hint="A group is chosen by an option's name (ttl=small); a key in it is set by its path (ttl.base=20).",
+        )
+    if isinstance(error, MissingConfigException) and error.options:
+        group, _, option = str(error.missing_cfg_file).rpartition("/")
+        near = get_close_matches(option, error.options, n=1, cutoff=0.5)
+        meant = f" - did you mean {group}={near[0]}?" if near else ""
+        return ConfigError(f"{group}={option}: there is no such option{meant} (there are: {', '.join(error.options)})")
     if ambiguous := _AMBIGUOUS.match(str(error)):
         return ConfigError(
             f"{ambiguous[1]}: several values need --multirun",
@@ -69,17 +62,8 @@ def composition_error(error: Exception) -> ConfigError:
         )
     if unknown := NOT_A_KEY.match(str(error)):
         return ConfigError(f"{unknown[1]}: there is no such key or group")
-    return ConfigError(_without_hydra_advice(str(error)))
-
-
-def not_an_option(error: ValueError, overrides: Iterable[Override]) -> ConfigError:
-    """A group for which something else than a name was given; Hydra does not say which one."""
-    top = [override for override in overrides if "." not in override.key_or_group]
-    wrong = [str(override.input_line) for override in top if not isinstance(override.value(), str | dict)]
-    return ConfigError(
-        f"{', '.join(wrong)}: {error}",
-        hint="A group is chosen by an option's name (ttl=small); a key in it is set by its path (ttl.base=20).",
-    )
+    lines = [line.strip() for line in str(error).splitlines()]
+    return ConfigError("\n".join(line for line in lines if line and not line.startswith(_ADVICE_OF_HYDRA)))
 
 
 def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
@@ -91,22 +75,6 @@ def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
             yield from known_paths(model, f"{path}.*." if named else f"{path}.")
 
 
-def _missing_option(error: MissingConfigException) -> ConfigError:
-    group, _, option = str(error.missing_cfg_file).rpartition("/")
-    options = list(error.options or ())
-    if not group or not options:
-        return ConfigError(_without_hydra_advice(str(error)))
-    near = get_close_matches(option, options, n=1, cutoff=0.5)
-    meant = f" - did you mean {group}={near[0]}?" if near else ""
-    return ConfigError(f"{group}={option}: there is no such option{meant} (there are: {', '.join(options)})")
-
-
-def _without_hydra_advice(message: str) -> str:
-    lines = [line.strip() for line in message.splitlines()]
-    advice = ("To append to your", "Key '", "Search path")
-    return "\n".join(line for line in lines if line and not line.startswith(advice)) or message
-
-
 def _describe(mistake: Mistake, root: type[BaseModel]) -> str:
     path = ".".join(map(str, mistake.place)) or "configuration"
     if mistake.kind == "extra_forbidden":
@@ -115,53 +83,39 @@ def _describe(mistake: Mistake, root: type[BaseModel]) -> str:
         given = mistake.given.get("kind") if isinstance(mistake.given, Mapping) else mistake.given
         _, _, expected = mistake.text.partition("expected tags: ")
         return f"{path}.kind={_format(given)}: allowed are {expected}"
-    if mistake.kind in ("tuple_type", "list_type"):
-        example = f", as in [{_format(mistake.given)}]" if isinstance(mistake.given, str) else ""
-        return f"{path}={_format(mistake.given)}: must be a list{example}"
     if isinstance(mistake.given, Mapping) and mistake.kind in ("value_error", "missing"):
         return f"{path}: {mistake.text}"
     return f"{path}={_format(mistake.given)}: {mistake.text}"
 
 
 def _suggestion(path: str, root: type[BaseModel]) -> str:
-    """What was meant by a key that does not exist."""
-    place = path.rpartition(".")[0]
-    path = re.sub(r"\.\d+(?=\.)", "", path)  # every element of a list has the same keys
-    group, _, name = path.rpartition(".")
-    if owners := _owners(group, name, root):
-        return f" here - it is one of {' and '.join(f'{group}={owner}' for owner in owners)}"
-    paths = sorted({_with_given_names(known, path) for known in known_paths(root)})
-    siblings = {p.rpartition(".")[2]: p for p in paths if p.rpartition(".")[0] == group}
-    if near := get_close_matches(name, siblings, n=1, cutoff=0.6):
-        return f" - did you mean {place}.{near[0]}?" if place else f" - did you mean {near[0]}?"
-    elsewhere = {known.rpartition(".")[2]: known for known in reversed([p for p in paths if "*" not in p])}
-    if near := get_close_matches(name, elsewhere, n=1, cutoff=0.7):
-        return f" - did you mean {elsewhere[near[0]]}?"
-    return f" (there are: {', '.join(sorted(siblings))})" if siblings else ""
+    """What was meant by a key that does not exist: one beside it, else the like of it elsewhere."""
+    parts = path.split(".")
+    known = {_as_given(each.split("."), parts) for each in known_paths(root)}
+    if path in known:
+        return f": another {parts[0]} than the chosen one has it"
+    place, _, name = path.rpartition(".")
+    beside = {each.rpartition(".")[2]: each for each in sorted(known) if each.rpartition(".")[0] == place}
+    elsewhere = {each.rpartition(".")[2]: each for each in sorted(known, reverse=True) if "*" not in each}
+    near = [beside[each] for each in get_close_matches(name, beside, n=1)]
+    near += [elsewhere[each] for each in get_close_matches(name, elsewhere, n=1, cutoff=0.7)]
+    if near:
+        return f" - did you mean {near[0]}?"
+    return f" (there are: {', '.join(beside)})" if beside else ""
 
 
-def _owners(group: str, name: str, root: type[BaseModel]) -> list[str]:
-    """The other options of a group that have the key."""
-    field = root.model_fields.get(group)
-    fields = [model.model_fields for model, _ in models_in(field.annotation)] if field else []
-    return sorted(str(found["kind"].default) for found in fields if name in found and "kind" in found)
-
-
-def _with_given_names(known: str, path: str) -> str:
-    """A known key with the names that a person chose instead of its `*`."""
-    parts, given = known.split("."), path.split(".")
-    return ".".join(given[i] if part == "*" and i < len(given) else part for i, part in enumerate(parts))
+def _as_given(known: Sequence[str], given: Sequence[str]) -> str:
+    """A known key with the names that a person chose instead of its `*`, and the places in lists that are none of its
+    own."""
+    parts = list(known)
+    for index, part in enumerate(given[:-1]):
+        if part.isdecimal():
+            parts.insert(index, part)
+        elif index < len(parts) and parts[index] == "*":
+            parts[index] = part
+    return ".".join(parts)
 
 
 def _format(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
-
-
-def models_in(annotation: Any, *, named: bool = False) -> Iterator[tuple[type[BaseModel], bool]]:
-    """The models that a field may hold, and whether it holds them by name."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation, named
-        return
-    for argument in get_args(annotation):
-        yield from models_in(argument, named=named or get_origin(annotation) is dict)

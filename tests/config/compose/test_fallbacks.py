@@ -57,7 +57,7 @@ def test_a_file_of_ones_own_can_be_named_and_build_on_a_packaged_one(tmp_path: P
         ("[auto]", "provider.fallbacks.0=auto: a fallback must call a model"),
         ("[{model: m}]", "no provider is named"),
         ("[3]", "provider.fallbacks.0=3: no provider is named"),
-        ("groq", "provider.fallbacks=groq: must be a list, as in [groq]"),
+        ("groq", "provider.fallbacks=groq: must be a list"),
         ("3", "provider.fallbacks=3: must be a list"),
         ("[{provider: openai, modle: m}]", "did you mean provider.fallbacks.0.model?"),
         ("[groq, {provider: openai, modle: m}]", "did you mean provider.fallbacks.1.model?"),
