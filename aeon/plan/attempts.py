@@ -12,6 +12,8 @@ from aeon.domain.values import Value
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import fragment_of, is_contradiction
 
+_RUN_LIMIT = "the run has been refined as often as refinement.max_attempts_total allows: the plan stays as it is"
+
 
 class RefinementAttempts(Value):
     """The number of refinements so far.
@@ -57,24 +59,23 @@ def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, set
     if not actions:
         return Admission(attempts=attempts)
     if not may_refine(attempts, settings):
-        return Admission(refused=_refuse_all(actions, _RUN_LIMIT), attempts=attempts)
-    named = tuple(dict.fromkeys(action.fragment for action in actions))
-    exhausted = tuple(f for f in named if attempts.by_fragment.get(f, 0) >= settings.max_attempts_per_fragment)
+        refused = tuple(RefusedAction(action=action, reason=_RUN_LIMIT) for action in actions)
+        return Admission(refused=refused, attempts=attempts)
+    counts = {action.fragment: attempts.by_fragment.get(action.fragment, 0) + 1 for action in actions}
+    exhausted = tuple(f for f, count in counts.items() if count > settings.max_attempts_per_fragment)
+    allowed = "as often as refinement.max_attempts_per_fragment allows: it needs manual intervention"
     return Admission(
         admitted=tuple(action for action in actions if action.fragment not in exhausted),
         refused=tuple(
-            RefusedAction(action=action, reason=_fragment_limit(action.fragment))
+            RefusedAction(action=action, reason=f"step '{action.fragment}' has been refined {allowed}")
             for action in actions
             if action.fragment in exhausted
         ),
-        attempts=_count_attempts(named, attempts),
+        attempts=attempts.model_copy(
+            update={"by_fragment": {**attempts.by_fragment, **counts}, "total": attempts.total + 1}
+        ),
         exhausted_fragments=exhausted,
     )
-
-
-def _count_attempts(named: Sequence[str], attempts: RefinementAttempts) -> RefinementAttempts:
-    counts = {**attempts.by_fragment, **{f: attempts.by_fragment.get(f, 0) + 1 for f in named}}
-    return attempts.model_copy(update={"by_fragment": counts, "total": attempts.total + 1})
 
 
 def leave_alone(
@@ -100,18 +101,6 @@ def leave_alone(
     }
     counts = {fragment: attempts.left_alone.get(fragment, 0) + 1 for fragment in alone}
     enough = 1 if is_last else settings.max_attempts_per_fragment
-    given_up = {fragment: issue for fragment, issue in alone.items() if counts[fragment] >= enough}
-    going_on = {fragment: count for fragment, count in counts.items() if fragment not in given_up}
-    return attempts.model_copy(update={"left_alone": going_on}), tuple(given_up.values())
-
-
-def _refuse_all(actions: Sequence[RefinementAction], reason: str) -> tuple[RefusedAction, ...]:
-    return tuple(RefusedAction(action=action, reason=reason) for action in actions)
-
-
-def _fragment_limit(fragment: str) -> str:
-    allowed = "refinement.max_attempts_per_fragment allows"
-    return f"step '{fragment}' has been refined as often as {allowed}: it needs manual intervention"
-
-
-_RUN_LIMIT = "the run has been refined as often as refinement.max_attempts_total allows: the plan stays as it is"
+    going_on = {fragment: count for fragment, count in counts.items() if count < enough}
+    given_up = tuple(issue for fragment, issue in alone.items() if fragment not in going_on)
+    return attempts.model_copy(update={"left_alone": going_on}), given_up

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, PlanError, ValidationError
@@ -11,7 +11,7 @@ from aeon.domain.graph import current_outputs
 from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan, step_view
 from aeon.domain.refinement import ACTIONS, Refinement, RefinementAction
 from aeon.domain.report import ValidationIssue
-from aeon.domain.request import LLMAdapter
+from aeon.domain.request import CallName, LLMAdapter
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.triggers import WHOLE, Trigger, code_triggers, issue_triggers
@@ -19,6 +19,8 @@ from aeon.plan.views import assessment_view, outputs_view, plan_view
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan, require_answers
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
+
+T = TypeVar("T")
 
 
 class RecursivePlanner:
@@ -52,16 +54,12 @@ class RecursivePlanner:
         Raises LLMError when the call fails, ValidationError when its answer is malformed or structurally wrong (no
         steps, too many, repeated ids, unknown dependencies, a cycle) and cannot be repaired.
         """
-        return self._structured.call(
-            "plan",
-            {**self._common(), "task": task_description, "context": context},
-            lambda answer: parse_plan(
-                answer, task_description, max_steps=self._max_steps, one_final_step=self._answer_schema is not None
-            ),
-            role="planner",
-            tools=self._registry.names(),
-            absent=self._absent(),
-        )
+        one_final_step = self._answer_schema is not None
+
+        def parse(answer: Mapping[str, Any]) -> Plan:
+            return parse_plan(answer, task_description, max_steps=self._max_steps, one_final_step=one_final_step)
+
+        return self._call("plan", {"task": task_description, "context": context}, parse)
 
     def refine_plan(
         self,
@@ -101,7 +99,6 @@ class RecursivePlanner:
         when its answer cannot be repaired.
         """
         variables = {
-            **self._common(),
             **_situation(current_plan),
             "executed_step_ids": list(executed_step_ids),
             "closed_steps": [step_id for step_id in closed_steps if step_id != WHOLE],
@@ -109,30 +106,17 @@ class RecursivePlanner:
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
             "assessment": assessment_view(assessment) if assessment else None,
         }
-        return self._call_refinement(variables, validation_issues, closed_steps)
-
-    def _call_refinement(
-        self, variables: Mapping[str, Any], issues: Sequence[ValidationIssue], closed_steps: Sequence[str]
-    ) -> Refinement:
-        """The refinement; the first that can be parsed, if a repair because of unanswered issues fails."""
         first: list[Refinement] = []
 
         def parse(answer: Mapping[str, Any]) -> Refinement:
-            refinement = parse_refinement(answer, issues, closed_steps)
+            refinement = parse_refinement(answer, validation_issues, closed_steps)
             if not first:
                 first.append(refinement)
-                require_answers(refinement, issues)
+                require_answers(refinement, validation_issues)
             return refinement
 
         try:
-            return self._structured.call(
-                "refinement",
-                variables,
-                parse,
-                role="planner",
-                tools=self._registry.names(),
-                absent=self._absent() | (frozenset() if issues else {"issues"}),
-            )
+            return self._call("refinement", variables, parse, absent=() if validation_issues else ("issues",))
         except (LLMError, ValidationError):
             if not first:
                 raise
@@ -153,28 +137,38 @@ class RecursivePlanner:
             )
         if parent_step.status in EXECUTED:
             raise PlanError(f"step {parent_step.step_id!r} cannot be decomposed: it is {parent_step.status}")
-        return self._structured.call(
-            "subplan",
-            {
-                **self._common(),
-                **_situation(parent_plan),
-                "parent": step_view(parent_step),
-                "previous_output": parent_step.step_output,
-            },
-            lambda answer: parse_subplan(answer, parent_step, max(1, current_depth)),
-            role="planner",
-            tools=self._registry.names(),
-            absent=self._absent(),
+        variables = {
+            **_situation(parent_plan),
+            "parent": step_view(parent_step),
+            "previous_output": parent_step.step_output,
+        }
+        return self._call(
+            "subplan", variables, lambda answer: parse_subplan(answer, parent_step, max(1, current_depth))
         )
 
-    def _absent(self) -> frozenset[str]:
-        """What a plan cannot use: tools where there are none, subplans where they may not nest."""
-        tools = () if self._registry.names() else ("tools",)
-        subplans = () if self.max_nesting_depth else (kind for kind, rule in ACTIONS.items() if rule.decomposes)
-        return frozenset((*tools, *subplans))
-
-    def _common(self) -> dict[str, Any]:
-        return {"tools": self._registry.describe(), "answer_schema": self._answer_schema, **self._memory.variables()}
+    def _call(
+        self,
+        name: CallName,
+        variables: Mapping[str, Any],
+        parse: Callable[[Mapping[str, Any]], T],
+        absent: Sequence[str] = (),
+    ) -> T:
+        """One call; `absent`, as are tools where there are none, and subplans where they may not nest."""
+        tools = self._registry.names()
+        decomposing = () if self.max_nesting_depth else (kind for kind, rule in ACTIONS.items() if rule.decomposes)
+        return self._structured.call(
+            name,
+            {
+                "tools": self._registry.describe(),
+                "answer_schema": self._answer_schema,
+                **self._memory.variables(),
+                **variables,
+            },
+            parse,
+            role="planner",
+            tools=tools,
+            absent=frozenset((*absent, *decomposing, *(() if tools else ("tools",)))),
+        )
 
 
 def _situation(plan: Plan) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from aeon.domain.graph import incoming_steps, ready_steps
 from aeon.domain.history import StepResult
@@ -18,13 +18,9 @@ def start_step(step: PlanStep, context: str) -> PlanStep:
 
 def finish_step(step: PlanStep, result: StepResult) -> PlanStep:
     """The step as complete, or as invalid with its output when the worker was BLOCKED (FR-093)."""
-    update: dict[str, Any] = {
-        "status": "invalid" if result.clarity_state == "BLOCKED" else "complete",
-        "step_output": result.step_output,
-        "clarity_state": result.clarity_state,
-        "clarity_reason": result.clarity_reason,
-    }
-    return step.model_copy(update=update)
+    status = "invalid" if result.clarity_state == "BLOCKED" else "complete"
+    said = {name: getattr(result, name) for name in ("step_output", "clarity_state", "clarity_reason")}
+    return step.model_copy(update={"status": status, **said})
 
 
 def with_error(step: PlanStep, message: str) -> PlanStep:
@@ -34,10 +30,8 @@ def with_error(step: PlanStep, message: str) -> PlanStep:
 
 def with_errors(plan: Plan, messages: Mapping[str, str]) -> Plan:
     """The plan with a message, by step id, among the errors of each of these steps."""
-    if not messages:
-        return plan
-    noted = (with_error(s, messages[s.step_id]) if s.step_id in messages else s for s in plan.steps)
-    return plan.model_copy(update={"steps": tuple(noted)})
+    noted = [with_error(step, messages[step.step_id]) for step in plan.steps if step.step_id in messages]
+    return plan.with_steps(noted) if noted else plan
 
 
 def fail_step(step: PlanStep, message: str) -> PlanStep:
@@ -52,17 +46,15 @@ def abandon_step(step: PlanStep) -> PlanStep:
 
 def cut_off(plan: Plan) -> Plan:
     """The plan of a pass that a budget or a stop ended: steps that ran or could have run are marked incomplete."""
-    for step in (*(s for s in plan.steps if s.status == "running"), *ready_steps(plan)):
-        plan = plan.with_step(abandon_step(step))
-    return plan
+    running = (step for step in plan.steps if step.status == "running")
+    return plan.with_steps(abandon_step(step) for step in (*running, *ready_steps(plan)))
 
 
 def leave_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
     """The plan with these steps marked for a person; ids that it does not have are ignored (FR-065)."""
-    for step in plan.steps:
-        if step.step_id in step_ids and not step.manual_intervention:
-            plan = plan.with_step(step.model_copy(update={"manual_intervention": True}))
-    return plan
+    left = [step for step in plan.steps if step.step_id in step_ids and not step.manual_intervention]
+    marked = [step.model_copy(update={"manual_intervention": True}) for step in left]
+    return plan.with_steps(marked) if marked else plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +86,18 @@ def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResu
     return tuple(parts)
 
 
-def _unfinished_part(step: PlanStep) -> ContextPart:
-    reason = step.clarity_reason if step.blocked else "; ".join(step.errors)
-    return ContextPart("unfinished", step.step_id, step.step_output or "", reason or "")
-
-
 def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
     """Outputs and hand-offs of a step's dependencies, in step order; empty when it has none (FR-090).
 
     A dependency that is left to a person is marked as unfinished.
     """
     parts = []
-    for dependency in incoming_steps(plan, step):
-        if dependency.unfinished:
-            parts.append(_unfinished_part(dependency))
-            continue
-        result = results.get(dependency.step_id)
-        if result is None or result.step_output is None:
-            continue
-        parts.append(ContextPart("output", dependency.step_id, result.step_output))
-        if result.handoff:
-            parts.append(ContextPart("handoff", dependency.step_id, result.handoff))
+    for earlier in incoming_steps(plan, step):
+        result = results.get(earlier.step_id)
+        if earlier.unfinished:
+            reason = earlier.clarity_reason if earlier.blocked else "; ".join(earlier.errors)
+            parts.append(ContextPart("unfinished", earlier.step_id, earlier.step_output or "", reason or ""))
+        elif result is not None and result.step_output is not None:
+            parts.append(ContextPart("output", earlier.step_id, result.step_output))
+            parts += [ContextPart("handoff", earlier.step_id, result.handoff)] if result.handoff else []
     return tuple(parts)

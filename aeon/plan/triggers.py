@@ -7,7 +7,7 @@ from typing import Literal
 
 from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
 from aeon.domain.graph import unresolved_steps
-from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.plan import Plan
 from aeon.domain.refinement import DeclinedIssue, RefinementAction
 from aeon.domain.report import ValidationIssue, reaches
 from aeon.domain.values import Value
@@ -15,6 +15,8 @@ from aeon.domain.values import Value
 TriggerKind = Literal[
     "validation_issue", "blocked_step", "failed_step", "invalid_step", "unmet_criterion", "blocking_issue", "low_score"
 ]
+WHOLE = "the whole"
+"""The fragment of an issue that is about no single step."""
 
 
 class Trigger(Value):
@@ -28,15 +30,23 @@ class Trigger(Value):
         return f"{self.kind}:{self.about}"
 
 
-def issue_triggers(issues: Sequence[ValidationIssue], closed: Collection[str] = ()) -> tuple[Trigger, ...]:
-    """A trigger for each validation issue, except those at steps that are closed to refinement."""
-    return tuple(Trigger(kind="validation_issue", about=issue.issue_id) for issue in open_issues(issues, closed))
+def fragment_of(issue: ValidationIssue) -> str:
+    """The step that an issue is about, or `WHOLE`."""
+    return issue.step_id or WHOLE
+
+
+def is_contradiction(issue: ValidationIssue) -> bool:
+    """Whether an issue is a CRITICAL contradiction, by the type and the severity that the model gave it."""
+    return (issue.type, issue.severity) == ("consistency", "CRITICAL")
 
 
 def open_issues(issues: Sequence[ValidationIssue], closed: Collection[str] = ()) -> tuple[ValidationIssue, ...]:
     """The issues that refinement may still address; those left to a person are excluded."""
-    left = (issue.step_id in closed or (is_contradiction(issue) and fragment_of(issue) in closed) for issue in issues)
-    return tuple(issue for issue, is_left in zip(issues, left, strict=True) if not is_left)
+    return tuple(
+        issue
+        for issue in issues
+        if issue.step_id not in closed and not (is_contradiction(issue) and fragment_of(issue) in closed)
+    )
 
 
 def unanswered(
@@ -48,18 +58,9 @@ def unanswered(
     return tuple(issue_id for issue_id in binding if issue_id not in answered)
 
 
-WHOLE = "the whole"
-"""The fragment of an issue that is about no single step."""
-
-
-def fragment_of(issue: ValidationIssue) -> str:
-    """The step that an issue is about, or `WHOLE`."""
-    return issue.step_id or WHOLE
-
-
-def is_contradiction(issue: ValidationIssue) -> bool:
-    """Whether an issue is a CRITICAL contradiction, by the type and the severity that the model gave it."""
-    return (issue.type, issue.severity) == ("consistency", "CRITICAL")
+def issue_triggers(issues: Sequence[ValidationIssue], closed: Collection[str] = ()) -> tuple[Trigger, ...]:
+    """A trigger for each validation issue, except those at steps that are closed to refinement."""
+    return tuple(Trigger(kind="validation_issue", about=issue.issue_id) for issue in open_issues(issues, closed))
 
 
 def step_triggers(plan: Plan, closed: Collection[str] = (), raised: Collection[str] = ()) -> tuple[Trigger, ...]:
@@ -67,43 +68,25 @@ def step_triggers(plan: Plan, closed: Collection[str] = (), raised: Collection[s
 
     An invalid step is a trigger only once: not when an earlier refinement had it as a trigger (`raised`).
     """
-    found = (_of_step(step) for step in unresolved_steps(plan) if step.step_id not in closed)
-    return tuple(trigger for trigger in found if trigger.kind != "invalid_step" or str(trigger) not in raised)
-
-
-def _of_step(step: PlanStep) -> Trigger:
-    if step.blocked:
-        return Trigger(kind="blocked_step", about=step.step_id, detail=step.clarity_reason or "")
-    kind: TriggerKind = "failed_step" if step.status == "failed" else "invalid_step"
-    return Trigger(kind=kind, about=step.step_id, detail="; ".join(step.errors))
-
-
-def assessment_triggers(assessment: ConvergenceAssessment, pending: bool) -> tuple[Trigger, ...]:
-    """Unmet criteria, blocking issues, and, when nothing is left pending, the scores that are too low."""
-    unmet = tuple(
-        Trigger(kind="unmet_criterion", about=criterion.name, detail=criterion.reason)
-        for criterion in assessment.criteria
-        if not criterion.met
-    )
-    blocking = tuple(
-        Trigger(kind="blocking_issue", about="the answer", detail=issue) for issue in assessment.blocking_issues
-    )
-    low = () if pending else tuple(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
-    # The blocking issues are triggers of their own.
-    harmless = (issue for issue in assessment.detected_issues if issue not in assessment.blocking_issues)
-    scores = (Trigger(kind="low_score", about=", ".join(low), detail=" ".join(harmless)),) if low else ()
-    return (*unmet, *blocking, *scores)
+    found = []
+    for step in unresolved_steps(plan):
+        kind: TriggerKind = "failed_step" if step.status == "failed" else "invalid_step"
+        detail = "; ".join(step.errors)
+        if step.blocked:
+            kind, detail = "blocked_step", step.clarity_reason or ""
+        trigger = Trigger(kind=kind, about=step.step_id, detail=detail)
+        if step.step_id not in closed and (kind != "invalid_step" or str(trigger) not in raised):
+            found.append(trigger)
+    return tuple(found)
 
 
 def code_triggers(codes: Sequence[str]) -> tuple[Trigger, ...]:
     """A trigger for each reason code of an assessment that did not converge, when only its codes are known."""
-    return tuple(Trigger(kind=_kind_of(code), about=code) for code in codes)
-
-
-def _kind_of(code: str) -> TriggerKind:
-    if code in LOW_SCORE_CODES:
-        return "low_score"
-    return "blocking_issue" if is_own_code(code) else "unmet_criterion"
+    found = []
+    for code in codes:
+        other: TriggerKind = "blocking_issue" if is_own_code(code) else "unmet_criterion"
+        found.append(Trigger(kind="low_score" if code in LOW_SCORE_CODES else other, about=code))
+    return tuple(found)
 
 
 def pass_triggers(
@@ -115,8 +98,21 @@ def pass_triggers(
 ) -> tuple[Trigger, ...]:
     """Every trigger after a pass; steps in `closed` are left to a person and trigger nothing (FR-065).
 
-    `raised` are the triggers of earlier refinements.
+    `raised` are the triggers of earlier refinements. Of an assessment that did not converge they are the unmet
+    criteria, the blocking issues, and, when nothing is left pending, the scores that are too low.
     """
+    found = [*issue_triggers(issues, closed), *step_triggers(plan, closed, raised)]
+    if assessment.converged:
+        return tuple(found)
+    for criterion in assessment.criteria:
+        if not criterion.met:
+            found.append(Trigger(kind="unmet_criterion", about=criterion.name, detail=criterion.reason))
+    for issue in assessment.blocking_issues:
+        found.append(Trigger(kind="blocking_issue", about="the answer", detail=issue))
     pending = any(step.status == "pending" or (step.blocked and step.step_id not in closed) for step in plan.steps)
-    found = (*issue_triggers(issues, closed), *step_triggers(plan, closed, raised))
-    return found if assessment.converged else (*found, *assessment_triggers(assessment, pending))
+    low = ", ".join(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
+    if low and not pending:
+        # The blocking issues are triggers of their own.
+        harmless = (issue for issue in assessment.detected_issues if issue not in assessment.blocking_issues)
+        found.append(Trigger(kind="low_score", about=low, detail=" ".join(harmless)))
+    return tuple(found)

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.graph import answer_steps, answer_text, by_id, is_live, pending_steps
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, step_view
-from aeon.domain.refinement import RefinementAction
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 
 # What a step is planned to do; without a refinement it does not change.
 _DEFINITION = (
-    "step_id",
-    "description",
-    "dependencies",
-    "provides",
-    "handoff_to_next",
-    "tool",
-    "arguments",
-    "parent_step_id",
+    *("step_id", "description", "dependencies", "provides", "handoff_to_next"),
+    *("tool", "arguments", "parent_step_id"),
 )
 # With what its worker said of it, that is what does not change once the step has been carried out.
 _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason")
@@ -42,24 +34,19 @@ def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str,
     `steps` are all its steps; `states` are the same where these `outputs` are shown above: a step that was carried out
     and has one lacks what stands beside its output.
     """
-    steps = [step_view(step) for step in plan.steps]
+    users, steps, above = _users_by_step(plan.steps), [step_view(step) for step in plan.steps], outputs or {}
     return {
         "goal": plan.goal,
         "steps": steps,
-        "states": _states(plan, outputs) if outputs else steps,
+        "states": [
+            {**_state(step, _CARRIED_OUT), "used_by": users.get(step.step_id, [])}
+            if _is_carried_out(step) and step.step_id in above
+            else view
+            for step, view in zip(plan.steps, steps, strict=True)
+        ],
         "questions": [question_view(question) for question in plan.questions],
         "subplans": [subplan.model_dump() for subplan in plan.subplans],
     }
-
-
-def _states(plan: Plan, above: Mapping[str, Any]) -> list[dict[str, Any]]:
-    users = _users_by_step(plan.steps)
-    return [
-        _omit_fields(_CARRIED_OUT, step) | {"used_by": users.get(step.step_id, [])}
-        if _is_carried_out(step) and step.step_id in above
-        else step_view(step)
-        for step in plan.steps
-    ]
 
 
 def _is_carried_out(step: PlanStep) -> bool:
@@ -71,8 +58,8 @@ def _select_fields(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
     return {name: value for name, value in step_view(step).items() if name in names}
 
 
-def _omit_fields(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
-    return {name: value for name, value in step_view(step).items() if name == "step_id" or name not in names}
+def _state(step: PlanStep, shown_elsewhere: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in step_view(step).items() if name == "step_id" or name not in shown_elsewhere}
 
 
 def subplan_view(plan: Plan, step: PlanStep) -> dict[str, Any] | None:
@@ -84,26 +71,25 @@ def subplan_view(plan: Plan, step: PlanStep) -> dict[str, Any] | None:
 def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
     """The changed steps, each before and after, with the actions that are about it; none for a step that only loses or
     gains a dependency."""
+    actions = [
+        {
+            "action_type": action.action_type,
+            "justification": action.justification,
+            **({"inconsistency_detected": True} if action.inconsistency_detected else {}),
+            "answers": [issue.model_dump(exclude_none=True) for issue in action.semantic_validation_input],
+        }
+        for action in delta.accepted
+    ]
+    about = [delta.changed_by(action) for action in delta.accepted]
     return [
         {
             "step_id": change.step_id,
-            "actions": [_action_view(a) for a in delta.accepted if change.step_id in delta.changed_by(a)],
+            "actions": [view for view, ids in zip(actions, about, strict=True) if change.step_id in ids],
             "before": step_view(change.before) if change.before else None,
             "after": step_view(change.after) if change.after else None,
         }
         for change in delta.changes
     ]
-
-
-def _action_view(action: RefinementAction) -> dict[str, Any]:
-    """The type of an action, its justification and the issues that it answers. The step is shown beside it."""
-    detected = {"inconsistency_detected": True} if action.inconsistency_detected else {}
-    return {
-        "action_type": action.action_type,
-        "justification": action.justification,
-        **detected,
-        "answers": [issue.model_dump(exclude_none=True) for issue in action.semantic_validation_input],
-    }
 
 
 def assessment_view(assessment: ConvergenceAssessment) -> dict[str, Any]:
@@ -117,69 +103,54 @@ def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
     `outline` says what each live step does. `definitions` and `state` are all steps, as they are planned and how far
     they are. `steps_left_out` counts the steps of the plan that are not among these.
     """
-    near = nearest_steps(plan.steps, own, most)
-    live = nearest_steps([step for step in plan.steps if is_live(step)], own, most)
+    near = _nearest_steps(plan.steps, own, most)
+    live = _nearest_steps([step for step in plan.steps if is_live(step)], own, most)
     return {
         "outline": [_select_fields(("step_id", "description"), step) for step in live],
         "definitions": [_select_fields(_DEFINITION, step) for step in near],
-        "state": [_omit_fields(_DEFINITION, step) for step in near],
+        "state": [_state(step, _DEFINITION) for step in near],
         "steps_left_out": len(plan.steps) - len(near),
     }
 
 
-def nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[PlanStep]:
+def _nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[PlanStep]:
     """At most `most` of the steps, in order: what `own` depends on and what depends on it, then those next to it."""
-    if len(steps) <= most:
-        return list(steps)
-    place = bisect_left(steps, own.step_index, key=lambda step: step.step_index)
-    linked = (s for s in steps if s.step_id in own.dependencies or own.step_id in s.dependencies)
-    near = by_id([*steps[max(0, place - most) : place + most + 1], *linked]).values()
 
     def distance(step: PlanStep) -> tuple[bool, int]:
-        linked = step.step_id in own.dependencies or own.step_id in step.dependencies
-        return step.step_id != own.step_id and not linked, abs(step.step_index - own.step_index)
+        is_linked = step.step_id in own.dependencies or own.step_id in step.dependencies
+        return step.step_id != own.step_id and not is_linked, abs(step.step_index - own.step_index)
 
-    return sorted(sorted(near, key=distance)[:most], key=lambda step: step.step_index)
+    return sorted(sorted(steps, key=distance)[:most], key=lambda step: step.step_index)
 
 
 def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The outputs of steps, each with its step's state and the live steps that use it.
 
-    Those of steps that were carried out come first, in the order in which the steps could be, so that later ones are
-    added at the end; they have the step's `definition` beside them, and neither changes again. The others follow in
-    plan order, and those that belong to none of the steps come last, as they are.
+    Those of steps that were carried out come first, by layer, so that later ones are added at the end; they have the
+    step's `definition` beside them, and neither changes again. The others follow in plan order, and those that belong
+    to none of the steps come last, as they are.
     """
-    users, known = _users_by_step(steps), by_id(steps)
-    of_steps = [
-        {
-            "step_id": step.step_id,
-            "status": "BLOCKED" if step.blocked else step.status,
-            "used_by": users.get(step.step_id, []),
-            "definition": _select_fields(_CARRIED_OUT, step) if _is_carried_out(step) else None,
-            "step_output": _to_text(outputs[step.step_id]),
-        }
-        for step in _carried_out_first(steps)
-        if step.step_id in outputs
-    ]
-    others: list[dict[str, Any]] = [
-        {"step_id": step_id, "status": None, "used_by": [], "definition": None, "step_output": _to_text(output)}
-        for step_id, output in outputs.items()
-        if step_id not in known
-    ]
-    return [*of_steps, *others]
-
-
-def _carried_out_first(steps: Sequence[PlanStep]) -> list[PlanStep]:
-    """The steps that were carried out, by layer, then the others; otherwise in plan order."""
-    layer_of: dict[str, int] = {}
+    users, known, layer = _users_by_step(steps), by_id(steps), dict[str, int]()
     for step in steps:
-        layer_of[step.step_id] = 1 + max((layer_of.get(d, 0) for d in step.dependencies), default=0)
-    return sorted(steps, key=lambda step: layer_of[step.step_id] if _is_carried_out(step) else len(steps) + 1)
-
-
-def _to_text(output: Any) -> str:
-    """An output as prompts show it: text as it is, anything else as JSON."""
-    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
+        layer[step.step_id] = 1 + max((layer.get(d, 0) for d in step.dependencies), default=0)
+    ordered = sorted(steps, key=lambda step: layer[step.step_id] if _is_carried_out(step) else len(steps) + 1)
+    ids = [*(step.step_id for step in ordered), *(step_id for step_id in outputs if step_id not in known)]
+    shown = []
+    for step_id in ids:
+        if step_id in outputs:
+            found, output = known.get(step_id), outputs[step_id]
+            text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False, default=str)
+            definition = _select_fields(_CARRIED_OUT, found) if found and _is_carried_out(found) else None
+            shown.append(
+                {
+                    "step_id": step_id,
+                    "status": found.standing if found else None,
+                    "used_by": users.get(step_id, []) if found else [],
+                    "definition": definition,
+                    "step_output": text,
+                }
+            )
+    return shown
 
 
 def _users_by_step(steps: Iterable[PlanStep]) -> dict[str, list[str]]:

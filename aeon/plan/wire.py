@@ -7,7 +7,7 @@ from typing import Any
 
 from aeon.domain.graph import topological
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
-from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, RefinementAction, missing_field
+from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, RefinementAction
 from aeon.domain.report import ValidationIssue
 from aeon.llm.exchange import InvalidAnswer, located
 from aeon.llm.extract import ExtractError, read_json
@@ -24,7 +24,7 @@ def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_fina
 
     Raises InvalidAnswer, naming every structural fault (Sprint 1 FR-010).
     """
-    steps = _steps(answer["steps"], "/steps")
+    steps = [_step(raw, f"/steps/{index}") for index, raw in enumerate(answer["steps"])]
     _check(steps, "/steps", max_steps=max_steps, one_final_step=one_final_step)
     return Plan(goal=answer["goal"], steps=topological(steps), task=task)
 
@@ -35,14 +35,14 @@ def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Su
     Substeps may depend on each other and on the dependencies of the parent, which they get anyway. Raises InvalidAnswer
     for any other dependency, and for structural faults.
     """
-    given = _steps(answer["substeps"], "/substeps")
-    steps = tuple(
-        step.model_copy(update={"dependencies": tuple(d for d in step.dependencies if d not in parent.dependencies)})
-        for step in given
-    )
+    steps = []
+    for index, raw in enumerate(answer["substeps"]):
+        step = _step(raw, f"/substeps/{index}")
+        own = tuple(dependency for dependency in step.dependencies if dependency not in parent.dependencies)
+        steps.append(step.model_copy(update={"dependencies": own}))
     _check(steps, "/substeps")
     return Subplan(
-        parent_step_id=parent.step_id, subplan_goal=answer["subplan_goal"], substeps=steps, depth_level=level
+        parent_step_id=parent.step_id, subplan_goal=answer["subplan_goal"], substeps=tuple(steps), depth_level=level
     )
 
 
@@ -57,20 +57,19 @@ def parse_refinement(
         wrong = f"there are {count} changes, at most {MAX_ACTIONS} are read: give the most important ones"
         raise InvalidAnswer([FieldError("/actions", wrong)])
     by_id = {issue.issue_id: issue for issue in issues}
-    actions, errors = [], []
-    for index, raw in enumerate(answer["actions"]):
-        pointer = f"/actions/{index}"
-        missing = missing_field(raw["action_type"], raw["target_step_id"], raw["new_step"])
-        errors += [FieldError(pointer, f"{raw['action_type']} needs {missing}")] if missing else []
-        if not errors:
-            actions.append(_action(raw, pointer, by_id))
-    if errors:
-        raise InvalidAnswer(tuple(errors))
-    questions = tuple(_question(raw, f"/questions/{index}") for index, raw in enumerate(answer["questions"]))
-    declined = tuple(_parse_declined(raw) for raw in answer.get("declined_issues", ()) if _is_declined(raw, by_id))
+    actions = tuple(_action(raw, f"/actions/{index}", by_id) for index, raw in enumerate(answer["actions"]))
+    questions = []
+    for index, raw in enumerate(answer["questions"]):
+        with located(f"/questions/{index}"):
+            questions.append(FollowUpQuestion.model_validate(raw))
+    declined = tuple(
+        DeclinedIssue(issue_id=raw["issue_id"], reason=raw["reason"].strip())
+        for raw in answer.get("declined_issues", ())
+        if raw["issue_id"] in by_id and raw["reason"].strip()
+    )
     return Refinement(
-        actions=tuple(actions),
-        questions=questions,
+        actions=actions,
+        questions=tuple(questions),
         declined=declined,
         unanswered=unanswered(open_issues(issues, closed), actions, declined),
     )
@@ -78,29 +77,23 @@ def parse_refinement(
 
 def require_answers(refinement: Refinement, issues: Sequence[ValidationIssue]) -> None:
     """Raise InvalidAnswer when a refinement does not answer an issue of severity HIGH or more."""
-    unanswered = [issue for issue in issues if issue.issue_id in refinement.unanswered]
-    if unanswered:
-        raise InvalidAnswer(FieldError("/declined_issues", _describe_unanswered(issue)) for issue in unanswered)
-
-
-def _describe_unanswered(issue: ValidationIssue) -> str:
-    return (
-        f"issue {issue.issue_id} ({issue.severity}: {issue.description}) is neither in addresses_issues of an action"
-        " nor in declined_issues with a reason"
-    )
-
-
-def _is_declined(raw: Mapping[str, Any], issues: Mapping[str, ValidationIssue]) -> bool:
-    return raw["issue_id"] in issues and bool(raw["reason"].strip())
-
-
-def _parse_declined(raw: Mapping[str, Any]) -> DeclinedIssue:
-    return DeclinedIssue(issue_id=raw["issue_id"], reason=raw["reason"].strip())
+    errors = [
+        FieldError(
+            "/declined_issues",
+            f"issue {issue.issue_id} ({issue.severity}: {issue.description}) is neither in addresses_issues of an"
+            " action nor in declined_issues with a reason",
+        )
+        for issue in issues
+        if issue.issue_id in refinement.unanswered
+    ]
+    if errors:
+        raise InvalidAnswer(errors)
 
 
 def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, ValidationIssue]) -> RefinementAction:
-    rule = ACTIONS[raw["action_type"]]
-    new_step = _step(raw["new_step"], f"{pointer}/new_step") if rule.needs_new_step else None
+    rule, answered = ACTIONS[raw["action_type"]], tuple(raw.get("addresses_issues", ()))
+    is_given = rule.needs_new_step and raw["new_step"]
+    new_step = _step(raw["new_step"], f"{pointer}/new_step") if is_given else None
     with located(pointer):
         return RefinementAction(
             action_type=raw["action_type"],
@@ -108,24 +101,14 @@ def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, Validatio
             new_step=new_step,
             justification=raw["justification"],
             inconsistency_detected=raw["inconsistency_detected"],
-            addresses_issues=tuple(raw.get("addresses_issues", ())),
+            addresses_issues=answered,
             overrides_issues=tuple(issue_id for issue_id in raw.get("overrides_issues", ()) if issue_id in issues),
-            semantic_validation_input=tuple(issues[i] for i in raw.get("addresses_issues", ()) if i in issues),
+            semantic_validation_input=tuple(issues[issue_id] for issue_id in answered if issue_id in issues),
         )
 
 
-def _question(raw: Mapping[str, Any], pointer: str) -> FollowUpQuestion:
-    with located(pointer):
-        return FollowUpQuestion.model_validate(raw)
-
-
-def _steps(raw: Sequence[Mapping[str, Any]], pointer: str) -> tuple[PlanStep, ...]:
-    return tuple(_step(step, f"{pointer}/{index}") for index, step in enumerate(raw))
-
-
 def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
-    tool, given = raw.get("tool"), raw.get("arguments")  # they mean nothing without a tool
-    arguments = _arguments(given, f"{pointer}/arguments") if tool else None
+    tool = raw.get("tool")
     with located(pointer):
         return PlanStep(
             step_id=raw["step_id"],
@@ -136,27 +119,24 @@ def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
             handoff_to_next=raw["handoff_to_next"],
             tool=tool,
             agent=None if tool else "llm",
-            arguments=arguments,
+            arguments=parse_arguments(raw.get("arguments"), f"{pointer}/arguments") if tool else None,
         )
 
 
-def _arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
+def parse_arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
+    """The arguments of a tool that an answer gives as JSON text, None for none. Raises InvalidAnswer."""
     if text is None or not text.strip():
         return None
     try:
         arguments = read_json(text)
     except ExtractError as error:
-        raise InvalidAnswer((FieldError(pointer, f"must be JSON text of an object, or null: {error}"),)) from error
+        raise InvalidAnswer([FieldError(pointer, f"must be JSON text of an object, or null: {error}")]) from error
     if not isinstance(arguments, dict):
-        raise InvalidAnswer((FieldError(pointer, "must be JSON text of an object, or null"),))
+        raise InvalidAnswer([FieldError(pointer, "must be JSON text of an object, or null")])
     return arguments
 
 
-def _check(
-    steps: Sequence[PlanStep], place: str, *, max_steps: int | None = None, one_final_step: bool = False
-) -> None:
+def _check(steps: Sequence[PlanStep], place: str, **limits: Any) -> None:
     """Raise InvalidAnswer for structural faults of the steps at `place` in the answer."""
-    findings = check_steps(steps, max_steps=max_steps, one_final_step=one_final_step)
-    if findings:
-        pointers = (place + finding.pointer.removeprefix("/steps") for finding in findings)
-        raise InvalidAnswer(FieldError(at, found.message) for at, found in zip(pointers, findings, strict=True))
+    if findings := check_steps(steps, **limits):
+        raise InvalidAnswer(FieldError(place + each.pointer.removeprefix("/steps"), each.message) for each in findings)
