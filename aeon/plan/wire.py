@@ -10,10 +10,10 @@ from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, RefinementAction
 from aeon.domain.report import ValidationIssue
 from aeon.llm.exchange import InvalidAnswer, located
-from aeon.llm.extract import ExtractError, read_json
 from aeon.plan.structural import check_steps
 from aeon.plan.triggers import open_issues, unanswered
 from aeon.schema.violations import FieldError
+from aeon.supervisor.steps import read_arguments
 
 MAX_ACTIONS = 300
 """How many changes one refinement may propose: each is checked against all others."""
@@ -108,7 +108,7 @@ def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, Validatio
 
 
 def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
-    tool = raw.get("tool")
+    tool, given = raw.get("tool"), raw.get("arguments")
     with located(pointer):
         return PlanStep(
             step_id=raw["step_id"],
@@ -119,21 +119,8 @@ def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
             handoff_to_next=raw["handoff_to_next"],
             tool=tool,
             agent=None if tool else "llm",
-            arguments=parse_arguments(raw.get("arguments"), f"{pointer}/arguments") if tool else None,
+            arguments=read_arguments(given, f"{pointer}/arguments") if tool else None,
         )
-
-
-def parse_arguments(text: str | None, pointer: str) -> dict[str, Any] | None:
-    """The arguments of a tool that an answer gives as JSON text, None for none. Raises InvalidAnswer."""
-    if text is None or not text.strip():
-        return None
-    try:
-        arguments = read_json(text)
-    except ExtractError as error:
-        raise InvalidAnswer([FieldError(pointer, f"must be JSON text of an object, or null: {error}")]) from error
-    if not isinstance(arguments, dict):
-        raise InvalidAnswer([FieldError(pointer, "must be JSON text of an object, or null")])
-    return arguments
 
 
 def _check(steps: Sequence[PlanStep], place: str, **limits: Any) -> None:

@@ -6,36 +6,34 @@ A repair may change form, never meaning. Its request is named `repair` on the wi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 
 from aeon.domain import events
-from aeon.domain.errors import AeonError
+from aeon.domain.errors import AeonError, ValidationError
 from aeon.domain.plan import PlanStep, step_view
+from aeon.domain.refinement import RepairRecord
 from aeon.domain.request import CallSite, LLMAdapter, LLMRequest, Parameters, ReasoningMode, Role, Usage, current_site
 from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas
 from aeon.schema.strict import strict_violations
 from aeon.schema.validators import SchemaValidator
-from aeon.schema.violations import FieldError
-from aeon.supervisor.ends import repair_record, unrecoverable
-from aeon.supervisor.faithful import PlannedCall, find_foreign_tools
+from aeon.schema.violations import ErrorKind, FieldError, kind_of
+from aeon.supervisor.faithful import LISTS, find_foreign_tools
 from aeon.supervisor.steps import choose_tool
 from aeon.tools.registry import Tool, ToolRegistry
 
 T = TypeVar("T")
 ParametersFor = Callable[[Role, ReasoningMode | None], Parameters]
 
-
-@dataclass(frozen=True, slots=True)
-class Repaired(Generic[T]):
-    """A repaired value, the repair calls it took (0 when nothing was wrong), and what they cost."""
-
-    value: T
-    attempts: int
-    usage: Usage
+_HINTS: Mapping[ErrorKind, str] = {
+    "form": "Try a more capable model, or a server that enforces strict JSON schemas.",
+    "range": "Its form is right and a value is out of its range, which servers and grammars seldom enforce: try a more "
+    "capable model; in a schema of your own, let the description say the range too.",
+    "content": "Its form is right and its content is not: try a more capable model.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,12 @@ class _Case(Generic[T]):
     context: Mapping[str, Any] | None
     site: CallSite
     role: Role
+
+    def read(self, answer: Any) -> T:
+        """The value of a repaired answer; a repair adds no tool to planned steps (FR-032)."""
+        if self.call in LISTS and (found := find_foreign_tools(self.call, self.original, answer)):
+            raise InvalidAnswer(found)
+        return self.parse(answer)
 
 
 class Supervisor:
@@ -91,19 +95,20 @@ class Supervisor:
         context: Mapping[str, Any] | None = None,
         site: CallSite | None = None,
         role: Role = "worker",
-    ) -> Repaired[T]:
+    ) -> T:
         """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`, where given).
 
         Without `errors` they are found here; where there are none, the model is not asked. `call` is the call being
-        repaired, `tools` what may be named in it, `site` by default the current one. The model of `role` repairs its
-        own answer, unless the role `repairer` has a model. Emits RepairFinished.
-        Raises ValidationError after `max_attempts`, LLMError, SchemaFileError; each carries what the repairs had cost.
+        repaired: to a plan, a subplan or a refinement no tool is added. `tools` are what may be named in it, `site` is
+        by default the current one. The model of `role` repairs its own answer, unless the role `repairer` has a model.
+        Emits RepairFinished. Raises ValidationError after `max_attempts`, LLMError, SchemaFileError; each carries what
+        the repairs had cost.
         """
-        case = _Case(
+        case: _Case[T] = _Case(
             original=malformed,
             schema=schema,
             call=call,
-            parse=parse or _same,
+            parse=parse or (lambda value: value),
             validator=validator or self._schemas.validator(schema),
             strict=strict and not strict_violations(schema),
             tools=tools,
@@ -113,7 +118,7 @@ class Supervisor:
         )
         if not errors:
             try:
-                return Repaired(check_answer(malformed, case.validator, case.parse), 0, Usage())
+                return check_answer(malformed, case.validator, case.parse)
             except InvalidAnswer as invalid:
                 errors = invalid.errors
         return self._repair(case, tuple(errors))
@@ -131,7 +136,7 @@ class Supervisor:
         `tools` describe all the registered ones. Raises as `repair_json`.
         """
         wire = self._schemas.wire("tool_arguments", answer_schema=tool.input_schema)
-        repaired = self.repair_json(
+        return self.repair_json(
             json.dumps(dict(arguments), ensure_ascii=False),
             wire.schema,
             errors=errors,
@@ -142,7 +147,6 @@ class Supervisor:
             tools=tools or (tool.describe(),),
             context={"tool": tool.name},
         )
-        return repaired.value
 
     def repair_step(self, step: PlanStep, goal: str, registry: ToolRegistry) -> PlanStep:
         """The step with a registered tool instead of a missing one (FR-059, FR-060, FR-065, FR-066).
@@ -158,7 +162,7 @@ class Supervisor:
             "arguments": None if step.arguments is None else json.dumps(step.arguments, ensure_ascii=False),
         }
         missing = step.errors or ("it names no registered tool",)
-        repaired = self.repair_json(
+        return self.repair_json(
             json.dumps(wrong, ensure_ascii=False),
             self._schemas.wire("tool_choice", tools=names).schema,
             errors=[FieldError("/tool", message) for message in missing],
@@ -167,7 +171,6 @@ class Supervisor:
             tools=registry.describe(),
             context={"goal": goal, "step": step_view(step)},
         )
-        return repaired.value
 
     def repair_plan(
         self,
@@ -177,63 +180,53 @@ class Supervisor:
         errors: Sequence[FieldError] = (),
         tools: Sequence[Any] = (),
         names: Sequence[str] | None = None,
-        call: PlannedCall = "plan",
-        site: CallSite | None = None,
-        absent: Collection[str] = (),
+        call: Literal["plan", "subplan", "refinement"] = "plan",
     ) -> T:
-        """The plan, subplan or refinement that a malformed one was meant to be; a repair adds no tool (FR-031, FR-032).
-
-        `absent` is what the call had nothing of. Raises as `repair_json`.
-        """
-
-        def parse_faithful(answer: Any) -> T:
-            if found := find_foreign_tools(call, malformed, answer):
-                raise InvalidAnswer(found)
-            return parse(answer)
-
-        wire = self._schemas.wire(call, tools=names, absent=absent)
-        repaired = self.repair_json(
+        """The plan, subplan or refinement that a malformed one was meant to be (FR-031). Raises as `repair_json`."""
+        wire, validator = self._schemas.wire(call, tools=names), self._schemas.local(call)
+        return self.repair_json(
             malformed,
             wire.schema,
             errors=errors,
             call=call,
-            parse=parse_faithful,
-            validator=self._schemas.local(call, absent=absent),
+            parse=parse,
+            validator=validator,
             strict=wire.strict,
             tools=tools,
-            site=site,
             role="planner",
         )
-        return repaired.value
 
-    def _repair(self, case: _Case[T], original_errors: tuple[FieldError, ...]) -> Repaired[T]:
+    def _repair(self, case: _Case[T], original_errors: tuple[FieldError, ...]) -> T:
         """Up to `max_attempts` exchanges, each given the errors of the one before; recorded however it ends."""
-        usage, errors, last, attempt, repaired = Usage(), original_errors, None, 0, False
+        usage, errors, last, attempt, is_repaired = Usage(), original_errors, None, 0, False
         try:
             for attempt in range(1, self._max_attempts + 1):
                 answered = self._attempt(case, attempt, last, errors)
                 usage += answered.response.usage
                 if not answered.errors:
-                    repaired = True
-                    return Repaired(cast(T, answered.value), attempt, usage)
+                    is_repaired = True
+                    return cast(T, answered.value)
                 errors, last = answered.errors, answered.response.text
-            raise unrecoverable(case.call, errors, attempt)
+            shown = "; ".join(map(str, errors[:3])) + (f"; and {len(errors) - 3} more" if len(errors) > 3 else "")
+            what = f"{case.call or 'the answer'}: not valid by its schema after {attempt} repair attempts: {shown}"
+            raise ValidationError(what, errors=tuple(map(str, errors)), hint=_HINTS[kind_of(errors)])
         except AeonError as error:
             error.usage = usage = usage + error.usage
             raise
         finally:
             if attempt:
-                record = repair_record(case.call, case.site, original_errors, attempt, usage, repaired)
+                record = RepairRecord(
+                    call=case.call,
+                    cycle=case.site.cycle,
+                    pass_number=case.site.pass_number,
+                    step_id=case.site.step_id,
+                    errors=tuple(map(str, original_errors)),
+                    attempts=attempt,
+                    input_tokens=usage.input_tokens,
+                    output_tokens=usage.output_tokens,
+                    outcome="repaired" if is_repaired else "unrecoverable",
+                )
                 self._emit(events.RepairFinished(site=case.site, record=record), case.site)
-
-    def _generation(self, case: _Case[Any]) -> Parameters:
-        """How the repairer generates; the model is that of the role whose answer it is, unless it has its own."""
-        if self._parameters is None:
-            return Parameters()
-        mode = case.site.mode
-        own = self._parameters("repairer", mode)
-        named = self._parameters("repairer", None).model is not None
-        return own if named else replace(own, model=self._parameters(case.role, mode).model)
 
     def _attempt(self, case: _Case[T], attempt: int, last: str | None, errors: Sequence[FieldError]) -> Answered[T]:
         variables = {
@@ -246,6 +239,10 @@ class Supervisor:
             "context": case.context,
         }
         messages = self._prompts.render("repair", variables)
+        parameters, mode = self._parameters, case.site.mode
+        generation = parameters("repairer", mode) if parameters else Parameters()
+        if parameters and parameters("repairer", None).model is None:
+            generation = replace(generation, model=parameters(case.role, mode).model)
         request = LLMRequest(
             call="repair",
             messages=messages,
@@ -253,12 +250,8 @@ class Supervisor:
             schema_prompt=self._prompts.schema_prompt("repair", case.schema, messages),
             role="repairer",
             strict=case.strict,
-            parameters=self._generation(case),
+            parameters=generation,
             site=replace(case.site, attempt=attempt),
             variables=variables,
         )
-        return exchange(self._llm, request, case.validator, case.parse, emit=self._emit)
-
-
-def _same(value: Any) -> Any:
-    return value
+        return exchange(self._llm, request, case.validator, case.read, emit=self._emit)

@@ -17,9 +17,9 @@ from aeon.domain.request import (
     Role,
     current_site,
 )
-from aeon.llm.exchange import Answered, exchange
+from aeon.llm.exchange import exchange
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
-from aeon.llm.schemas import SchemaLibrary, WireSchema, packaged_schemas
+from aeon.llm.schemas import SchemaLibrary, packaged_schemas
 from aeon.schema.validators import SchemaValidator
 from aeon.supervisor.repair import Supervisor
 
@@ -92,43 +92,33 @@ class StructuredCaller:
         SchemaFileError; the `usage` of each is everything that was spent on this call.
         """
         site = current_site() if site is None else site
-        variables = {**self._shared, **variables}
         failure: str | None = None
         message = ""
         try:
             wire = self._schemas.wire(name, tools=tools, criteria=criteria, answer_schema=answer_schema, absent=absent)
-            request = self._request(name, variables, wire, role, site)
+            variables = {**self._shared, **variables}
+            messages = self._prompts.render(name, variables)
+            request = LLMRequest(
+                call=name,
+                messages=messages,
+                schema=wire.schema,
+                schema_prompt=self._prompts.schema_prompt(name, wire.schema, messages),
+                role=role,
+                strict=wire.strict,
+                parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
+                site=site,
+                variables=variables,
+            )
             validator = self._schemas.local(name, answer_schema, absent)
-            return self._answer(request, validator, parse, tools, absent)
+            return self._answer(request, validator, parse, tools)
         except BaseException as error:
             failure, message = type(error).__name__, str(error)
             raise
         finally:
             self._emit(events.CycleFinished(site=site, call=name, error=failure, message=message), site)
 
-    def _request(
-        self, name: CallName, variables: Mapping[str, Any], wire: WireSchema, role: Role, site: CallSite
-    ) -> LLMRequest:
-        messages = self._prompts.render(name, variables)
-        return LLMRequest(
-            call=name,
-            messages=messages,
-            schema=wire.schema,
-            schema_prompt=self._prompts.schema_prompt(name, wire.schema, messages),
-            role=role,
-            strict=wire.strict,
-            parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
-            site=site,
-            variables=variables,
-        )
-
     def _answer(
-        self,
-        request: LLMRequest,
-        validator: SchemaValidator,
-        parse: Callable[[Any], T],
-        names: Sequence[str] | None,
-        absent: Collection[str],
+        self, request: LLMRequest, validator: SchemaValidator, parse: Callable[[Any], T], names: Sequence[str] | None
     ) -> T:
         def read(answer: Any) -> T:
             return parse(self._schemas.readable(request.call, answer))
@@ -137,40 +127,19 @@ class StructuredCaller:
         if not answered.errors:
             return cast(T, answered.value)
         try:
-            return self._repair(answered, request, validator, read, names, absent)
+            return self._supervisor.repair_json(
+                answered.response.text,
+                request.schema,
+                errors=answered.errors,
+                call=request.call,
+                parse=read,
+                validator=validator,
+                strict=request.strict,
+                # Described where the call's own prompt had descriptions, else by name.
+                tools=tuple(request.variables.get("tools") or names) if names else (),
+                site=request.site,
+                role=request.role,
+            )
         except AeonError as error:
             error.usage = answered.response.usage + error.usage
             raise
-
-    def _repair(
-        self,
-        answered: Answered[T],
-        request: LLMRequest,
-        validator: SchemaValidator,
-        read: Callable[[Any], T],
-        names: Sequence[str] | None,
-        absent: Collection[str],
-    ) -> T:
-        text, errors, call, site = answered.response.text, answered.errors, request.call, request.site
-        tools = _shown_tools(names, request.variables)
-        if call in ("plan", "subplan", "refinement"):
-            return self._supervisor.repair_plan(
-                text, read, errors=errors, tools=tools, names=names, call=call, site=site, absent=absent
-            )
-        return self._supervisor.repair_json(
-            text,
-            request.schema,
-            errors=errors,
-            call=call,
-            parse=read,
-            validator=validator,
-            strict=request.strict,
-            tools=tools,
-            site=site,
-            role=request.role,
-        ).value
-
-
-def _shown_tools(names: Sequence[str] | None, variables: Mapping[str, Any]) -> Sequence[Any]:
-    """The tools as a repair is shown them: described where the call's own prompt had descriptions, else by name."""
-    return tuple(variables.get("tools") or names) if names else ()

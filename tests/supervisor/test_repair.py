@@ -10,7 +10,7 @@ from aeon.domain import events
 from aeon.domain.errors import AnswerError, SchemaFileError, ServerFailed, Truncated, ValidationError
 from aeon.domain.request import CallSite, LLMResponse, Parameters, Usage, at_site
 from aeon.schema.violations import FieldError
-from aeon.supervisor.repair import Repaired, Supervisor
+from aeon.supervisor.repair import Supervisor
 from tests.llm.scripted import COST, Heard, Scripted
 
 SCHEMA = {
@@ -29,15 +29,14 @@ def user_prompt(llm: Scripted, attempt: int) -> str:
     return llm.requests[attempt - 1].messages[1].content
 
 
-def test_a_repair_that_succeeds_at_once_gives_the_value_and_what_it_cost() -> None:
+def test_a_repair_that_succeeds_at_once_gives_the_value() -> None:
     llm = Scripted(GOOD)
-    assert Supervisor(llm).repair_json(BROKEN, SCHEMA) == Repaired({"goal": "x"}, 1, COST)
+    assert Supervisor(llm).repair_json(BROKEN, SCHEMA) == {"goal": "x"}
 
 
 def test_the_second_attempt_is_shown_the_original_the_first_attempt_and_its_errors() -> None:
     llm = Scripted(BAD, GOOD)
-    repaired: Repaired[Any] = Supervisor(llm).repair_json(BROKEN, SCHEMA, call="plan")
-    assert (repaired.value, repaired.attempts, repaired.usage) == ({"goal": "x"}, 2, COST + COST)
+    assert Supervisor(llm).repair_json(BROKEN, SCHEMA, call="plan") == {"goal": "x"}
     first, second = user_prompt(llm, 1), user_prompt(llm, 2)
     assert f"<original>\n{BROKEN}\n</original>" in first
     assert "<attempt>" not in first
@@ -113,9 +112,7 @@ def test_a_schema_outside_the_strict_subset_is_sent_loosely() -> None:
 
 def test_an_answer_with_nothing_wrong_costs_nothing() -> None:
     llm, heard = Scripted(), Heard()
-    assert Supervisor(llm, emit=heard).repair_json(f"```json\n{GOOD}\n```", SCHEMA) == Repaired(
-        {"goal": "x"}, 0, Usage()
-    )
+    assert Supervisor(llm, emit=heard).repair_json(f"```json\n{GOOD}\n```", SCHEMA) == {"goal": "x"}
     assert heard.told == []
 
 
@@ -134,8 +131,7 @@ def test_parse_decides_too_and_makes_the_value() -> None:
             raise ValueError("too long")
         return str(value["goal"]).upper()
 
-    repaired = Supervisor(llm).repair_json('{"goal": "wrong at first"}', SCHEMA, parse=parse)
-    assert (repaired.value, repaired.attempts) == ("X", 2)
+    assert Supervisor(llm).repair_json('{"goal": "wrong at first"}', SCHEMA, parse=parse) == "X"
     assert "<errors>\n(whole answer): too long\n</errors>" in user_prompt(llm, 2)
 
 
