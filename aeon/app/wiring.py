@@ -225,7 +225,7 @@ def _refiner(settings: Settings, parts: Components, ask: Ask | None) -> Refiner:
 def _stop_signal(stream: EventStream, control: RunControl) -> Callable[[], bool]:
     """Says whether the run is asked to stop, or over: a call that still waits then must not go out."""
     over = Event()
-    stream.subscribe(lambda recorded: over.set() if isinstance(recorded.event, RunFinished) else None)
+    stream.subscribers.append(lambda recorded: over.set() if isinstance(recorded.event, RunFinished) else None)
     return lambda: control.stop_requested or over.is_set()
 
 

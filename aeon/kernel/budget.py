@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from aeon.domain.errors import LimitReached, StopRequested
+from aeon.domain.errors import AeonError, LimitReached, StopRequested
 from aeon.domain.graph import EVALUATION_CYCLES
 from aeon.domain.history import Timing
 from aeon.kernel.control import RunControl
@@ -32,21 +32,20 @@ class TTL:
         """Cycles left; never negative."""
         return max(0, self.allocated - self.used)
 
+    @property
+    def batch_size(self) -> int:
+        """How many LLM steps a batch may start, so that its evaluation can still be paid."""
+        return max(1, self.remaining - EVALUATION_CYCLES - (self.assessment_cycles - 1))
+
     def charged(self, cycles: int = 1) -> TTL:
         """This budget after so many more cycles. Raises TTLExpired when fewer are left."""
         if self.remaining < cycles:
             raise TTLExpired
         return replace(self, used=self.used + cycles)
 
-    @property
-    def batch_size(self) -> int:
-        """How many LLM steps a batch may start, so that its evaluation can still be paid."""
-        return max(1, self.remaining - EVALUATION_CYCLES - (self.assessment_cycles - 1))
-
 
 class Stopwatch:
-    """Times something from its making on: the start by the clock, the length by the monotonic one, so that no end comes
-    before its start when the clock is set back."""
+    """Times something from its making on: the start by the clock, the length by the monotonic one."""
 
     def __init__(self) -> None:
         self._start, self._began = datetime.now(UTC), time.monotonic()
@@ -72,14 +71,16 @@ class Boundary:
 
     def is_reached(self) -> bool:
         """Whether nothing new may start."""
-        return self._control.stop_requested or self._is_out_of_time()
+        return self._end() is not None
 
     def check(self) -> None:
         """Raise StopRequested or LimitReached when nothing new may start."""
-        if self._control.stop_requested:
-            raise StopRequested("the run was asked to stop")
-        if self._is_out_of_time():
-            raise LimitReached("max_seconds", f"the run has taken {self._max_seconds:g} seconds")
+        if end := self._end():
+            raise end
 
-    def _is_out_of_time(self) -> bool:
-        return self._max_seconds is not None and self.watch.seconds >= self._max_seconds
+    def _end(self) -> AeonError | None:
+        if self._control.stop_requested:
+            return StopRequested("the run was asked to stop")
+        if self._max_seconds is not None and self.watch.seconds >= self._max_seconds:
+            return LimitReached("max_seconds", f"the run has taken {self._max_seconds:g} seconds")
+        return None

@@ -10,23 +10,16 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_Job = tuple["Future[Any]", Callable[[], Any]]
 
 
 class RunControl:
     """A switch that may be thrown from any thread or signal handler; the run ends at its next safe boundary."""
 
-    def __init__(self) -> None:
-        self._stop = threading.Event()
+    stop_requested = False
 
     def request_stop(self) -> None:
         """Ask the run to stop: it starts nothing new, and running work gets its grace."""
-        self._stop.set()
-
-    @property
-    def stop_requested(self) -> bool:
-        """Whether `request_stop` was called."""
-        return self._stop.is_set()
+        self.stop_requested = True
 
 
 class Workers:
@@ -34,7 +27,7 @@ class Workers:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
@@ -55,12 +48,11 @@ class Workers:
     def _serve(self) -> None:
         while (job := self._jobs.get()) is not None:
             future, work = job
-            if not future.set_running_or_notify_cancel():
-                continue
-            try:
-                future.set_result(work())
-            except BaseException as error:
-                future.set_exception(error)
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:
+                    future.set_exception(error)
 
 
 def as_done(

@@ -28,10 +28,12 @@ class Evaluation:
     def __init__(self, run: OpenRun, components: Components, settings: ConvergenceSettings) -> None:
         self._run, self._components, self._criteria = run, components, dict(settings.criteria)
 
-    def review_plan(self, this: OpenPass, phase: OpenPhase) -> SemanticValidationReport | None:
-        """The report on a plan before it is executed; None when it is unavailable or not affordable."""
-        report = self._review(phase, "plan", this.plan)
-        this.evaluation = EvaluationResults(validation_report=report)
+    def review(self, phase: OpenPhase, *artefacts: Any) -> SemanticValidationReport | None:
+        """The report on artefacts; None when it is unavailable or not affordable."""
+        run = self._run
+        report = self._ask(phase, "semantic_validation", lambda: self._components.validate(*artefacts))
+        if report is not None:
+            run.stream.emit(events.Validated(pass_number=run.state.pass_number, cycle=run.ttl.used, report=report))
         return report
 
     def evaluate(
@@ -41,40 +43,25 @@ class Evaluation:
 
         A pass whose evaluation is not affordable is not complete.
         """
-        run, report, assessment = self._run, None, None
-        plan = run.plan
-        outputs, steps = current_outputs(plan.steps), list(plan.steps)
+        run, judge, report, assessment = self._run, self._components.judge, None, None
+        plan, conflicts = run.plan, run.state.conflicts
+        steps, outputs = list(plan.steps), current_outputs(plan.steps)
         this.answer = run.state.answer
         if is_reviewed:
-            report = self._review(phase, "cross_phase", plan, steps, outputs, self._components.memory.search(""))
+            report = self.review(phase, "cross_phase", plan, steps, outputs, self._components.memory.search(""))
         if report or not is_reviewed:
-            given, conflicts = report or UNREVIEWED, run.state.conflicts
-            assess = self._components.assess
+            given = (report or UNREVIEWED, plan, steps, outputs, self._criteria)
             assessment = self._ask(
-                phase,
-                "convergence",
-                lambda: assess(given, plan, steps, outputs, self._criteria, left_to_person=conflicts),
-                run.ttl.assessment_cycles,
+                phase, "convergence", lambda: judge.assess(*given, left_to_person=conflicts), judge.cycles
             )
+        found = assessment or UNAVAILABLE
         if phase.outcome != "abandoned":
             this.complete = assessment is not None or run.affordable()
-            this.evaluation = EvaluationResults(validation_report=report, convergence=assessment or UNAVAILABLE)
-            self._record(this.number, assessment)
-        return report, assessment or UNAVAILABLE
-
-    def _record(self, number: int, assessment: ConvergenceAssessment | None) -> None:
-        run, found = self._run, assessment or UNAVAILABLE
-        misses = 0 if assessment else run.state.unavailable_evaluations + 1
-        run.update(unavailable_evaluations=misses, assessment=found)
-        run.stream.emit(events.Assessed(pass_number=number, cycle=run.ttl.used, assessment=found))
-
-    def _review(self, phase: OpenPhase, *artefacts: Any) -> SemanticValidationReport | None:
-        run = self._run
-        report = self._ask(phase, "semantic_validation", lambda: self._components.validate(*artefacts))
-        if report is not None:
-            number = run.state.pass_number
-            run.stream.emit(events.Validated(pass_number=number, cycle=run.ttl.used, report=report))
-        return report
+            this.evaluation = EvaluationResults(validation_report=report, convergence=found)
+            misses = 0 if assessment else run.state.unavailable_evaluations + 1
+            run.update(unavailable_evaluations=misses, assessment=found)
+            run.stream.emit(events.Assessed(pass_number=this.number, cycle=run.ttl.used, assessment=found))
+        return report, found
 
     def _ask(self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1) -> T | None:
         """An evaluating call's value; None when it is not affordable, or unavailable, its error when that happens twice

@@ -20,20 +20,10 @@ class EventStream:
     """
 
     def __init__(self, subscribers: Sequence[Subscriber] = ()) -> None:
-        self._subscribers = tuple(subscribers)
+        self.subscribers = list(subscribers)
         self._lock = threading.RLock()
         self._sequence = 0
         self._parts: dict[int, int] = {}
-
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Call `subscriber` with every event from now on."""
-        with self._lock:
-            self._subscribers = (*self._subscribers, subscriber)
-
-    def unsubscribe(self, subscriber: Subscriber) -> None:
-        """Stop calling `subscriber`."""
-        with self._lock:
-            self._subscribers = tuple(each for each in self._subscribers if each is not subscriber)
 
     def reserve(self) -> int:
         """The next sequence number, for a dispatch whose events will follow."""
@@ -45,10 +35,9 @@ class EventStream:
         """Deliver an event; with a `site`, as the next part of that dispatch."""
         with self._lock:
             sequence = site.sequence if site is not None and site.sequence else self.reserve()
-            part = self._parts.get(sequence, -1) + 1
-            self._parts[sequence] = part
+            part = self._parts[sequence] = self._parts.get(sequence, -1) + 1
             recorded = Recorded(sequence, part, datetime.now(UTC).isoformat(), event)
-            for subscriber in self._subscribers:
+            for subscriber in tuple(self.subscribers):
                 subscriber(recorded)
 
 

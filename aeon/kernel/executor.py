@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,21 +13,12 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site
 from aeon.execution.outcome import Worked
 from aeon.execution.worker import Situation, StepWorker
-from aeon.kernel.control import Workers, as_done
+from aeon.kernel.control import as_done
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
 from aeon.memory.interface import Memory
 from aeon.plan.transitions import abandon_step, incoming_context, start_step
 from aeon.plan.views import step_key
-
-
-@dataclass(frozen=True, slots=True)
-class Dispatch:
-    """A step that was charged and numbered, ready to be carried out in its situation."""
-
-    step: PlanStep
-    site: CallSite
-    situation: Situation
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +32,24 @@ class Executed:
 
 
 class StepExecutor:
-    """Runs batches of steps on a pool of threads; what a step is, its worker knows."""
+    """Carries out steps and tells how they ended; what a step is, its worker knows."""
 
     def __init__(self, worker: StepWorker, emit: Emit = ignore) -> None:
-        self.worker = worker
-        self._emit = emit
+        self.worker, self.emit = worker, emit
 
-    def run_batch(
-        self, batch: Sequence[Dispatch], workers: Workers, stopping: Callable[[], bool], grace_seconds: float
-    ) -> Iterator[Executed]:
-        """Every step of a batch when it is done; last, as abandoned, those that a stop left unfinished (FR-064)."""
-        for dispatch in batch:
-            self._emit(_start_event(dispatch), dispatch.site)
-        running = {workers.submit(partial(self._carry_out, dispatch)): dispatch for dispatch in batch}
-        for future in as_done(list(running), stopping, grace_seconds):
-            del running[future]
-            yield future.result()
-        for dispatch in running.values():
-            yield self._report_finished(dispatch, Executed(abandon_step(dispatch.step)))
-
-    def _carry_out(self, dispatch: Dispatch) -> Executed:
-        with at_site(dispatch.site):
+    def carry_out(self, step: PlanStep, site: CallSite, situation: Situation) -> Executed:
+        """A step, charged and numbered, after its execution; abandoned when something ended the run meanwhile."""
+        with at_site(site):
             try:
-                worked = self.worker.work(dispatch.step, dispatch.situation)
+                worked = self.worker.work(step, situation)
                 executed = Executed(worked.step, worked, worked.ended_by)
             except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
-                executed = Executed(abandon_step(dispatch.step), ended_by=error)
-        return self._report_finished(dispatch, executed)
+                executed = Executed(abandon_step(step), ended_by=error)
+        return self.finish(site, executed)
 
-    def _report_finished(self, dispatch: Dispatch, executed: Executed) -> Executed:
-        site = dispatch.site
-        self._emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=executed.step), site)
+    def finish(self, site: CallSite, executed: Executed) -> Executed:
+        """Tell that a step ended."""
+        self.emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=executed.step), site)
         return executed
 
 
@@ -86,14 +64,24 @@ class Batches:
         return pending_steps(plan)[:1] if self._core else ready_steps(plan)
 
     def carry_out(self, this: OpenPass) -> None:
-        """The batch of a pass, from its charge to its records. Raises what must end the run."""
-        run, batch = self._run, self._start()
-        ended = self._executor.run_batch(batch, run.workers, run.boundary.is_reached, run.grace_seconds)
-        done = {executed.step.step_id: self._store(this, executed) for executed in ended}
-        self._conclude([done[dispatch.step.step_id] for dispatch in batch])
+        """The batch of a pass, from its charge to its records; what a stop leaves unfinished is abandoned (FR-064).
+
+        Raises what must end the run.
+        """
+        run, executor, batch = self._run, self._executor, self._start()
+        for step, site, _ in batch:
+            executor.emit(StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site)
+        running = {run.workers.submit(partial(executor.carry_out, *dispatch)): dispatch for dispatch in batch}
+        ended: dict[str, Executed] = {}
+        for future in as_done(list(running), run.boundary.is_reached, run.grace_seconds):
+            step, _, _ = running.pop(future)
+            ended[step.step_id] = self._store(this, future.result())
+        for step, site, _ in running.values():
+            ended[step.step_id] = self._store(this, executor.finish(site, Executed(abandon_step(step))))
+        self._conclude([ended[step.step_id] for step, _, _ in batch])
         run.boundary.check()
 
-    def _start(self) -> list[Dispatch]:
+    def _start(self) -> list[tuple[PlanStep, CallSite, Situation]]:
         """Charge and number as many ready steps as the budget allows, in step order, and mark them running."""
         run, worker = self._run, self._executor.worker
         run.boundary.check()
@@ -101,11 +89,10 @@ class Batches:
         chosen: list[tuple[PlanStep, CallSite]] = []
         for step in self.runnable(plan):
             cost = worker.cost(step, results)
-            if cost > allowed:
-                continue
-            allowed -= cost
-            context = "" if self._core else worker.context(incoming_context(plan, step, results))
-            chosen.append((start_step(step, context), run.charge(cost, step.step_id)))
+            if cost <= allowed:
+                allowed -= cost
+                context = "" if self._core else worker.context(incoming_context(plan, step, results))
+                chosen.append((start_step(step, context), run.charge(cost, step.step_id)))
         plan = plan.with_steps([step for step, _ in chosen])
         run.update(plan=plan)
         for _, site in chosen:
@@ -113,8 +100,7 @@ class Batches:
         left = run.ttl.remaining if self._core else None
         memory = worker.recall()
         return [
-            Dispatch(step, site, Situation(plan, results, left, free=not site.cycle, memory=memory))
-            for step, site in chosen
+            (step, site, Situation(plan, results, left, free=not site.cycle, memory=memory)) for step, site in chosen
         ]
 
     def _store(self, this: OpenPass, executed: Executed) -> Executed:
@@ -133,12 +119,8 @@ class Batches:
             if worked is not None:
                 self._memory.write(step_key(step_id, "output"), worked.remembered)
                 self._memory.write(step_key(step_id, "handoff"), worked.result.handoff)
-            for kind, message in worked.remarks if worked else ():
-                self._run.advise(kind, message, step_id)
+                for kind, message in worked.remarks:
+                    self._run.advise(kind, message, step_id)
         for executed in batch:
             if executed.ended_by is not None:
                 raise executed.ended_by
-
-
-def _start_event(dispatch: Dispatch) -> StepStarted:
-    return StepStarted(pass_number=dispatch.site.pass_number, cycle=dispatch.site.cycle, step=dispatch.step)

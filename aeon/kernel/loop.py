@@ -23,10 +23,10 @@ from aeon.domain import events
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import AeonError, LimitReached, StopRequested, Unexpected
 from aeon.domain.graph import final_steps, layers, pending_steps
-from aeon.domain.history import Outcome, Phase, RunState, TerminationReason
+from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, TerminationReason
 from aeon.domain.outcome import build_outcome
 from aeon.domain.plan import Plan, PlanStep
-from aeon.domain.report import SemanticValidationReport, ValidationIssue
+from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.components import Components
@@ -49,7 +49,7 @@ class Loop:
 
     def __init__(self, run: OpenRun, components: Components, options: RunOptions) -> None:
         self._run, self._components, self._options = run, components, options
-        self._core = options.mode == "core"
+        self._core, self._worker = options.mode == "core", components.executor.worker
         self._batches = Batches(components.executor, run, components.memory, core=self._core)
         self._evaluation = Evaluation(run, components, options.convergence)
         self._profiling = Profiling(run, components.depth, options)
@@ -65,14 +65,13 @@ class Loop:
         profile = self._run.state.profile
         if self._options.mode != "auto" or self._options.plan or profile is None or not is_small(profile):
             return False
-        return profile.expected_tool_usage == "none" or not self._components.executor.worker.has_tools
+        return profile.expected_tool_usage == "none" or not self._worker.has_tools
 
     def forecast(self, plan: Plan) -> int:
         """About how many cycles a plan takes; a tool step with arguments of its own takes none."""
         if self.is_small:
             return len(plan.steps) + 1
-        worker = self._components.executor.worker
-        return forecast(plan, lambda step: worker.cost(step, {}), core=self._core)
+        return forecast(plan, lambda step: self._worker.cost(step, {}), core=self._core)
 
     def run(self, task: str, context: dict[str, Any] | None, run_id: str) -> Outcome:
         """Run the task to its end, whatever end that is."""
@@ -99,7 +98,7 @@ class Loop:
     def plan(self, task: str, context: dict[str, Any] | None) -> Plan:
         """Phases A and B alone. Raises what ends them early."""
         try:
-            self._plan_whole(task, context)
+            self._plan(task, context)
         finally:
             self._run.close()
         if not self._run.state.passes[0].complete:
@@ -107,7 +106,7 @@ class Loop:
         return self._run.plan
 
     def _lifecycle(self, task: str, context: dict[str, Any] | None) -> TerminationReason:
-        self._plan_whole(task, context)
+        self._plan(task, context)
         if not self._run.affordable():
             self._run.cut_off()
             return "ttl_expired"
@@ -116,33 +115,31 @@ class Loop:
                 return end
         raise AssertionError("unreachable")
 
-    def _plan_whole(self, task: str, context: dict[str, Any] | None) -> None:
-        """Phases A and B; core mode has no profile."""
-        if self._core:
-            self._profiling.allocate_base()
-        else:
-            self._profiling.infer(task, context)
-        self._plan(task, context)
-
     def _execution_pass(self, number: int) -> TerminationReason | None:
         """One pass; the reason to end the run after it, or None. A spent budget ends it before any other reason but
         convergence."""
+        run, options = self._run, self._options
         with self._pass(number) as this:
-            self._execute(this)
+            with run.phase("C", "EXECUTE" if number == 1 else "RE_EXECUTE"):
+                self._batches.carry_out(this)
             if self._core:
                 return self._step_done(this)
-            report, assessment = self._evaluate(this)
-            if self._is_converged(assessment):
+            with run.phase("C", "EVALUATE") as phase:
+                reviewed = not self.is_small or number > 1
+                report, assessment = self._evaluation.evaluate(this, phase, is_reviewed=reviewed)
+            # An answer of a given schema needs its final step, else converged ends the run even with steps pending.
+            final_done = all(step.status == "complete" for step in final_steps(run.plan))
+            if assessment.converged and (final_done or not options.requires_final_step):
                 return "converged"
-            if not (this.complete and self._run.affordable()):
+            if not (this.complete and run.affordable()):
                 return "ttl_expired"
-            if number == self._options.limits.max_passes:
+            if number == options.limits.max_passes:
                 return "max_passes"
             stuck = self._refine_pass(this, report.issues if report else (), assessment)
-            if stuck and assessment.evaluated and self._run.affordable():
+            if stuck and assessment.evaluated and run.affordable():
                 return "stalled"
             self._profiling.update(this, report, assessment)
-        return None if self._run.affordable() else "ttl_expired"
+        return None if run.affordable() else "ttl_expired"
 
     def _pass(self, number: int) -> AbstractContextManager[OpenPass]:
         plan = self._run.state.plan
@@ -159,19 +156,22 @@ class Loop:
             return "ttl_expired"
         return "max_passes" if this.number == self._options.limits.max_passes else None
 
-    # Phase B
-
     def _plan(self, task: str, context: dict[str, Any] | None) -> None:
+        """Phases A and B; core mode has no profile and no review."""
+        run = self._run
+        if self._core:
+            self._profiling.allocate_base()
+        else:
+            self._profiling.infer(task, context)
         with self._pass(0) as this:
-            with self._run.phase("B", "PLAN"):
+            with run.phase("B", "PLAN"):
                 plan = self._options.plan or self._make_plan(task, context)
                 this.plan = self._look_for_tools(plan.model_copy(update={"task": task}))
-                self._run.update(plan=this.plan)
+                run.update(plan=this.plan)
             this.complete = self._core or self._review_plan(this)
-        plan = self._run.plan
         if this.complete:
-            expected = self.forecast(plan)
-            self._run.stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=expected))
+            plan, expected = run.plan, self.forecast(run.plan)
+            run.stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=expected))
 
     def _make_plan(self, task: str, context: dict[str, Any] | None) -> Plan:
         one_step = self._options.one_step
@@ -181,7 +181,7 @@ class Loop:
 
     def _look_for_tools(self, plan: Plan) -> Plan:
         """Note each missing tool as soon as a plan names it: an advisory, and an error of its step."""
-        missing = dict(self._components.executor.worker.missing_tools(plan))
+        missing = dict(self._worker.missing_tools(plan))
         for step_id, message in missing.items():
             self._run.advise("unknown_tool", f"Step {step_id}: {message}", step_id)
         return with_errors(plan, missing)
@@ -193,27 +193,13 @@ class Loop:
             self._skip("B", "REFINE")
             return True
         with self._run.phase("B", "EVALUATE") as phase:
-            report = self._evaluation.review_plan(this, phase)
+            report = self._evaluation.review(phase, "plan", this.plan)
+            this.evaluation = EvaluationResults(validation_report=report)
         if phase.outcome == "abandoned":
             return False
         issues = report.issues if report else ()
         occasion = Occasion(issues, issue_triggers(issues), is_clean=report is not None and not issues)
         return self._refine(this, "B", occasion)
-
-    # Phase C
-
-    def _execute(self, this: OpenPass) -> None:
-        with self._run.phase("C", "EXECUTE" if this.number == 1 else "RE_EXECUTE"):
-            self._batches.carry_out(this)
-
-    def _evaluate(self, this: OpenPass) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
-        with self._run.phase("C", "EVALUATE") as phase:
-            return self._evaluation.evaluate(this, phase, is_reviewed=not self.is_small or this.number > 1)
-
-    def _is_converged(self, assessment: ConvergenceAssessment) -> bool:
-        """Converged ends the run even with steps pending, but an answer of a given schema needs its final step."""
-        final_done = all(step.status == "complete" for step in final_steps(self._run.plan))
-        return assessment.converged and (final_done or not self._options.requires_final_step)
 
     def _refine_pass(
         self, this: OpenPass, issues: Sequence[ValidationIssue], assessment: ConvergenceAssessment
@@ -243,14 +229,13 @@ class Loop:
                 phase.outcome = "abandoned"
                 return False
             refined = refiner.refine(run.plan, occasion, run.attempts, run)
-            this.refinement = refined.record
             refined = replace(refined, plan=self._look_for_tools(refined.plan))
             run.take(refined)
-            if refined.record is None:
+            this.refinement = record = refined.record
+            if record is None:
                 phase.outcome = "unavailable"
             else:
-                event = events.Refined(pass_number=this.number, refinement=refined.record, plan=refined.plan)
-                run.stream.emit(event)
+                run.stream.emit(events.Refined(pass_number=this.number, refinement=record, plan=refined.plan))
         return True
 
     def _outcome(self, task: str, run_id: str, reason: TerminationReason, error: AeonError | None) -> Outcome:

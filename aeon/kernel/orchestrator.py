@@ -11,7 +11,7 @@ from aeon.domain.history import Outcome, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
 from aeon.execution.worker import StepWorker
-from aeon.kernel.components import Components, Depth, assess_method, assessment_cycles
+from aeon.kernel.components import Components, Depth, Judge
 from aeon.kernel.control import RunControl
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.executor import StepExecutor
@@ -81,18 +81,18 @@ class Orchestrator:
         return self._loop.plan(task, context)
 
     def _make_loop(self) -> Loop:
-        options, validator, planner = self._options, self.semantic_validator, self.recursive_planner
-        cycles = assessment_cycles(self.convergence_engine)
-        run = OpenRun(self._stream, self._control, options, assessment_cycles=cycles)
+        options, planner, validator = self._options, self.recursive_planner, self.semantic_validator
+        judge = Judge(self.convergence_engine)
+        run = OpenRun(self._stream, self._control, options, assessment_cycles=judge.cycles)
         memory = GuardedMemory(self._memory, lambda problem: run.advise("memory_failure", problem))
+        shown = ShownMemory(lambda: memory.search(""))
         components = Components(
             generate_plan=planner.generate_plan,
             validate=validate_method(validator),
-            assess=assess_method(self.convergence_engine),
-            depth=Depth.of(self.adaptive_depth),
+            judge=judge,
+            depth=Depth(self.adaptive_depth),
             refiner=self._refiner or Refiner(planner, validator, max_steps=options.execution.max_steps),
-            executor=self.executor
-            or StepExecutor(StepWorker(self._llm, memory=ShownMemory(lambda: memory.search("")))),
+            executor=self.executor or StepExecutor(StepWorker(self._llm, memory=shown)),
             memory=memory,
         )
         return Loop(run, components, options)

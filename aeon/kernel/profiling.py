@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from aeon.adaptive.heuristics import complexity_mismatch, configure_depth, revise_ttl
@@ -43,8 +42,8 @@ class Profiling:
 
     def __init__(self, run: OpenRun, depth: Depth, options: RunOptions) -> None:
         self._run, self._depth, self._base_ttl = run, depth, options.base_ttl
-        caps = (options.ttl_limit, options.limits.max_llm_calls)  # a cycle is at least one call (FR-077)
-        self._limit = min(depth.limit, *(sys.maxsize if cap is None else cap for cap in caps))
+        caps = (depth.limit, options.ttl_limit, options.limits.max_llm_calls)  # a cycle is at least one call (FR-077)
+        self._limit = min(cap for cap in caps if cap is not None)
 
     def allocate_base(self) -> None:
         """Core mode has no profile: its budget is the base."""
@@ -52,39 +51,34 @@ class Profiling:
 
     def infer(self, task: str, context: dict[str, Any] | None) -> None:
         """Phase A: the profile, or the default one, and its allocation. The only call that costs no cycle."""
-        run = self._run
+        run, failure = self._run, None
         with run.phase("A", "PROFILE"):
             try:
                 profile = run.call("task_profile", lambda: self._depth.infer(task, context), cycles=0)
-                source = "task_profile"
             except (LLMError, ValidationError) as error:
-                profile, source = DEFAULT_PROFILE, "default_profile"
-                message = f"The default profile is used: {error.message}"
+                profile, failure = DEFAULT_PROFILE, error.message
             allocated = min(self._limit, self._depth.allocate(profile, self._base_ttl))
-            depth = self._configuration(profile, allocated, source)
+            depth = self._configure(profile, allocated, "task_profile" if failure is None else "default_profile")
             run.allocate(allocated, profile=profile, depth=depth)
-            if source == "default_profile":
-                run.advise("profile_fallback", message)
-            run.stream.emit(events.ProfileInferred(profile=profile, depth=depth, fallback=source == "default_profile"))
+            if failure is not None:
+                run.advise("profile_fallback", f"The default profile is used: {failure}")
+            run.stream.emit(events.ProfileInferred(profile=profile, depth=depth, fallback=failure is not None))
 
     def update(
         self, this: OpenPass, report: SemanticValidationReport | None, assessment: ConvergenceAssessment
     ) -> None:
         """Phase D: profile anew when every signal speaks of a mismatch, as the pass's last act (FR-094)."""
         run, before = self._run, self._run.state.profile
-        issues, states = list(report.issues) if report else [], list(this.clarity_states.values())
-        if before is None or not run.affordable():
+        issues = list(report.issues) if report else []
+        states = [result.clarity_state for result in this.results.values() if result.clarity_state]
+        mismatch = complexity_mismatch(not assessment.converged, issues, states)
+        if before is None or not run.affordable() or not mismatch:
             return
-        if not complexity_mismatch(not assessment.converged, issues, states):
-            return
-        planning, codes = planning_signals(run.state), assessment.reason_codes
+        signals = {"reason_codes": assessment.reason_codes, "planning": planning_signals(run.state)}
         with run.phase("D", "PROFILE") as phase:
             try:
                 after = run.call(
-                    "task_profile",
-                    lambda: self._depth.update(
-                        before, True, issues, states, run.plan.task, reason_codes=codes, planning=planning
-                    ),
+                    "task_profile", lambda: self._depth.update(before, True, issues, states, run.plan.task, **signals)
                 )
             except (LLMError, ValidationError) as error:
                 phase.outcome = "unavailable"
@@ -92,11 +86,6 @@ class Profiling:
                 return
             if after is not None:
                 self._reallocate(this.number, before, after)
-
-    def _configuration(self, profile: TaskProfile, allocated: int, *heuristics: str) -> AdaptiveDepthConfiguration:
-        table = self._depth.table
-        used = (*heuristics, "ttl_table" if table else "allocate_ttl")
-        return configure_depth(profile, allocated, profile.raw_inference, table, heuristics=used)
 
     def _reallocate(self, pass_number: int, before: TaskProfile, after: TaskProfile) -> None:
         run = self._run
@@ -111,10 +100,11 @@ class Profiling:
             ttl_before=run.ttl.allocated,
             ttl_after=allocated,
         )
-        run.allocate(
-            allocated,
-            profile=after,
-            depth=self._configuration(after, allocated, *_UPDATE_SIGNALS),
-            transitions=(*run.state.transitions, transition),
-        )
+        depth = self._configure(after, allocated, *_UPDATE_SIGNALS)
+        run.allocate(allocated, profile=after, depth=depth, transitions=(*run.state.transitions, transition))
         run.stream.emit(events.ProfileUpdated(transition=transition))
+
+    def _configure(self, profile: TaskProfile, allocated: int, *heuristics: str) -> AdaptiveDepthConfiguration:
+        table = self._depth.table
+        used = (*heuristics, "ttl_table" if table else "allocate_ttl")
+        return configure_depth(profile, allocated, profile.raw_inference, table, heuristics=used)

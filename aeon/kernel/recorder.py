@@ -13,14 +13,12 @@ from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementRecord
 from aeon.kernel.budget import TTL, Stopwatch
 
-PhaseOutcome = Literal["done", "skipped", "unavailable", "abandoned"]
-
 
 @dataclass
 class OpenPhase:
     """A phase under way, and how it ended."""
 
-    outcome: PhaseOutcome = "done"
+    outcome: Literal["done", "skipped", "unavailable", "abandoned"] = "done"
 
 
 @dataclass
@@ -54,29 +52,19 @@ class OpenPass:
             note.outcome = "abandoned"
             raise
         finally:
-            took = watch.read()
-            self.phases.append(
-                PhaseRecord(phase=phase, start_time=took.start_time, end_time=took.end_time, outcome=note.outcome)
-            )
-
-    @property
-    def clarity_states(self) -> dict[str, str]:
-        """The clarity state of each step that this pass executed, in the order they ended."""
-        return {step_id: r.clarity_state for step_id, r in self.results.items() if r.clarity_state}
+            start, end = watch.read().start_time, watch.read().end_time
+            self.phases.append(PhaseRecord(phase=phase, start_time=start, end_time=end, outcome=note.outcome))
 
     def close(self, plan: Plan | None, ttl: TTL) -> ExecutionPass:
         """The record of this pass, with the plan and budget it ended with."""
-        order = [step.step_id for step in plan.steps] if plan else []
         steps = plan.steps if plan else ()
-        if self.brief:
-            steps = tuple(step for step in steps if step.step_id in self.results)
-        results = {step_id: self.results[step_id] for step_id in order if step_id in self.results}
+        results = {step.step_id: self.results[step.step_id] for step in steps if step.step_id in self.results}
         return ExecutionPass(
             pass_number=self.number,
             phase="PLAN" if self.number == 0 else self.phases[-1].phase if self.phases else "EXECUTE",
             phases=tuple(self.phases),
             plan_state=None if self.brief and self.number > 1 else self.plan,
-            steps=steps,
+            steps=tuple(step for step in steps if not self.brief or step.step_id in results),
             execution_results=results,
             evaluation_results=self.evaluation,
             refinement=self.refinement,

@@ -40,12 +40,12 @@ class OpenRun:
         self.step_errors: list[LLMError | None] = []
         self._advised: set[tuple[object, ...]] = set()
         self._pass: OpenPass | None = None
-        stream.subscribe(self.log)
+        stream.subscribers.append(self.log)
 
     def close(self) -> None:
         """Let the threads end, and listen no more."""
         self.workers.close()
-        self.stream.unsubscribe(self.log)
+        self.stream.subscribers.remove(self.log)
 
     @property
     def plan(self) -> Plan:
@@ -94,17 +94,15 @@ class OpenRun:
         )
         for remark in refined.remarks:
             self.advise(remark.kind, remark.message, remark.step_id)
-        for step_id in refined.handed_over:
-            self._leave_to_person(step_id, f"Step {step_id} needs a person's attention.")
+        left = [(step_id, f"Step {step_id} needs a person's attention.") for step_id in refined.handed_over]
         for issue in refined.conflicts:
             where = fragment_of(issue)
             message = f"A contradiction that refinement leaves alone needs a person's attention, at {where}: "
-            self._leave_to_person(where, message + issue.description)
-
-    def _leave_to_person(self, fragment: str, message: str) -> None:
-        if fragment not in self.state.manual_intervention:
-            self.update(manual_intervention=(*self.state.manual_intervention, fragment))
-            self.advise("manual_intervention", message, fragment if fragment != WHOLE else None)
+            left.append((where, message + issue.description))
+        for fragment, message in left:
+            if fragment not in self.state.manual_intervention:
+                self.update(manual_intervention=(*self.state.manual_intervention, fragment))
+                self.advise("manual_intervention", message, fragment if fragment != WHOLE else None)
 
     def common_error(self) -> LLMError | None:
         """The error that every step so far has failed with, the last of its kind; None if there is no such."""
@@ -162,9 +160,8 @@ class OpenRun:
             if not this.complete:
                 self.cut_off()
             self.update(passes=(*self.state.passes, this.close(self.state.plan, self.ttl)))
-            self.stream.emit(
-                events.PassFinished(pass_number=number, ttl_remaining=self.ttl.remaining, complete=this.complete)
-            )
+            left = self.ttl.remaining
+            self.stream.emit(events.PassFinished(pass_number=number, ttl_remaining=left, complete=this.complete))
 
     def record_start(self) -> None:
         """Record pass 0 of a run that ended before it began: each call belongs to a pass."""

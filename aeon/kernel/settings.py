@@ -38,11 +38,8 @@ class ModeSettings(Value):
 
 
 class AnswerSettings(Value):
-    """`answer`: with a schema, the answer is JSON that satisfies it.
-
-    `schema_file` is written `answer.schema` in configuration; `json_schema` is what that file holds, filled in when the
-    settings are validated.
-    """
+    """`answer`: with a schema, the answer is JSON that satisfies it. `json_schema` is what `schema_file`, written
+    `answer.schema`, holds; filled in when the settings are validated."""
 
     model_config = ConfigDict(populate_by_name=True)
 

@@ -52,7 +52,7 @@ def test_results_and_clarity_states_come_in_plan_order():
 def test_a_failed_steps_result_has_no_clarity():
     this = opened()
     this.results = {"a": result("a", None)}
-    assert this.clarity_states == {}
+    assert this.close(this.plan, this.ttl).clarity_states == {}
 
 
 @pytest.mark.parametrize(
