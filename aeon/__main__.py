@@ -17,31 +17,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Ctrl-C while it is being loaded ends it as Ctrl-C at any other time: with 130 and no traceback. SIGTERM is Ctrl-C.
     """
-    in_main_thread = threading.current_thread() is threading.main_thread()
-    if in_main_thread and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+    if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
-    before = signal.getsignal(signal.SIGINT)
-    waiting = in_main_thread and before is signal.default_int_handler
-    if waiting:
-        signal.signal(signal.SIGINT, _leave)
-    from aeon.cli.main import main as program
+    try:
+        from aeon.cli.main import main as program
 
-    if waiting:
-        signal.signal(signal.SIGINT, before)
-    return program(arguments)
+        return program(arguments)
+    except KeyboardInterrupt:
+        os.write(2, b"Interrupted.\n")
+        return _INTERRUPTED
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> None:
-    """Whatever Ctrl-C does now; where nothing listens to it, nothing has to be brought to an end."""
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        _leave(_signal, _frame)
-    signal.raise_signal(signal.SIGINT)
-
-
-def _leave(_signal: int, _frame: FrameType | None) -> None:
-    """Nothing has begun that would have to be brought to an end."""
-    os.write(2, b"Interrupted.\n")
-    os._exit(_INTERRUPTED)
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """Whatever Ctrl-C does now; where that is ignored, the program ends all the same."""
+    on_interrupt = signal.getsignal(signal.SIGINT)
+    if not callable(on_interrupt):
+        raise KeyboardInterrupt
+    on_interrupt(number, frame)
 
 
 if __name__ == "__main__":

@@ -103,16 +103,6 @@ def test_a_person_is_there_when_both_ends_are_a_terminal(
     assert ask.at_terminal() is there
 
 
-def test_a_standard_error_that_a_tool_has_closed_is_no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = Terminal()
-    closed.close()
-    monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr(sys, "stderr", closed)
-    there = ask.at_terminal()
-    monkeypatch.undo()
-    assert there is False
-
-
 @pytest.mark.usefixtures("plan_file")
 @pytest.mark.parametrize(
     "pattern", ["tools.approval.ec*=never", "+tools.approval.*=never", "tools.approval.ec?o=never"]

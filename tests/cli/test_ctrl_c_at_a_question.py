@@ -19,6 +19,8 @@ import pytest
 from aeon.cli.terminal import questions as asking
 from aeon.domain.errors import StopRequested
 from aeon.domain.plan import FollowUpQuestion
+from aeon.tools.approval import ApprovalRequest
+from tests.tools.builders import a_tool
 
 QUESTION = FollowUpQuestion(question="Which currency?", assumption="Euro")
 FLOW = """\
@@ -139,4 +141,4 @@ def test_once_the_run_is_to_stop_no_further_question_is_put(capsys: pytest.Captu
 @pytest.mark.usefixtures("silent_input")
 def test_a_tool_is_neither_approved_nor_refused_when_the_run_is_to_stop() -> None:
     with pytest.raises(StopRequested):
-        asking._line(lambda: True)
+        asking.approve(ApprovalRequest(a_tool(), {}), lambda: True)

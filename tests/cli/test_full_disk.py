@@ -10,7 +10,6 @@ import pytest
 
 from aeon.app import artefacts
 from aeon.app.aeon import Aeon
-from aeon.cli.terminal import status
 from aeon.config.load import compose
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import SIMULATED_LINE
@@ -81,11 +80,3 @@ def test_a_configuration_that_hydra_cannot_write_is_told_with_its_place(
     assert ended.status == 1
     assert "run cannot be written: No space left" in ended.err
     assert "unexpectedly" not in ended.err
-
-
-def test_a_job_that_could_leave_no_status_counts_as_failed(tmp_path: Path) -> None:
-    for name, content in (("a", "0\n"), ("b", ""), ("c", None)):
-        (tmp_path / name / ".hydra").mkdir(parents=True)
-        if content is not None:
-            (tmp_path / name / ".hydra" / "exit_status").write_text(content, encoding="ascii")
-    assert status.read_statuses(tmp_path) == [0, 1, 1]

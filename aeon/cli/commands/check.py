@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,13 @@ from aeon.cli.job.arguments import parse
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.glyphs import is_utf
 from aeon.cli.terminal.status import DONE, USAGE
-from aeon.cli.terminal.stderr import say
-from aeon.cli.terminal.streams import answer_alone_on_stdout, put, stdout
+from aeon.cli.terminal.streams import put, say, stdout
 from aeon.cli.terminal.text import count_noun
-from aeon.config.load import environment, read_inputs
+from aeon.config.load import compose_settings, environment, read_inputs
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
-from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.plan import PlanStep
 from aeon.execution.forecast import cycles, forecast
 from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import Workflow, format_problem, inspect_workflow
@@ -35,20 +33,11 @@ from aeon.tools.registry import ToolRegistry
 _WIDEST = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A checked file: the workflow, None when it has errors, all problems, and by mode the calls that a run expects."""
-
-    path: Path
-    workflow: Workflow | None
-    problems: tuple[Problem, ...]
-    calls: Mapping[str, int] = field(default_factory=dict)
-
-
 def main(arguments: Sequence[str]) -> int:
-    """Check the files and print the findings on standard output; 2 when one of them cannot be used, else 0.
+    """Check each file as a run with these settings would and print the findings on standard output; inputs only when
+    some are given. 2 when one of the files cannot be used, else 0.
 
-    Raises ConfigError for a bad configuration.
+    Raises ConfigError for a bad configuration, and when the tools cannot be had.
     """
     parser = argparse.ArgumentParser(prog="aeon check", add_help=False)
     parser.add_argument("words", nargs="+", metavar="FILE")
@@ -62,30 +51,29 @@ def main(arguments: Sequence[str]) -> int:
     if not files:
         raise ConfigError("which file?", hint="aeon check workflow.yaml")
     folder = ["--config-dir", given.config_dir] if given.config_dir else []
-    composed = parse([*overrides, *folder, *(["--no-project"] if given.no_project else [])])
-    settings = composed.settings()
-    with answer_alone_on_stdout():
-        checked = check_files(files, settings)
-        put(_as_json(checked) if given.json else _as_text(checked, given.ascii))
-    return DONE if all(one.workflow for one in checked) else USAGE
-
-
-def check_files(files: Sequence[Path], settings: Settings) -> list[Checked]:
-    """Check each file as a run with these settings would; inputs only when some are given.
-
-    Raises ConfigError when the tools cannot be had.
-    """
-    registry = build(settings.tools, environment(), report=say)
-    try:
+    settings = compose_settings(parse([*overrides, *folder, *(["--no-project"] if given.no_project else [])]))
+    with closing(build(settings.tools, environment(), report=say)) as registry:
         tools = build_run_registry(registry, InMemory(), settings=settings.tools)
-    finally:
-        registry.close()  # No tool is called, so their descriptions are enough.
-    return [_check(path, settings, tools) for path in files]
+    is_ascii = given.ascii or not is_utf(getattr(stdout(), "encoding", None) or "ascii")
+    found, texts, is_fine = list[dict[str, Any]](), list[str](), True
+    for path in files:
+        workflow, problems = _inspect(path, settings, tools)
+        is_fine = is_fine and workflow is not None
+        summary = _summarise(workflow, settings, tools) if workflow else None
+        shown = [problem.model_dump() for problem in problems]
+        found.append({"file": str(path), "ok": workflow is not None, "problems": shown, "summary": summary})
+        texts.append("\n".join((*(format_problem(path, one) for one in problems), _describe(path, found[-1]))))
+        if workflow:
+            width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
+            texts[-1] += "\n\n" + draw(workflow.plan(), width=width, ascii_only=is_ascii)
+    put(json.dumps({"ok": is_fine, "files": found}, indent=2) if given.json else "\n\n".join(texts))
+    return DONE if is_fine else USAGE
 
 
-def _check(path: Path, settings: Settings, tools: ToolRegistry) -> Checked:
+def _inspect(path: Path, settings: Settings, tools: ToolRegistry) -> tuple[Workflow | None, Sequence[Problem]]:
+    """The workflow of a file, None when it has errors, and all problems."""
     try:
-        workflow, problems = inspect_workflow(
+        return inspect_workflow(
             path,
             tool_names={tool.name: tool.input_schema for tool in tools.list()},
             input_names={*settings.inputs, *settings.input_files} or None,
@@ -95,52 +83,18 @@ def _check(path: Path, settings: Settings, tools: ToolRegistry) -> Checked:
         )
     except ConfigError as error:
         message = error.message.removeprefix(f"{path}: ")
-        return Checked(path, None, (Problem(line=1, column=1, severity="error", message=message),))
-    return Checked(path, workflow, problems, _calls(workflow.plan(), settings, tools) if workflow else {})
+        return None, [Problem(line=1, column=1, severity="error", message=message)]
 
 
-def _calls(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str, int]:
-    """About how many calls to the model a run expects, by mode."""
-    invoker, texts = ToolInvoker(tools, settings.tools), dict(settings.inputs)
+def _summarise(workflow: Workflow, settings: Settings, tools: ToolRegistry) -> dict[str, Any]:
+    """What a workflow comes to, with about how many calls to the model a run of it takes, by mode."""
+    plan, invoker, texts = workflow.plan(), ToolInvoker(tools, settings.tools), dict(settings.inputs)
     with suppress(ConfigError):
         texts = read_inputs(settings)
 
     def cost(step: PlanStep) -> int:
         return cycles(step, tools, invoker, lambda: resolve_arguments(step.arguments or {}, texts, {}))
 
-    return {mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")}
-
-
-def _as_text(checked: Sequence[Checked], ascii_only: bool) -> str:
-    ascii_only = ascii_only or not is_utf(getattr(stdout(), "encoding", None) or "ascii")
-    width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
-    parts = []
-    for one in checked:
-        lines = [format_problem(one.path, problem) for problem in one.problems]
-        if one.workflow is None:
-            errors = sum(problem.severity == "error" for problem in one.problems)
-            lines += [f"{one.path}: {count_noun(errors, 'error')}, cannot be run"]
-        else:
-            drawing = draw(one.workflow.plan(), width=width, ascii_only=ascii_only)
-            lines += [*_summary_lines(one, one.workflow), "", drawing]
-        parts.append("\n".join(lines))
-    return "\n\n".join(parts)
-
-
-def _summary_lines(one: Checked, workflow: Workflow) -> list[str]:
-    facts, calls = _summary(one, workflow), one.calls
-    final = ", ".join(facts["final_steps"])
-    return [
-        f"{workflow.path}: {count_noun(facts['steps'], 'step')} in {count_noun(len(facts['layers']), 'layer')},"
-        f" ending with {final}",
-        f"Calls to the model: about {calls['adaptive']} with mode=adaptive, {calls['core']} with mode=core",
-        f"Tools: {', '.join(facts['tools']) or 'none'}",
-        f"Inputs: {', '.join(facts['inputs']) or 'none'}",
-    ]
-
-
-def _summary(one: Checked, workflow: Workflow) -> dict[str, Any]:
-    plan = workflow.plan()
     return {
         "goal": plan.goal,
         "task": plan.task,
@@ -149,18 +103,20 @@ def _summary(one: Checked, workflow: Workflow) -> dict[str, Any]:
         "final_steps": [step.step_id for step in final_steps(plan)],
         "tools": sorted({step.tool for step in plan.steps if step.tool}),
         "inputs": list(workflow.input_names),
-        "expected_llm_calls": dict(one.calls),
+        "expected_llm_calls": {mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")},
     }
 
 
-def _as_json(checked: Sequence[Checked]) -> str:
-    files = [
-        {
-            "file": str(one.path),
-            "ok": one.workflow is not None,
-            "problems": [problem.model_dump() for problem in one.problems],
-            "summary": _summary(one, one.workflow) if one.workflow else None,
-        }
-        for one in checked
-    ]
-    return json.dumps({"ok": all(one.workflow for one in checked), "files": files}, indent=2)
+def _describe(path: Path, found: dict[str, Any]) -> str:
+    facts = found["summary"]
+    if facts is None:
+        errors = sum(problem["severity"] == "error" for problem in found["problems"])
+        return f"{path}: {count_noun(errors, 'error')}, cannot be run"
+    steps, layered = count_noun(facts["steps"], "step"), count_noun(len(facts["layers"]), "layer")
+    calls = facts["expected_llm_calls"]
+    return (
+        f"{path}: {steps} in {layered}, ending with {', '.join(facts['final_steps'])}\n"
+        f"Calls to the model: about {calls['adaptive']} with mode=adaptive, {calls['core']} with mode=core\n"
+        f"Tools: {', '.join(facts['tools']) or 'none'}\n"
+        f"Inputs: {', '.join(facts['inputs']) or 'none'}"
+    )

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from aeon.app import doctor, process, rehearsal
-from aeon.app.doctor import RoleCheck
 from aeon.cli.job.arguments import parse
-from aeon.cli.job.show import show
 from aeon.cli.terminal.status import DONE, FAILED
-from aeon.cli.terminal.stderr import say
-from aeon.cli.terminal.streams import answer_alone_on_stdout, put
+from aeon.cli.terminal.streams import put, say
 from aeon.cli.terminal.text import count_noun, one_line
-from aeon.config.load import environment
+from aeon.config.load import compose_settings, environment
 from aeon.config.settings import Settings
-from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
 from aeon.llm.settings import CustomProvider, EndpointSettings, SimulatedProvider
 from aeon.llm.stack import findings
@@ -22,23 +18,11 @@ from aeon.llm.stack import findings
 
 def main(arguments: Sequence[str]) -> int:
     """Examine and report on standard output. Raises ConfigError for what is wrong before any call."""
-    given = parse(arguments)
-    if given.shows:
-        return show(given)
-    if given.flags.multirun:
-        raise ConfigError("aeon doctor checks one configuration: leave --multirun out")
-    settings = given.settings()
-    with answer_alone_on_stdout():
-        return _check(settings)
-
-
-def _check(settings: Settings) -> int:
-    environ = environment()
+    settings, environ = compose_settings(parse(arguments)), environment()
     shared = process.build_process(settings, environ)
     try:
         rehearsal.check(shared)
-        for line in (*_provider(shared.settings, environ), "Prompts and schemas: in order."):
-            put(line)
+        put(f"{_describe_provider(shared.settings, environ)}\nPrompts and schemas: in order.")
         for warning in shared.warnings:
             say(f"Warning: {warning}")
         return _examine(shared)
@@ -51,49 +35,42 @@ def _examine(shared: process.Process) -> int:
     checks = []
     for check in doctor.check_roles(shared):
         checks.append(check)
-        put("\n".join(_lines(check)))
+        put(_describe_check(check))
     if found := findings.new_findings(shared.adapter):
         put("\nFound out:\n" + "\n".join(f"  {finding}" for finding in found))
     failed = [check for check in checks if not check.works]
-    put(f"\n{_verdict(failed, checks)}")
-    return FAILED if failed else DONE
-
-
-def _verdict(failed: Sequence[RoleCheck], checks: Sequence[RoleCheck]) -> str:
     if not failed:
-        return "Every role works." + (" Every fallback works." if any(check.fallback for check in checks) else "")
-    roles = [check for check in failed if not check.fallback]
-    parts = [f"{count_noun(len(roles), 'role')} of {len(doctor.ROLE_CALLS)}"] if roles else []
+        put("\nEvery role works." + (" Every fallback works." if any(check.fallback for check in checks) else ""))
+        return DONE
+    roles = sum(not check.fallback for check in failed)
+    parts = [f"{count_noun(roles, 'role')} of {len(doctor.ROLE_CALLS)}"] if roles else []
     parts += [f"fallback {check.fallback}" for check in failed if check.fallback]
-    return f"{', '.join(parts)} cannot be used."
+    put(f"\n{', '.join(parts)} cannot be used.")
+    return FAILED
 
 
-def _provider(settings: Settings, environ: Mapping[str, str]) -> Iterator[str]:
+def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
     """The provider with its address, and the name of the variable that holds its key."""
     provider = settings.provider
     if isinstance(provider, SimulatedProvider):
-        yield "Provider: simulated. No model is called, whatever stands below: this checks the program itself."
-        return
+        return "Provider: simulated. No model is called, whatever stands below: this checks the program itself."
     if isinstance(provider, CustomProvider):
-        yield f"Provider: {provider.kind}, {provider.adapter}"
-        return
+        return f"Provider: {provider.kind}, {provider.adapter}"
     address = getattr(provider, "base_url", None)
-    yield f"Provider: {getattr(provider, 'name', provider.kind)}" + (f" at {shown_address(address)}" if address else "")
+    text = f"Provider: {getattr(provider, 'name', provider.kind)}"
+    text += f" at {shown_address(address)}" if address else ""
     if isinstance(provider, EndpointSettings):
         # A key that is not needed is sent all the same.
         is_sent = bool(environ.get(provider.api_key_env, "").strip())
-        key = f"in {provider.api_key_env}" if is_sent or provider.needs_key(environ) else "none needed"
-        yield f"Key: {key}"
+        text += f"\nKey: {f'in {provider.api_key_env}' if is_sent or provider.needs_key(environ) else 'none needed'}"
+    return text
 
 
-def _lines(check: RoleCheck) -> Iterator[str]:
+def _describe_check(check: doctor.RoleCheck) -> str:
     model = check.answered or check.asked
-    if check.answered and check.answered != check.asked:
-        model = f"{check.answered} (asked: {check.asked})"
+    if model != check.asked:
+        model = f"{model} (asked: {check.asked})"
     works, tokens = "yes" if check.works else "NO", check.usage.total_tokens if check.usage else "unknown"
-    if check.fallback:
-        yield f"fallback {one_line(check.fallback)}:"
-    yield f"{check.role:<9} {works:<6} {check.seconds:>7.2f} {tokens:>8}  {one_line(model)}"
-    for text in (check.problem, check.hint):
-        if text:
-            yield f"          {one_line(text)}"
+    lines = [f"fallback {one_line(check.fallback)}:"] if check.fallback else []
+    lines.append(f"{check.role:<9} {works:<6} {check.seconds:>7.2f} {tokens:>8}  {one_line(model)}")
+    return "\n".join((*lines, *(f"          {one_line(text)}" for text in (check.problem, check.hint) if text)))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aeon.cli.terminal.status import DONE
+from aeon.cli.terminal.streams import put
 from aeon.config.project_file import FILE
 from aeon.domain.errors import ConfigError
 from aeon.files.resources import resource_root
@@ -25,6 +26,18 @@ overrides:
   prompts.dir: prompts
   schemas.dir: schemas
 """
+_NEXT = """\
+Copied {copied} files to {directory}. What you delete again comes from the package.
+
+Run with them, from that folder, by its aeon.yaml:
+  cd {quoted} && python -m aeon task="..."
+From elsewhere:
+  python -m aeon {use} task="..."
+See what a call is asked, and which file each part comes from:
+  python -m aeon render plan {use} task="..."
+See the whole configuration:
+  python -m aeon {use} --cfg job
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -33,31 +46,22 @@ def main(arguments: Sequence[str]) -> int:
     Raises ConfigError, with nothing copied, when a file would be overwritten, or when the folder cannot be written.
     """
     parser = argparse.ArgumentParser(prog="aeon init", add_help=False)
-    parser.add_argument("directory", type=Path, metavar="DIR")
+    parser.add_argument("directory", type=lambda text: Path(text).expanduser(), metavar="DIR")
     directory: Path = parser.parse_args(list(arguments)).directory
+    copies = {directory / relative: source.read_bytes() for source, relative in packaged_files()}
+    contents = {**copies, directory / FILE: _PROJECT.encode()}
+    if existing := next((target for target in contents if target.exists()), None):
+        raise ConfigError(f"{existing}: already there, nothing was copied", hint="Choose an empty folder.")
     try:
-        copied = copy_resources(directory.expanduser())
+        for target, content in contents.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
     except OSError as error:
         raise ConfigError(f"{error.filename or directory}: cannot be written: {error.strerror or error}") from None
-    print(_next_commands(directory, copied))
+    conf, prompts, schemas = (shlex.quote(str(directory / part)) for part in PARTS)
+    use = f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}"
+    put(_NEXT.format(copied=len(copies), directory=directory, quoted=shlex.quote(str(directory)), use=use))
     return DONE
-
-
-def copy_resources(directory: Path) -> int:
-    """Copy the packaged files; how many there were. ConfigError, with nothing copied, if one is there already."""
-    copies = [(source, directory / relative) for source, relative in packaged_files()]
-    project = directory / FILE
-    existing = [target for target in (*(target for _, target in copies), project) if target.exists()]
-    if existing:
-        more = f" and {len(existing) - 1} more" if len(existing) > 1 else ""
-        raise ConfigError(f"{existing[0]}{more}: already there, nothing was copied", hint="Choose an empty folder.")
-    for source, target in copies:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as copy:
-            copy.write(source.read_bytes())
-    with project.open("x", encoding="utf-8") as written:
-        written.write(_PROJECT)
-    return len(copies)
 
 
 def packaged_files() -> Iterator[tuple[Path, Path]]:
@@ -67,22 +71,3 @@ def packaged_files() -> Iterator[tuple[Path, Path]]:
         for source in sorted((root / part).rglob("*")):
             if source.is_file() and "__pycache__" not in source.parts:
                 yield source, source.relative_to(root)
-
-
-def _next_commands(directory: Path, copied: int) -> str:
-    conf, prompts, schemas = (shlex.quote(str(directory / part)) for part in PARTS)
-    use = f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}"
-    return "\n".join(
-        [
-            f"Copied {copied} files to {directory}. What you delete again comes from the package.",
-            "",
-            f"Run with them, from that folder, by its {FILE}:",
-            f'  cd {shlex.quote(str(directory))} && python -m aeon task="..."',
-            "From elsewhere:",
-            f'  python -m aeon {use} task="..."',
-            "See what a call is asked, and which file each part comes from:",
-            f'  python -m aeon render plan {use} task="..."',
-            "See the whole configuration:",
-            f"  python -m aeon {use} --cfg job",
-        ]
-    )

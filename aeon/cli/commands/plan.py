@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,21 +16,20 @@ from aeon.app.run import Run
 from aeon.app.surroundings import Planned
 from aeon.cli.job.arguments import parse
 from aeon.cli.job.attendance import attend
-from aeon.cli.job.job import Prepared, prepare_job
-from aeon.cli.job.plan_text import command_of, plan_text
-from aeon.cli.job.show import show
+from aeon.cli.job.prepare import Prepared, composition_of, prepare_job
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.glyphs import is_utf
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
-from aeon.cli.terminal.stderr import own_stderr, say
-from aeon.cli.terminal.streams import answer_alone_on_stdout, put
-from aeon.cli.terminal.text import count_noun
+from aeon.cli.terminal.streams import put, say
+from aeon.cli.terminal.text import command_of, count_noun
 from aeon.config.compose import compose as config_compose
 from aeon.domain.errors import AeonError, ConfigError
-from aeon.domain.events import CycleStarted, Recorded, Subscriber
+from aeon.domain.events import CycleStarted, Recorded
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan
+from aeon.files.resources import resource_root
 from aeon.files.writing import unwritable_error
+from aeon.plan.workflow.write import workflow_text
 
 PLAN = "plan.yaml"
 """The file in the run's directory."""
@@ -38,7 +37,6 @@ _OUT = "out="
 _WIDEST = 120
 # A run of the plan needs none of these: the task is in the plan, the others are about how the plan was made.
 _FOR_PLANNING = re.compile(r"\+{0,2}(task|task_file|resume|store|store\.\w+|hydra\.run\.dir)=")
-_UNDER_WAY = "its making was still under way"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +52,30 @@ class _Request:
         """The command line that runs this plan, saved as `file`."""
         return command_of((f"plan_file={file}", *self.arguments))
 
-    def resuming(self) -> str:
+    def way_on(self) -> str:
         """The command line that goes on with the making of this plan."""
         return command_of(("plan", f"resume={relative_to_here(self.directory)}"))
+
+    def text(self, plan: Plan, made: Planned, path: Path | None) -> str:
+        """The text of a workflow file that is to stand at `path`, None if that is not known."""
+        settings = self.job.aeon.settings
+        header = ["SIMULATED: no model was called, nothing here means anything."] if made.synthetic else []
+        header += [
+            "A plan made by `aeon plan`. Change it as you like; `aeon docs workflows` explains the format. Run it:",
+            f"  {self.command(relative_to_here(path or Path(PLAN)))}",
+        ]
+        header += [f"Cut short: {made.cut_short}."] if made.cut_short else []
+        header += [f"Note: {advisory.message}" for advisory in made.advisories]
+        inputs = {name: f"The contents of {file.name}." for name, file in settings.input_files.items()}
+        inputs |= dict.fromkeys(settings.inputs, "A text.")
+        format_file = resource_root() / "schemas" / "workflow.json"
+        schema = Path(os.path.relpath(format_file, path.resolve().parent)).as_posix() if path else None
+        return workflow_text(plan, inputs=inputs, header=header, schema=schema)
+
+    def save(self, plan: Plan, made: Planned) -> None:
+        """Write the plan into the run's directory. Raises ArtefactError."""
+        path = self.directory / PLAN
+        artefacts.replace_file(path, self.text(plan, made, path).encode())
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -68,13 +87,9 @@ def main(arguments: Sequence[str]) -> int:
     outs = [argument.removeprefix(_OUT) for argument in arguments if argument.startswith(_OUT)]
     words = tuple(argument for argument in arguments if not argument.startswith(_OUT))
     given = parse(words)
-    if given.shows:
-        return show(given)
-    if given.flags.multirun:
-        raise ConfigError("aeon plan makes one plan, not several: leave --multirun out")
     identify_start()
     whole = config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name, with_hydra=True)
-    job = prepare_job(whole, whole.hydra)
+    job = prepare_job(whole, composition_of(whole.hydra))
     if job.aeon.workflow is not None:
         raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")
     out = _target(outs)
@@ -83,105 +98,73 @@ def main(arguments: Sequence[str]) -> int:
     # The arguments of a resumed run are recorded in the new directory.
     own = tuple(word for word in words if not _FOR_PLANNING.match(word))
     needed = (f"resume={relative_to_here(directory)}",) if job.aeon.settings.resume else own
-    return _carry_out(_Request(job, directory, out, needed), run)
-
-
-def _carry_out(request: _Request, run: Run) -> int:
-    """Make the plan and write it as far as it came; the exit status."""
+    request = _Request(job, directory, out, needed)
     try:
         made = _make(request, run)
     except AeonError:
-        say(f"To go on from what was answered: {request.resuming()}")
+        say(f"To go on from what was answered: {request.way_on()}")
         raise
     if made.plan is None:
-        ended = "Interrupted" if made.interrupted else f"No plan: {made.cut_short}"
-        raising = "" if made.interrupted else "\nRaise what ended it: ttl.base, ttl.limit or limits."
-        say(f"{ended}.{raising}\nTo go on from what was answered: {request.resuming()}")
+        no_plan = f"No plan: {made.cut_short}. Raise ttl.base, ttl.limit or limits."
+        say(f"{'Interrupted.' if made.interrupted else no_plan}\nTo go on from what was answered: {request.way_on()}")
     else:
         _deliver(request, made, made.plan)
-    if made.interrupted:
-        return INTERRUPTED
-    return NOT_CONVERGED if made.cut_short else DONE
+    return INTERRUPTED if made.interrupted else NOT_CONVERGED if made.cut_short else DONE
 
 
 def _target(outs: Sequence[str]) -> Path | None:
     """The file to write. ConfigError when it exists already, or its folder does not."""
-    if len(outs) > 1:
-        raise ConfigError("out is given more than once", hint="Give one file.")
-    if not outs or outs[0] == "-":
+    if not outs or outs == ["-"]:
         return None
-    if not outs[0]:
-        raise ConfigError("out= names no file", hint="out=plan.yaml")
     path = Path(outs[0]).expanduser()
+    if len(outs) > 1 or path.is_dir() or not path.parent.is_dir():
+        raise ConfigError(f"out={' out='.join(outs)}: must name one file, in a folder that is there")
     if path.exists():
         raise ConfigError(f"out={path}: already there, and is not overwritten", hint="Choose another name, or move it.")
-    if not path.parent.is_dir():
-        raise ConfigError(f"out={path}: there is no folder {path.parent}")
     return path
 
 
 def _make(request: _Request, run: Run) -> Planned:
-    job = request.job
-    for warning in job.aeon.warnings:
-        say(f"Warning: {warning}")
-    with ExitStack() as leaving:
-        stderr = leaving.enter_context(own_stderr())
-        leaving.enter_context(answer_alone_on_stdout())
-        leaving.enter_context(job.aeon)
-        person = leaving.enter_context(attend(job.aeon.settings, stderr, request.directory, request.resuming()))
-        around = person.surroundings(request.directory, lambda warning: say(f"Warning: {warning}"))
-        return run.plan(replace(around, observers=[*around.observers, _drafts(request)]))
+    """Make the plan; it is saved before each call, in case the program is killed."""
+    aeon, saved = request.job.aeon, list[Plan]()
 
-
-def _drafts(request: _Request) -> Subscriber:
-    """A subscriber that saves the plan before each call, in case the program is killed."""
-    saved: list[Plan] = []
-
-    def save(recorded: Recorded) -> None:
+    def save_draft(recorded: Recorded) -> None:
         plan = recorded.event.plan if isinstance(recorded.event, CycleStarted) else None
         if plan is not None and saved[-1:] != [plan]:
             saved.append(plan)
-            _save(request, Planned(plan=plan, synthetic=request.job.aeon.synthetic, cut_short=_UNDER_WAY), plan)
+            under_way = "its making was still under way"
+            request.save(plan, Planned(plan=plan, synthetic=aeon.synthetic, cut_short=under_way))
 
-    return save
+    def warn(warning: str) -> None:
+        say(f"Warning: {warning}")
 
-
-def _save(request: _Request, made: Planned, plan: Plan) -> None:
-    """Write the plan into the run's directory. Raises ArtefactError."""
-    path = request.directory / PLAN
-    text = plan_text(plan, made, request.job.aeon.settings, path, request.command(relative_to_here(path)))
-    artefacts.replace_file(path, text.encode())
+    for warning in aeon.warnings:
+        warn(warning)
+    with aeon, attend(aeon.settings, request.directory, request.way_on(), warn=warn) as (around, _):
+        return run.plan(replace(around, observers=[*around.observers, save_draft]))
 
 
 def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
-    out = request.out
-    _save(request, made, plan)
-    if out is None or not made.interrupted:
-        text = plan_text(plan, made, request.job.aeon.settings, out, request.command(out or Path(PLAN)))
-        _write(out, text)
-    width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
-    say(f"\n{draw(plan, width=width, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")
-    say(_ending(request, made, plan))
-
-
-def _write(out: Path | None, text: str) -> None:
+    """Write the plan where it was asked for, and on standard error what it comes to and how it is run."""
+    request.save(plan, made)
+    out, written = request.out, relative_to_here(request.directory / PLAN)
     if out is None:
-        put(text)
-        return
-    try:
-        with out.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except OSError as error:
-        put(text)
-        raise unwritable_error(out, error) from error
-
-
-def _ending(request: _Request, made: Planned, plan: Plan) -> str:
+        put(request.text(plan, made, None))
+    elif not made.interrupted:
+        text, written = request.text(plan, made, out), out
+        try:
+            with out.open("x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        except OSError as error:
+            put(text)
+            raise unwritable_error(out, error) from error
+    width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
     steps, layered = count_noun(len(plan.steps), "step"), count_noun(len(layers(plan)), "layer")
-    written = relative_to_here(request.directory / PLAN) if made.interrupted or request.out is None else request.out
-    lines = [f"{steps} in {layered}, about {made.calls} calls to the model to carry out."]
-    lines += [f"Written to {written}. Run it: {request.command(written)}"]
+    lines = [f"\n{draw(plan, width=width, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n"]
     if made.cut_short:
-        lines.insert(0, f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.")
-        lines.append(f"To go on from what was answered: {request.resuming()}")
-    return "\n".join(lines)
+        lines.append(f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.")
+    lines.append(f"{steps} in {layered}, about {made.calls} calls to the model to carry out.")
+    lines.append(f"Written to {written}. Run it: {request.command(written)}")
+    if made.cut_short:
+        lines.append(f"To go on from what was answered: {request.way_on()}")
+    say("\n".join(lines))

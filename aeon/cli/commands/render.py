@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import get_args
 
 from aeon.cli.job.arguments import parse
 from aeon.cli.terminal.status import DONE
-from aeon.config.load import environment, read_inputs, read_task
+from aeon.cli.terminal.streams import put
+from aeon.config.load import compose_settings, environment, read_inputs, read_task
 from aeon.config.provider import resolve_provider
 from aeon.domain.errors import ConfigError
 from aeon.domain.request import CallName
@@ -23,16 +23,10 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or arguments[0] not in calls:
         wanted = f"{arguments[0]}: there is no such call" if arguments else "which call?"
         raise ConfigError(f"{wanted} (there are: {', '.join(calls)})", hint='aeon render plan task="..."')
-    given = parse(arguments[1:])
-    settings = given.settings()
+    settings = compose_settings(parse(arguments[1:]))
     task, inputs = read_task(settings) or "An example task.", read_inputs(settings)
-    sys.stdout.write(_as_text(render(resolve_provider(settings, environment()), arguments[0], task, inputs)))
+    shown = render(resolve_provider(settings, environment()), arguments[0], task, inputs)
+    parts = {"system": shown.system, "user": shown.user, "schema": json.dumps(shown.schema, indent=2)}
+    for part, text in parts.items():
+        put(f"--- {part}: {shown.files.get(part, 'made by the program')}\n{text.rstrip()}\n\n")
     return DONE
-
-
-def _as_text(rendered: Any) -> str:
-    parts = {"system": rendered.system, "user": rendered.user, "schema": json.dumps(rendered.schema, indent=2)}
-    files = rendered.files
-    return "".join(
-        f"--- {part}: {files.get(part, 'made by the program')}\n{text.rstrip()}\n\n" for part, text in parts.items()
-    )

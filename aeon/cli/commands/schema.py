@@ -15,5 +15,5 @@ def main(arguments: Sequence[str]) -> int:
     """Print it. Raises ConfigError for a group that does not exist."""
     if len(arguments) > 1:
         raise ConfigError("aeon schema takes one group at most", hint="aeon schema ttl > ttl.schema.json")
-    put(json.dumps(configuration_schema(*arguments), indent=2, ensure_ascii=False) + "\n")
+    put(json.dumps(configuration_schema(*arguments), indent=2, ensure_ascii=False))
     return DONE

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from aeon.app.tools import build, build_run_registry
 from aeon.cli.job.arguments import parse
-from aeon.cli.job.show import show
 from aeon.cli.terminal.status import DONE
-from aeon.cli.terminal.stderr import say
-from aeon.cli.terminal.streams import answer_alone_on_stdout, put
+from aeon.cli.terminal.streams import put, say
 from aeon.cli.terminal.text import one_line
-from aeon.config.load import environment
-from aeon.config.settings import Settings
+from aeon.config.load import compose_settings, environment
 from aeon.memory.run_memory import InMemory
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool
@@ -27,48 +25,37 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises ConfigError for tools that cannot be had.
     """
-    as_json = "--json" in arguments
-    given = parse([argument for argument in arguments if argument != "--json"])
-    if given.shows:
-        return show(given)
-    settings = given.settings()
-    with answer_alone_on_stdout():
-        put(_list_tools(settings, as_json) or _NONE)
-    return DONE
-
-
-def _list_tools(settings: Settings, as_json: bool) -> str:
+    settings = compose_settings(parse([argument for argument in arguments if argument != "--json"]))
     registry = build(settings.tools, environment(), report=lambda problem: say(f"Warning: {problem}"))
-    try:
+    with closing(registry):
         of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
         invoker = ToolInvoker(of_run, settings.tools)
-        if as_json:
-            tools = [_as_json(tool, invoker.approval(tool.name)) for tool in of_run.list()]
-            return json.dumps(tools, indent=2, ensure_ascii=False)
-        return "\n".join(describe_tool(tool, invoker.approval(tool.name)) for tool in of_run.list())
-    finally:
-        registry.close()
-
-
-def _as_json(tool: Tool, approval: str) -> dict[str, Any]:
-    return {**tool.describe(), "side_effects": tool.side_effects, "pure": tool.pure, "approval": approval}
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    """A value on one line, without control characters: a server's words are not trusted."""
-    return one_line(json.dumps(dict(value), ensure_ascii=False))
+        tools = [(tool, invoker.approval(tool.name)) for tool in of_run.list()]
+    if "--json" in arguments:
+        listed = [
+            {**tool.describe(), "side_effects": tool.side_effects, "pure": tool.pure, "approval": approval}
+            for tool, approval in tools
+        ]
+        put(json.dumps(listed, indent=2, ensure_ascii=False))
+    else:
+        put("\n".join(describe_tool(tool, approval) for tool, approval in tools) or _NONE)
+    return DONE
 
 
 def describe_tool(tool: Tool, approval: str) -> str:
     """The text for a tool: description, conditions, schemas, examples."""
-    conditions = [f"side effects: {'yes' if tool.side_effects else 'no'}", f"pure: {'yes' if tool.pure else 'no'}"]
-    conditions += [f"approval: {approval}"] if approval != "always" else []
+
+    def as_json(value: Mapping[str, Any]) -> str:
+        # On one line, without control characters: a server's words are not trusted.
+        return one_line(json.dumps(dict(value), ensure_ascii=False))
+
+    conditions = f"side effects: {'yes' if tool.side_effects else 'no'}, pure: {'yes' if tool.pure else 'no'}"
     lines = [
         tool.name,
         *(f"  {one_line(line)}" for line in tool.description.splitlines()),
-        f"  {', '.join(conditions)}",
+        f"  {conditions}" + (f", approval: {approval}" if approval != "always" else ""),
+        f"  input   {as_json(tool.input_schema)}",
+        f"  output  {as_json(tool.output_schema)}",
+        *(f"  for example  {as_json(example)}" for example in tool.examples),
     ]
-    for name, schema in (("input ", tool.input_schema), ("output", tool.output_schema)):
-        lines.append(f"  {name}  {_json(schema)}")
-    lines += [f"  for example  {_json(example)}" for example in tool.examples]
     return "\n".join(lines) + "\n"

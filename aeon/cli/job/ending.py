@@ -1,104 +1,179 @@
-"""How a run ended, in plain lines: the verdict, its figures, what is open, and what to type next."""
+"""How a run ended: the verdict, its figures, what is open, and what to type next by the reason it ended."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from aeon.cli.job.forward import is_replay, next_commands, open_points, steps_of
-from aeon.cli.progress.view import state_of
-from aeon.cli.terminal.text import count_noun, list_names
-from aeon.domain.result import RunResult
+from aeon.app.directory import relative_to_here
+from aeon.cli.progress.view import SCORES, state_of
+from aeon.cli.progress.words import open_questions
+from aeon.cli.terminal.text import command_of, count_noun, list_names, one_line, round_down
+from aeon.domain.plan import PlanStep
+from aeon.domain.result import RunResult, UsageReport
 
-_MOST_NAMES = 10
+Points = list[tuple[str, str]]
+_MOST, _LONGEST = 8, 300
+_VERDICTS = {
+    "converged": "Converged.",
+    "completed": "Completed.",
+    "failed": "Failed.",
+    "interrupted": "Interrupted.",
+    "step_failed": "Finished, but not every step is complete.",
+}
 _REASONS = {"ttl_expired": "the TTL is spent", "stalled": "no step was ready and nothing changed"}
-_PLAIN = {"completed": "Completed.", "failed": "Failed.", "interrupted": "Interrupted."}
 
 
 def ending(result: RunResult, directory: Path) -> str:
     """What went wrong, how the run ended and where its artefacts are, what is open, and each command that would
     help."""
     error = [f"Error: {result.error.message}", result.error.hint] if result.error else []
-    figures = f"{describe_spent(result)}{describe_saved(result)}"
+    line = f"{verdict(result)} {describe_spent(result)} Artefacts: {directory}"
     points = [f"  {name}: {text}" for name, text in open_points(result)]
     commands = [f"{purpose}: {command}" for purpose, command in next_commands(result, directory)]
-    line = f"{verdict(result)} {figures} Artefacts: {directory}"
     return "\n".join((*filter(None, error), line, *points, *commands))
 
 
 def verdict(result: RunResult) -> str:
     """How the run ended, as a sentence."""
     reason = result.termination_reason
-    if result.converged:
-        return "Converged."
-    if reason in _PLAIN:
-        return _PLAIN[reason]
-    if reason == "step_failed":
-        return f"Finished, but {_incomplete_steps(result)}."
-    verb = "completing" if result.configuration["mode"]["kind"] == "core" else "converging"
-    return f"Finished without {verb}: {_REASONS.get(reason, f'limits.{reason} was reached')} ({reason})."
-
-
-def _incomplete_steps(result: RunResult) -> str:
-    """The steps that are not complete, by their states: `step a failed, 2 steps are blocked (b, c)`."""
-    states: dict[str, list[str]] = {}
-    for step in steps_of(result):
-        states.setdefault(state_of(step), []).append(step.step_id)
-    groups = sorted((state, names) for state, names in states.items() if state not in ("complete", "replaced"))
-    return ", ".join(_in_state(state, names) for state, names in groups) or "not every step is complete"
-
-
-def _in_state(state: str, names: list[str]) -> str:
-    one = len(names) == 1
-    verb = state if state == "failed" else f"{'is' if one else 'are'} {state}"
-    steps = list_names(names, _MOST_NAMES)
-    return f"step {steps} {verb}" if one else f"{len(names)} steps {verb} ({steps})"
-
-
-def describe_saved(result: RunResult) -> str:
-    """What the answers of an earlier run saved; empty for a replay, where nothing is called."""
-    if result.parent is None or is_replay(result):
-        return ""
-    saved = result.parent.saved
-    parts = [f"{saved.total_tokens} tokens"] if saved.model_calls else []
-    parts += [f"cost {saved.cost:.4f}"] if saved.cost else []
-    parts += [count_noun(saved.tool_calls, "tool call")] if saved.tool_calls else []
-    return f" Saved: {', '.join(parts)}." if parts else ""
+    verb = "completing" if _kind(result, "mode") == "core" else "converging"
+    unfinished = f"Finished without {verb}: {_REASONS.get(reason, f'limits.{reason} was reached')} ({reason})."
+    return _VERDICTS.get(reason, unfinished)
 
 
 def describe_spent(result: RunResult) -> str:
-    """Passes, TTL, calls, tokens and cost."""
-    usage = result.usage.total
+    """Passes, TTL, calls, tokens and cost, and what the answers of an earlier run saved."""
+    total, parent = result.usage.total, result.parent
     head = f"Passes: {result.passes}, TTL {result.ttl.used} of {result.ttl.allocated}"
     if is_replay(result):
-        return f"{head}, {count_noun(usage.requests, 'answer')} from a recording.{_differing(result)}"
-    stored = result.parent.saved.model_calls if result.parent else 0
-    source = f", {'all' if stored >= usage.requests else f'{stored} of them'} from the store" if stored else ""
-    calls = f"{count_noun(usage.requests, 'call')}{source}"
-    return f"{head}, {calls}, {usage.total_tokens} tokens{_cost(result)}.{_endpoints(result)}"
-
-
-def _cost(result: RunResult) -> str:
-    """The cost; that it is not known, and why, where a model was paid and is not priced."""
-    usage = result.usage
-    if usage.total.cost is not None:
-        return f", cost {usage.total.cost:.4f}"
-    reasons = [f"no price for {', '.join(usage.unpriced)}"] if usage.unpriced else []
-    reasons += [f"no usage reported for {', '.join(usage.unreported)}"] if usage.unreported else []
-    return f", cost unknown ({'; '.join(reasons)})" if reasons else ""
-
-
-def _endpoints(result: RunResult) -> str:
-    """How often each endpoint answered, where not all answers came from the provider's own."""
+        differing = parent.differing if parent else 0
+        changed = f" Requests that are not those that had been recorded: {differing}." if differing else ""
+        return f"{head}, {count_noun(total.requests, 'answer')} from a recording.{changed}"
+    calls, saved = count_noun(total.requests, "call"), list[str]()
+    if parent and parent.saved.model_calls:
+        stored = parent.saved.model_calls
+        calls += f", {'all' if stored >= total.requests else f'{stored} of them'} from the store"
+        saved.append(f"{parent.saved.total_tokens} tokens")
+    if parent and parent.saved.cost:
+        saved.append(f"cost {parent.saved.cost:.4f}")
+    if parent and parent.saved.tool_calls:
+        saved.append(count_noun(parent.saved.tool_calls, "tool call"))
+    unknown = why_cost_is_unknown([result.usage])
+    cost = (f", cost unknown ({unknown})" if unknown else "") if total.cost is None else f", cost {total.cost:.4f}"
     answered = result.provider.endpoints
-    own = result.configuration["provider"].get("name", result.provider.kind)
-    numbers = ", ".join(f"{name} {number}" for name, number in answered.items())
-    return f" Answered by: {numbers}." if set(answered) - {own} else ""
+    others = set(answered) - {result.configuration["provider"].get("name", result.provider.kind)}
+    endpoints = ", ".join(f"{name} {number}" for name, number in answered.items())
+    return (
+        f"{head}, {calls}, {total.total_tokens} tokens{cost}."
+        + (f" Answered by: {endpoints}." if others else "")
+        + (f" Saved: {', '.join(saved)}." if saved else "")
+    )
 
 
-def _differing(result: RunResult) -> str:
-    """How many requests differ from those recorded, where answers were matched by call and order."""
-    number = result.parent.differing if result.parent else 0
-    if not number:
-        return ""
-    which = "1 request is not the one" if number == 1 else f"{number} requests are not those"
-    return f" {which} that had been recorded: prompts, schemas or settings have changed since."
+def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:
+    """The models that have no price, and those whose server did not say what an answer used; empty without any."""
+    unpriced, unreported = set[str](), set[str]()
+    for usage in usages:
+        unpriced.update(usage.unpriced)
+        unreported.update(usage.unreported)
+    named = (("no price for", unpriced), ("no usage reported for", unreported))
+    return "; ".join(f"{what} {', '.join(sorted(models))}" for what, models in named if models)
+
+
+def open_points(result: RunResult) -> Points:
+    """What a run leaves open, as names and texts: scores below their threshold, unmet criteria, issues, steps that lack
+    something, and the questions that only a person can answer; at most 8 of each kind."""
+    kinds: list[Points] = []
+    assessed = result.history.final_convergence
+    if result.exit_status:
+        kinds.append([(name, f"{round_down(score):.2f}, needs {bar:.2f}") for name, score, bar in _low_scores(result)])
+        if assessed:
+            kinds.append([(f"not met, {one.name}", one.reason) for one in assessed.criteria if not one.met])
+            kinds.append([("issue", text) for text in assessed.blocking_issues])
+        steps = [(state_of(step), step) for step in _steps(result)]
+        hindered = [(state, step) for state, step in steps if state in ("failed", "blocked", "invalid")]
+        kinds.append([(state, f"{step.step_id}: {_lack(step)}") for state, step in hindered])
+        unreached = [step.step_id for state, step in steps if state == "pending"]
+        kinds.append([("not reached", list_names(unreached))] if unreached else [])
+        kinds.append([("for you", one.message) for one in result.advisories if one.kind == "manual_intervention"])
+    kinds.append([("question", text) for text in open_questions(result.follow_up_questions)])
+    return [(name, one_line(text, _LONGEST)) for kind in kinds for name, text in kind[:_MOST]]
+
+
+def _lack(step: PlanStep) -> str:
+    error = step.errors[-1] if step.errors else ""
+    return (error if step.status == "failed" else step.clarity_reason or error) or step.description
+
+
+def next_commands(result: RunResult, directory: Path) -> Points:
+    """What to type next, each with its purpose; nothing for a replay, where no model answers."""
+    if is_replay(result):
+        return []
+    reason, more, resumable = result.termination_reason, _raised_limits(result), is_resumable(result)
+    names = {name for name, _ in open_points(result)}
+    ways: list[tuple[str, list[str]]] = []
+    if more or reason in ("failed", "interrupted", "step_failed"):
+        # In core mode the prompts name the budget that is left, so with another one all is asked again.
+        is_reused = resumable and not (more and _kind(result, "mode") == "core")
+        ways.append(("To go on from what was answered" if is_reused else "To let it go further", more))
+    if reason != "interrupted" and names & {*SCORES} and names <= {*SCORES, "question", "for you"}:
+        lower = [f"convergence.{name}={round_down(score):g}" for name, score, _ in _low_scores(result)]
+        ways.append(("To accept what there is", lower))
+    if "question" in names and _kind(result, "interaction") == "none":
+        ways.append(("To answer the questions", [*more, "interaction=ask"]))
+    if "blocked" in names:
+        ways.append(("To give what a blocked step misses (all is asked again)", [*more, 'inputs.NAME="..."']))
+    if not resumable:
+        return [(purpose, f"run it again with {' '.join(overrides)}") for purpose, overrides in ways if overrides]
+    return [(purpose, " ".join((resume_command(directory), *overrides))) for purpose, overrides in ways]
+
+
+def _raised_limits(result: RunResult) -> list[str]:
+    """Overrides with twice the limit that ended the run, or held it up."""
+    reason, configuration, budget = result.termination_reason, result.configuration, 2 * result.ttl.allocated
+    limits, ttl = configuration["limits"], configuration["ttl"]
+    if reason == "ttl_expired":
+        bounds = {"ttl.limit": ttl["limit"], "limits.max_llm_calls": limits["max_llm_calls"]}
+        raised = [f"{key}={budget}" for key, bound in bounds.items() if bound and bound < budget]
+        return [f"ttl.base={2 * ttl['base']}", *raised]
+    if reason.startswith("max_") and limits[reason]:
+        return [f"limits.{reason}={2 * limits[reason]}"]
+    if result.exit_status and any(one.kind == "refinement_limit" for one in result.advisories):
+        return [f"refinement.max_attempts_total={2 * configuration['refinement']['max_attempts_total']}"]
+    return []
+
+
+def resume_command(directory: Path) -> str:
+    """The command that goes on with the run of a directory."""
+    return command_of((f"resume={relative_to_here(directory)}",))
+
+
+def scores_with_bars(result: RunResult) -> list[tuple[str, float, float]]:
+    """The scores of the last assessment, each with its name and its threshold."""
+    bars, scores = result.configuration["convergence"], result.scores
+    given = [(name, scores[f"{name}_score"] if scores else None, bars[name]) for name in SCORES]
+    return [(name, score, bar) for name, score, bar in given if score is not None]
+
+
+def _low_scores(result: RunResult) -> list[tuple[str, float, float]]:
+    return [(name, score, bar) for name, score, bar in scores_with_bars(result) if score < bar]
+
+
+def _steps(result: RunResult) -> tuple[PlanStep, ...]:
+    return result.history.passes[-1].steps if result.history.passes else ()
+
+
+def _kind(result: RunResult, group: str) -> str:
+    return str(result.configuration[group]["kind"])
+
+
+def is_replay(result: RunResult) -> bool:
+    """Whether a recording answered, so that no model and no tool was called."""
+    return bool(result.configuration["store"]["mode"] == "replay")
+
+
+def is_resumable(result: RunResult) -> bool:
+    """Whether answers are stored and there are any: a model's, or those of tools that completed a step."""
+    answered = bool(result.usage.total.requests) or any(step.status == "complete" for step in _steps(result))
+    return answered and result.configuration["store"]["mode"] in ("record", "cache")

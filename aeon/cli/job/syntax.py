@@ -27,18 +27,17 @@ _FOLDER = ("--config-dir", "-cd", "--config-path", "-cp")
 
 
 def config_folders(arguments: Sequence[str]) -> tuple[Path, ...]:
-    """The folders of a person's own configuration that the arguments name, else that of the project."""
-    apart = [after for flag, after in pairwise(arguments) if flag in _FOLDER]
-    joined = [text.partition("=")[2] for text in arguments if text.partition("=")[0] in _FOLDER and "=" in text]
-    named = tuple(Path(text).expanduser() for text in (*apart, *joined))
-    return named or ((own,) if "--no-project" not in arguments and (own := _project_folder()) else ())
+    """The folders of a person's own configuration that the arguments name, else that of the project.
 
-
-def _project_folder() -> Path | None:
-    """The folder that a project file names; None for a file that cannot be used, which a run reports."""
+    A project file that cannot be used names none: a run reports it.
+    """
+    named = tuple(Path(text).expanduser() for flag, text in pairwise(arguments) if flag in _FOLDER)
+    if named or "--no-project" in arguments:
+        return named
     from aeon.config.project_file import find_project, read_project  # slow to load
 
     with suppress(ConfigError):
         found = find_project(Path.cwd())
-        return read_project(found).config_dir if found else None
-    return None
+        own = read_project(found).config_dir if found else None
+        return (own,) if own else ()
+    return ()

@@ -1,23 +1,20 @@
-"""Ctrl-C: the first ends the run at a safe boundary, the second ends the program at once."""
+"""Ctrl-C: the first ends the run at a safe boundary, the second the program at once; and the terminal's echo of it."""
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Any, Protocol
 
-from aeon.cli.terminal.echo import restore_echo
 from aeon.cli.terminal.status import INTERRUPTED
 from aeon.kernel.control import RunControl
 
 _SHOW_CURSOR = "\x1b[?25h\x1b[0m"
-
-
 _STOPPING = "Stopping at the next safe boundary; what there is will be written. Ctrl-C again ends at once."
 
 
@@ -44,9 +41,11 @@ def handle_interrupts() -> Iterator[Interruption]:
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         if interruption.control.stop_requested:
-            end_at_once(interruption.last)
+            _restore_echo()
+            _write(interruption.last, _SHOW_CURSOR if os.isatty(2) else "")
+            os._exit(INTERRUPTED)
         interruption.control.request_stop()
-        _write(_message(interruption.first, _STOPPING))
+        _write(interruption.first)
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:
@@ -55,26 +54,47 @@ def handle_interrupts() -> Iterator[Interruption]:
         signal.signal(signal.SIGINT, before)
 
 
-def end_at_once(last: Callable[[], str] = str) -> None:
-    """Leave without waiting for anything, the terminal restored; `last` returns the message before."""
-    message = _message(last, "")
-    restore_echo()
-    with suppress(Exception):
-        if sys.stderr.isatty():
-            message = f"{_SHOW_CURSOR}\n{message}"
-    _write(message)
-    os._exit(INTERRUPTED)
-
-
-def _message(text: Callable[[], str], otherwise: str) -> str:
-    """The text; `otherwise` when it cannot be made in the state that the signal found the program in."""
-    with suppress(Exception):
-        return text()
-    return otherwise
-
-
-def _write(text: str) -> None:
+def _write(message: Callable[[], str], before: str = "") -> None:
     """Straight to standard error: the signal may have come in the middle of a write to the stream."""
-    if text:
-        with suppress(OSError):
-            os.write(2, f"\n{text}\n".encode(errors="replace"))
+    with suppress(Exception):  # whatever state the signal found the program in
+        if text := message():
+            os.write(2, f"{before}\n{text}\n".encode(errors="replace"))
+
+
+_silenced: dict[int, list[Any]] = {}
+"""The attributes of terminals as they were before, by descriptor."""
+
+
+class HasDescriptor(Protocol):
+    """A stream that may be connected to a terminal."""
+
+    def fileno(self) -> int:
+        """The stream's descriptor; raises OSError when there is none."""
+
+
+@contextmanager
+def echo_off(stream: HasDescriptor) -> Iterator[None]:
+    """Switch the terminal's echo off while the block lasts: typed characters, `^C` too, would break a picture."""
+    with suppress(ImportError, OSError, ValueError):
+        import termios  # not on every system
+
+        number = stream.fileno()
+        # A process in the background that changes a terminal is stopped.
+        if os.isatty(number) and os.tcgetpgrp(number) == os.getpgrp():
+            _silenced[number] = termios.tcgetattr(number)
+            quiet = termios.tcgetattr(number)
+            quiet[3] &= ~termios.ECHO
+            termios.tcsetattr(number, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        _restore_echo()
+
+
+def _restore_echo() -> None:
+    while _silenced:
+        import termios
+
+        number, before = _silenced.popitem()
+        with suppress(OSError, termios.error):
+            termios.tcsetattr(number, termios.TCSANOW, before)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from io import StringIO
 from itertools import groupby
 
@@ -15,7 +14,6 @@ from rich.syntax import Syntax
 from aeon.domain.result import SIMULATED_LINE
 
 _WIDEST = 100
-_CODE = ("fence", "code_block")
 
 
 def render_markdown(text: str, width: int) -> str:
@@ -24,42 +22,29 @@ def render_markdown(text: str, width: int) -> str:
     The text must not hold control characters. Line breaks stay where they are; HTML, images and definitions of links,
     which a terminal cannot show, stay as they are written.
     """
-    file = StringIO()
-    console = Console(file=file, force_terminal=True, width=min(width, _WIDEST), highlight=False)
+    console = Console(file=StringIO(), force_terminal=True, width=min(width, _WIDEST), highlight=False)
     if text.startswith(SIMULATED_LINE):
         console.print(SIMULATED_LINE, style="bold", markup=False)
-    for is_code, tokens in groupby(_parse(text.removeprefix(SIMULATED_LINE)), _is_code):
-        if is_code:
-            _print_code(console, list(tokens))
-        else:
-            console.print(_prose(list(tokens)))
-    return "\n".join(line.rstrip(" ") for line in file.getvalue().splitlines())
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
+    tokens = parser.disable(["image", "reference"]).parse(text.removeprefix(SIMULATED_LINE))
+    for is_code, group in groupby(tokens, lambda token: token.type in ("fence", "code_block") and not token.level):
+        print_group = _print_code if is_code else _print_prose
+        print_group(console, list(group))
+    rendered: str = console.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip(" ") for line in rendered.splitlines())
 
 
-def _parse(text: str) -> Sequence[Token]:
-    """The tokens of a text; every line break within a paragraph is kept."""
-    parser = (
-        MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable(["image", "reference"])
-    )
-    tokens = parser.parse(text)
+def _print_prose(console: Console, tokens: list[Token]) -> None:
+    """Everything but code at the margin; every line break within a paragraph is kept."""
     for token in tokens:
         for child in token.children or ():
             child.type = "hardbreak" if child.type == "softbreak" else child.type
-    return tokens
-
-
-def _is_code(token: Token) -> bool:
-    """Whether a token is code at the margin; code in lists and quotes keeps their indentation."""
-    return token.type in _CODE and not token.level
-
-
-def _prose(tokens: list[Token]) -> Markdown:
     markdown = Markdown("", hyperlinks=False, code_theme="ansi_dark")
     markdown.parsed = tokens
-    return markdown
+    console.print(markdown)
 
 
-def _print_code(console: Console, blocks: Sequence[Token]) -> None:
+def _print_code(console: Console, blocks: list[Token]) -> None:
     """Code at the margin, its lines not wrapped, so that it can be copied."""
     for block in blocks:
         language = (block.info.split() or ["text"])[0]

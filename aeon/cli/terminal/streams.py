@@ -1,132 +1,121 @@
-"""Standard output through a descriptor of its own, so that no tool can redirect or close the program's output."""
+"""The program's standard streams, which tools, libraries and their processes can neither spoil nor take away."""
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import TextIO
 
-from aeon.domain.errors import ArtefactError
+from aeon.domain.errors import AeonError, ArtefactError
 
-_UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO)
-_own: list[TextIO | None] = []
+DUMB = ("", "dumb", "unknown")
+"""The values of TERM, in lower case, of terminals that show plain lines alone."""
+_ERASED = "\r\x1b[2K"
+_UNUSABLE = (AttributeError, OSError, ValueError)
+
+_own: dict[str, TextIO | None] = {}
+_passing: list[str] = []
 
 
-@contextlib.contextmanager
-def own_stdout() -> Iterator[None]:
-    """Duplicate standard output while the block lasts, for `put`: a tool that redirects or closes `sys.stdout`, or file
-    descriptor 1, loses only its own output. Both are restored afterwards. A block inside another one uses the outer
-    stream."""
+@contextmanager
+def own_streams() -> Iterator[None]:
+    """Keep both streams for `put` and `say` while the block lasts: what anything else prints goes to standard error.
+
+    A block inside another one uses the outer streams.
+    """
     if _own:
         yield
         return
-    usual = sys.stdout
-    own = duplicate(usual) if usual is not None else None
-    _own.append(own or usual)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    usual, out, err = (sys.stdout, sys.stderr), _duplicate(sys.stdout), _duplicate(sys.stderr)
+    _own.update(out=out, err=err)
     try:
-        yield
-    finally:
-        _own.clear()
-        sys.stdout = usual
-        if own is not None:
-            sys.stdout = restore(usual, own, 1)
-
-
-@contextlib.contextmanager
-def answer_alone_on_stdout() -> Iterator[None]:
-    """Redirect file descriptor 1 of this process and its children to standard error while the block lasts; `put` still
-    writes to standard output. Nothing is redirected when one of the two is closed."""
-    with own_stdout():
-        usual = sys.stdout
-        try:
-            saved = _redirect()
-        except (AttributeError, OSError, ValueError):
-            saved = None
-        try:
+        if out not in usual:
+            os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
             yield
-        finally:
-            with contextlib.suppress(AttributeError, OSError, ValueError):
-                sys.stdout.flush()
-            with contextlib.suppress(AttributeError, OSError, ValueError):
-                usual.flush()
-            sys.stdout = usual
-            if saved is not None:
-                os.dup2(saved, 1)
-                os.close(saved)
+    finally:
+        clear_passing()
+        _own.clear()
+        if out is not None and out not in usual:
+            os.dup2(out.fileno(), 1)
+        for stream in (out, err):
+            if stream is not None and stream not in usual:
+                with suppress(OSError):
+                    stream.close()
 
 
-def _redirect() -> int:
-    """Point file descriptor 1 at standard error; a duplicate of what it was."""
-    sys.stdout.flush()
-    saved = os.dup(1)
-    os.dup2(2, 1)
-    return saved
+def _duplicate(stream: TextIO | None) -> TextIO | None:
+    """The stream through a descriptor of its own; the stream itself where it has none."""
+    if stream is None:
+        return None
+    try:
+        stream.flush()
+        number = os.dup(stream.fileno())
+    except _UNUSABLE:
+        return stream
+    return os.fdopen(number, "w", buffering=1, encoding=stream.encoding, errors="backslashreplace")
 
 
 def stdout() -> TextIO | None:
     """Where `put` writes; None when standard output is closed."""
-    return _own[-1] if _own else sys.stdout
+    return _own["out"] if _own else sys.stdout
+
+
+def stderr() -> TextIO:
+    """Where `say` writes."""
+    return _own.get("err") or sys.stderr
 
 
 def put(text: str) -> None:
-    """Write text to standard output at once, with a newline at its end.
+    """Write text with a newline at its end on standard output. A reader that has gone away (`| head`) is no error.
 
-    Raises ArtefactError when standard output is closed, OSError when it cannot be written.
+    Raises ArtefactError when standard output is closed or full.
     """
     stream = stdout()
     if stream is None:
         raise ArtefactError("standard output is closed")
-    stream.write(text if text.endswith("\n") else f"{text}\n")
-    stream.flush()
-
-
-def undelivered(raised: OSError | None = None) -> OSError | None:
-    """The error for which printed text could not be written, if any; nothing more is written when the process ends.
-
-    `raised` is an error that printing may have raised: one of a file would name the file.
-    """
-    printing = raised is not None and raised.filename is None and raised.errno in _UNWRITABLE
-    for stream in (sys.stdout, stdout()):
-        try:
-            if stream is not None:
-                stream.flush()
-        except OSError as error:
-            raised, printing = error, True
-        except ValueError:
-            continue  # the stream is closed
-    if printing:
-        discard()
-    return raised if printing else None
-
-
-def discard() -> None:
-    """Point standard output at the null device, so that flushing it at exit does not fail again."""
-    with open(os.devnull, "w") as nothing:  # noqa: PTH123
-        for stream in (sys.stdout, stdout()):
-            with contextlib.suppress(AttributeError, OSError, ValueError):
-                os.dup2(nothing.fileno(), stream.fileno())  # type: ignore[union-attr]
-
-
-def duplicate(usual: TextIO) -> TextIO | None:
-    """The same stream through a new descriptor; None for a stream without a descriptor."""
     try:
-        usual.flush()
-        number = os.dup(usual.fileno())
-    except (AttributeError, OSError, ValueError):
-        return None
-    return os.fdopen(number, "w", buffering=1, encoding=usual.encoding, errors=usual.errors)
+        stream.write(text if text.endswith("\n") else f"{text}\n")
+        stream.flush()
+    except OSError as error:
+        # What is still in the buffer would be written, and fail, once more at the end.
+        with open(os.devnull, "w") as nothing:  # noqa: PTH123
+            os.dup2(nothing.fileno(), stream.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise ArtefactError(f"standard output cannot be written: {error.strerror}") from error
 
 
-def restore(usual: TextIO, own: TextIO, number: int) -> TextIO:
-    """The duplicated stream, open on file descriptor `number` again; its duplicate is closed."""
-    with contextlib.suppress(OSError, ValueError):
-        own.flush()
-    os.dup2(own.fileno(), number)
-    with contextlib.suppress(OSError):
-        own.close()
-    if not usual.closed:
-        return usual
-    return open(number, "w", buffering=1, encoding=own.encoding, errors="backslashreplace", closefd=False)
+def say(text: str) -> None:
+    """Write a line on standard error; errors of writing are suppressed."""
+    clear_passing()
+    _write(f"{text}\n")
+
+
+def report(error: AeonError) -> None:
+    """Write an error and its hint on standard error."""
+    say("\n".join(filter(None, (f"Error: {error.message}", error.hint))))
+
+
+def say_in_passing(text: str) -> None:
+    """Show a line on a terminal until the next message or `clear_passing`; nothing elsewhere."""
+    if stderr().isatty() and os.environ.get("TERM", "").lower() not in DUMB:
+        _write(text)
+        _passing.append(text)
+
+
+def clear_passing() -> None:
+    """Erase the line that `say_in_passing` wrote."""
+    while _passing:
+        _passing.pop()
+        _write(_ERASED)
+
+
+def _write(text: str) -> None:
+    with suppress(*_UNUSABLE):
+        # One write, so that lines of threads do not mix.
+        stderr().write(text)
+        stderr().flush()

@@ -1,8 +1,10 @@
-"""Text as the command line shows it: on one line, numbers with their nouns, rounded scores, durations."""
+"""Text as the command line shows it: on one line, commands to type, numbers with their nouns, scores, durations."""
 
 from __future__ import annotations
 
+import json
 import math
+import shlex
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -13,6 +15,22 @@ def one_line(text: str, limit: int | None = None) -> str:
     """Text on one line without control characters, so that no text can steer a terminal; at most `limit` characters."""
     line = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def command_of(arguments: Sequence[str]) -> str:
+    """The command line of a run with these arguments, quoted for a shell, on one line."""
+    return " ".join(("python -m aeon", *map(_quote_argument, arguments)))
+
+
+def _quote_argument(argument: str) -> str:
+    """The key of an override is not quoted; characters that are no text are escaped as bash and zsh read them."""
+    key, equals, value = argument.partition("=")
+    if not equals or shlex.quote(key) != key:
+        key, equals, value = "", "", argument
+    if value.isprintable():
+        return f"{key}{equals}{shlex.quote(value) if value else ''}"
+    escaped = json.dumps(value, ensure_ascii=False)[1:-1].replace("'", r"\'")
+    return f"{key}{equals}$'{escaped}'"
 
 
 def round_down(score: float) -> float:

@@ -91,7 +91,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(aeon: RunAeon, run: Path
 def test_a_name_that_replay_would_not_take_for_a_cassette_is_refused(aeon: RunAeon, run: Path) -> None:
     ended = aeon("cassette", "export", str(run), "out.yaml")
     assert ended.status == 2
-    assert "out.yaml.aeon" in ended.err
+    assert "ends with .aeon" in ended.err
 
 
 def test_whoever_exports_may_say_who_answered(aeon: RunAeon, run: Path) -> None:

@@ -79,7 +79,7 @@ def test_a_server_that_tells_no_usage_is_said_to(verify, start_server):
     server = start_server({name: untold(answer) for name, answer in script().items()})
     ended = verify(server, PRICED, "limits.max_cost=1.7")
     assert [row[0] for row in rows(ended.out)] == ["adaptive"]
-    assert "cost unknown: the server did not say what answers of scripted-1 used." in ended.out
+    assert "cost unknown: no usage reported for scripted-1." in ended.out
     assert "9 runs not made: what is left of limits.max_cost cannot be known." in ended.out
     assert "used up" not in ended.out
     assert "no price" not in ended.out
@@ -87,7 +87,7 @@ def test_a_server_that_tells_no_usage_is_said_to(verify, start_server):
 
 def test_a_model_without_a_price_is_named(verify, start_server):
     ended = verify(start_server(script()))
-    assert "cost unknown: there is no price of scripted-1." in ended.out
+    assert "cost unknown: no price for scripted-1." in ended.out
 
 
 def test_a_server_that_is_down_is_left_alone_by_the_runs_that_follow(verify, start_server):

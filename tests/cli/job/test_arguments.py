@@ -10,16 +10,9 @@ from tests.cli.conftest import RunAeon
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (["hello"], 'If it is the task: task="hello"'),
-        (["costs $5"], "If it is the task: task='costs $5'"),
-        (["name", "three", "rivers", "mode=core"], 'If it is the task: task="name three rivers"'),
-        (["task=name", "three", "rivers"], 'quote it: task="name three rivers"'),
-        (["task=name", "three", "rivers", "mode=core"], 'quote it: task="name three rivers"'),
-        (["task=x", "limits.max_passes", "=", "3"], "No blanks around =: limits.max_passes=3"),
-        (["task=x", "limits.max_passes", "=3"], "No blanks around =: limits.max_passes=3"),
-        (["task=x", "limits.max_passes=", "3"], "No blanks around =: limits.max_passes=3"),
-        (["task", "=", "name"], 'No blanks around =: task="name"'),
-        (["task=x", "mode=core", "rivers"], "A task is given already; to set a key, write key=value."),
+        (["hello"], 'task="hello"'),
+        (["name", "three", "rivers", "mode=core"], 'quote all of it, with no blanks around =, as in task="name"'),
+        (["task=x", "limits.max_passes", "=", "3"], "limits.max_passes: this is no override"),
         (["doctr"], "Did you mean `aeon doctor`?"),
     ],
 )

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from aeon.app.surroundings import Surroundings
 from aeon.cli.job import attendance as module
-from aeon.cli.job.attendance import Attendance, attend
+from aeon.cli.job.attendance import attend
 from aeon.config.load import compose
 from aeon.config.settings import Settings
 from aeon.domain.events import Recorded, RunStarted
@@ -21,7 +22,7 @@ from aeon.tools.approval import ApprovalRequest
 from tests.tools.builders import a_tool
 
 STARTED = Recorded(1, 0, "2026-01-01T00:00:00+00:00", RunStarted(run_id="r", task="t", provider="p", synthetic=True))
-ASKS: dict[str, Callable[[Attendance], Any]] = {
+ASKS: dict[str, Callable[[Surroundings], Any]] = {
     "ask": lambda person: person.ask and person.ask(FollowUpQuestion(question="Which?", assumption="Any.")),
     "approve": lambda person: person.approve and person.approve(ApprovalRequest(a_tool(), {})),
 }
@@ -34,7 +35,7 @@ def composed(*overrides: str) -> Settings:
 @pytest.mark.parametrize("what", ASKS)
 def test_progress_waits_while_the_person_is_asked(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stream, seen = io.StringIO(), list[str]()
-    telling = threading.Thread(target=lambda: person.progress(STARTED))
+    telling = threading.Thread(target=lambda: progress(STARTED))
 
     def asking(*_: object) -> None:
         telling.start()
@@ -42,7 +43,7 @@ def test_progress_waits_while_the_person_is_asked(what: str, monkeypatch: pytest
         seen.append(stream.getvalue())
 
     monkeypatch.setattr(module, what, asking)
-    with attend(composed("interaction=ask", "progress=plain"), stream) as person:
+    with attend(composed("interaction=ask", "progress=plain"), stream=stream) as (person, progress):
         ASKS[what](person)
         telling.join()
     assert seen == [""]
@@ -57,7 +58,7 @@ def test_the_person_is_asked_what_the_settings_say_and_only_when_there(
     overrides: tuple[str, ...], terminal: bool, asks: bool, approves: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "at_terminal", lambda: terminal)
-    with attend(composed(*overrides), io.StringIO()) as person:
+    with attend(composed(*overrides), stream=io.StringIO()) as (person, _):
         assert (person.ask is not None, person.approve is not None) == (asks, approves)
 
 
@@ -82,8 +83,8 @@ def test_the_picture_is_kept_where_a_question_may_come(
     overrides: tuple[str, ...], live: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    with attend(composed(*overrides), _Terminal()) as person:
-        assert person.progress.live is live
+    with attend(composed(*overrides), stream=_Terminal()) as (_, progress):
+        assert progress.live is live
 
 
 def test_two_questions_at_once_are_put_one_after_the_other_with_no_picture_between(
@@ -103,8 +104,8 @@ def test_two_questions_at_once_are_put_one_after_the_other_with_no_picture_betwe
 
     monkeypatch.setattr(module, "approve", approving)
     monkeypatch.setattr(module, "at_terminal", lambda: True)
-    with attend(composed("progress=live"), stream) as person:
-        person.progress(STARTED)
+    with attend(composed("progress=live"), stream=stream) as (person, progress):
+        progress(STARTED)
         with ThreadPoolExecutor(2) as threads:
             approve = person.approve
             assert approve is not None

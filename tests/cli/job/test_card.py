@@ -34,7 +34,7 @@ def shown(result: RunResult) -> str:
 def test_a_card_has_the_verdict_the_cost_the_folder_and_the_next_command(converged: RunResult) -> None:  # noqa: F811
     run = converged.model_copy(update={"converged": True, "termination_reason": "converged"})
     text = shown(run)
-    assert text.startswith("✓ Converged  00:0")
+    assert "\n✓ Converged  00:0" in text
     assert re.search(r"\n  completeness \d\.\d\d of \d\.\d\d *\n  coherence    \d", text)
     assert f"TTL {run.ttl.used} of {run.ttl.allocated}" in text
     assert "cost 0.0000" in text

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from aeon.app.aeon import Aeon
-from aeon.cli.job.ending import ending
-from aeon.cli.job.forward import next_commands, open_points
+from aeon.cli.job.ending import ending, next_commands, open_points
 from aeon.config.load import compose
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, CriterionResult
 from aeon.domain.history import Advisory
@@ -59,7 +58,7 @@ def configured(result: RunResult, **groups: dict[str, Any]) -> dict[str, Any]:
     [
         ("ttl_expired", {"ttl": {"base": 10, "limit": 100}}, "ttl.base=20"),
         ("ttl_expired", {"ttl": {"base": 10, "limit": 40}}, "ttl.base=20 ttl.limit=48"),
-        ("ttl_expired", {"ttl": {"base": 50, "limit": 24}}, "ttl.limit=48"),
+        ("ttl_expired", {"ttl": {"base": 50, "limit": 24}}, "ttl.base=100 ttl.limit=48"),
         (
             "ttl_expired",
             {"ttl": {"base": 10, "limit": 100}, "limits": {"max_llm_calls": 30}},

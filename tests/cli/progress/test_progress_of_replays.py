@@ -108,11 +108,9 @@ def test_the_last_line_of_a_replay_tells_neither_cost_nor_calls(replayed: RunRes
     assert "differ" not in line
 
 
-@pytest.mark.parametrize(("number", "said"), [(1, "1 request is not the one"), (7, "7 requests are not those")])
+@pytest.mark.parametrize(("number", "said"), [(1, "had been recorded: 1."), (7, "had been recorded: 7.")])
 def test_a_replay_by_order_says_what_has_changed_since(
     number: int, said: str, replayed: RunResult, tmp_path: Path
 ) -> None:
     result = replayed.model_copy(update={"parent": ParentRun(path="a.aeon", differing=number)})
-    assert f"{said} that had been recorded: prompts, schemas or settings have changed since." in last_line(
-        result, tmp_path
-    )
+    assert said in last_line(result, tmp_path)

@@ -1,0 +1,61 @@
+"""A composed configuration made ready to run, checked as far as that is possible without calling a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hydra.conf import HydraConf
+from omegaconf import DictConfig, OmegaConf
+
+from aeon.config.compose.hydra_private import packaged_config_dir
+from aeon.config.load import environment, read_inputs, read_task, settings_from
+from aeon.config.origin import Composition
+from aeon.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from aeon.app.aeon import Aeon
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A job that can be run; `task` is None when a plan file has it."""
+
+    aeon: Aeon
+    task: str | None
+    inputs: dict[str, str]
+
+
+def prepare_job(cfg: DictConfig, composition: Composition | None = None) -> Prepared:
+    """Check a composed configuration, its texts, provider, prompts and schemas; each file is read once: it may be a
+    pipe. `composition` is recorded in the run's `run.json`.
+
+    Raises ConfigError; the engine is loaded only for settings, task and inputs that can be used.
+    """
+    settings = settings_from(cfg)
+    task, inputs = read_task(settings), read_inputs(settings)
+    from aeon.app.aeon import Aeon
+    from aeon.cli.terminal.questions import at_terminal
+    from aeon.store.opening import check_own_store
+
+    if settings.interaction.kind == "ask" and settings.store.mode != "replay" and not at_terminal():
+        raise ConfigError("interaction=ask: there is no terminal to ask at", hint="Use interaction=none.")
+    check_own_store(settings.store)
+    aeon = Aeon(settings, environment(), composition=composition)
+    aeon.check_inputs(inputs)
+    return Prepared(aeon, task, inputs)
+
+
+def composition_of(hydra: DictConfig | HydraConf) -> Composition:
+    """The overrides and files that a job was composed of, as Hydra's part of its configuration records them."""
+    main = next((source.path for source in hydra.runtime.config_sources if source.provider == "main"), None)
+    own = Path(main) if main and Path(main) != packaged_config_dir() else None
+    # As they were typed, interpolations unresolved.
+    given: list[str] = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # type: ignore[assignment]
+    of_hydra: list[str] = OmegaConf.to_container(hydra.overrides.hydra, resolve=False)  # type: ignore[assignment]
+    return Composition(
+        overrides=(*(text for text in of_hydra if text.startswith("hydra.searchpath=")), *given),
+        config_dir=own,
+        config_name=str(hydra.job.config_name or Composition().config_name),
+    )
