@@ -3,63 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aeon.domain.errors import AeonError, LLMError, NotSimulated, ProviderError
+from aeon.domain.errors import AeonError, LLMError, ProviderError
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import PlanStep
 from aeon.domain.tool_result import ToolResult
 from aeon.plan.transitions import fail_step, finish_step
 from aeon.plan.workflow.references import CutOutput
-
-
-def read_output(result: StepResult) -> Any:
-    """What a reference to a step names: its tool's output, else its text (Sprint 1, FR-056).
-
-    `CutOutput` when the tool's output was cut: what is left of it is for readers, and no value.
-    """
-    if result.tool_result is None:
-        return result.step_output
-    tool = ToolResult.model_validate(result.tool_result)
-    if not tool.cut:
-        return tool.output
-    return CutOutput(characters=tool.kept + tool.cut, kept=tool.kept, limit=_limit(tool))
-
-
-class StepOutputs(Mapping[str, Any]):
-    """What references to steps name, by step id; each is read when it is looked up."""
-
-    def __init__(self, results: Mapping[str, StepResult]) -> None:
-        self._results = {step_id: result for step_id, result in results.items() if result.error is None}
-
-    def __getitem__(self, step_id: str) -> Any:
-        return read_output(self._results[step_id])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._results)
-
-    def __len__(self) -> int:
-        return len(self._results)
-
-
-def remembered(result: StepResult) -> Any:
-    """What memory keeps of a step's output: the text; of one that was cut its beginning, and how much is missing."""
-    tool = ToolResult.model_validate(result.tool_result) if result.tool_result else None
-    if tool is None or not tool.cut or result.step_output is None:
-        return result.step_output
-    return {
-        "incomplete": f"only the beginning was kept, by {_limit(tool)}",
-        "characters": tool.kept + tool.cut,
-        "characters_cut": tool.cut,
-        "beginning": tool.text[: tool.kept],
-    }
-
-
-def _limit(tool: ToolResult) -> str:
-    return f"max_output_characters of tool '{tool.tool}'" if tool.own_limit else "tools.max_output_characters"
-
 
 Remarks = tuple[tuple[AdvisoryKind, str], ...]
 
@@ -83,8 +36,35 @@ class Worked:
 
     @property
     def remembered(self) -> Any:
-        """What memory keeps of its output."""
-        return remembered(self.result)
+        """What memory keeps of its output: the text; of one that was cut its beginning, and how much is missing."""
+        tool = _tool_result(self.result)
+        if tool is None or not tool.cut or self.result.step_output is None:
+            return self.result.step_output
+        return {
+            "incomplete": f"only the beginning was kept, by {_limit(tool)}",
+            "characters": tool.kept + tool.cut,
+            "characters_cut": tool.cut,
+            "beginning": tool.text[: tool.kept],
+        }
+
+
+def read_output(result: StepResult) -> Any:
+    """What a reference to a step names: its tool's output, else its text (Sprint 1, FR-056).
+
+    `CutOutput` when the tool's output was cut: what is left of it is for readers, and no value.
+    """
+    tool = _tool_result(result)
+    if tool is None:
+        return result.step_output
+    return CutOutput(characters=tool.kept + tool.cut, kept=tool.kept, limit=_limit(tool)) if tool.cut else tool.output
+
+
+def _tool_result(result: StepResult) -> ToolResult | None:
+    return ToolResult.model_validate(result.tool_result) if result.tool_result else None
+
+
+def _limit(tool: ToolResult) -> str:
+    return f"max_output_characters of tool '{tool.tool}'" if tool.own_limit else "tools.max_output_characters"
 
 
 def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepResult:
@@ -99,16 +79,10 @@ def step_result(step_id: str, answer: Mapping[str, Any], as_json: bool) -> StepR
     )
 
 
-def complete_with(step: PlanStep, tool: ToolResult) -> Worked:
-    """A step whose tool gave a result."""
-    result = StepResult(step_id=step.step_id, step_output=tool.text, tool_result=tool.model_dump(mode="json"))
-    return Worked(finish_step(step, result), result)
-
-
-def skip_tool(step: PlanStep, reason: NotSimulated) -> Worked:
-    """A step of a rehearsal whose tool was not called: made-up arguments are not acted upon, and its output says so."""
-    output = f"(simulated) Tool '{step.tool}' was not called: {reason.message}."
-    result = StepResult(step_id=step.step_id, step_output=output)
+def complete_with(step: PlanStep, text: str, tool: ToolResult | None = None) -> Worked:
+    """A step that has an output, of its tool where there is one."""
+    given = tool.model_dump(mode="json") if tool else None
+    result = StepResult(step_id=step.step_id, step_output=text, tool_result=given)
     return Worked(finish_step(step, result), result)
 
 

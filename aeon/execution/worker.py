@@ -23,16 +23,7 @@ from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMAdapter, current_site
 from aeon.execution.forecast import cycles
-from aeon.execution.outcome import (
-    Remarks,
-    StepOutputs,
-    Worked,
-    complete_with,
-    fail_with,
-    find_outage,
-    skip_tool,
-    step_result,
-)
+from aeon.execution.outcome import Remarks, Worked, complete_with, fail_with, find_outage, read_output, step_result
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view, subplan_view
@@ -59,9 +50,6 @@ class Situation:
     ttl_remaining: int | None = None
     free: bool = False
     memory: Mapping[str, Any] = field(default_factory=dict)
-
-
-_BY_MODEL = " is carried out by the model instead"
 
 
 class StepWorker:
@@ -93,7 +81,6 @@ class StepWorker:
         self._inputs = inputs
         self._emit = emit
         self._memory = memory or ShownMemory()
-        self._viewed: tuple[Plan, dict[str, Any]] | None = None
         self._outline_steps = outline_steps
 
     def recall(self) -> Mapping[str, Any]:
@@ -137,22 +124,15 @@ class StepWorker:
         as_json = self._answer_schema is not None and [s.step_id for s in final_steps(plan)] == [step.step_id]
         schema = self._answer_schema if as_json else None
         variables = {
-            "task": plan.task,
-            "plan": self._plan_view(plan),
-            "subplan": subplan_view(plan, step),
-            **outline_view(plan, step, self._outline_steps),
             "used_by": [user.step_id for user in dependents(plan, step.step_id)],
-            "step": self._step_view(step, situation),
             "previous_output": step.step_output,
             "previous_reason": step.clarity_reason,
-            "ttl_remaining": situation.ttl_remaining,
             "answer_schema": schema,
-            **self._memory.variables(situation.memory),
         }
         try:
             result = self._structured.call(
                 "step",
-                variables,
+                {**self._variables(step, situation), **variables},
                 lambda answer: step_result(step.step_id, answer, as_json),
                 role="worker",
                 answer_schema=schema,
@@ -161,32 +141,43 @@ class StepWorker:
             return fail_with(step, f"{type(error).__name__}: {error.message}", error=error)
         return Worked(finish_step(step, result), result)
 
-    def _plan_view(self, plan: Plan) -> dict[str, Any]:
-        """The view of a plan, made once for the steps of a batch."""
-        viewed = self._viewed
-        if viewed is None or viewed[0] is not plan:
-            viewed = self._viewed = plan, plan_view(plan)
-        return viewed[1]
+    def _variables(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
+        """What the prompts of a step share; in core mode every result and error before it is its context
+        (Sprint 1 FR-002)."""
+        plan, shown = situation.plan, step
+        if situation.ttl_remaining is not None:
+            before = self.context(everything_before(plan, step, situation.results))
+            shown = step.model_copy(update={"incoming_context": before})
+        return {
+            "task": plan.task,
+            "plan": plan_view(plan),
+            "subplan": subplan_view(plan, step),
+            **outline_view(plan, step, self._outline_steps),
+            "step": shown.model_dump(),
+            "ttl_remaining": situation.ttl_remaining,
+            **self._memory.variables(situation.memory),
+        }
 
     def _use_tool(self, step: PlanStep, situation: Situation, *, repaired: bool = False) -> Worked:
         """By its tool; a step whose tool has gone meanwhile is repaired once, if a cycle was paid for it."""
+        name = step.tool or ""
         try:
             step, arguments, remarks = self._find_arguments(step, situation)
-        except NotSimulated as error:
-            return skip_tool(step, error)
+        except NotSimulated as error:  # made-up arguments are not acted upon, and the output says so
+            return complete_with(step, f"(simulated) Tool '{name}' was not called: {error.message}.")
         except (LLMError, ValidationError, PlanError, SchemaFileError) as error:
-            return fail_with(step, f"Arguments of tool '{step.tool}': {error.message}", error=error)
-        site, name = current_site(), step.tool or ""
+            return fail_with(step, f"Arguments of tool '{name}': {error.message}", error=error)
+        site = current_site()
         self._emit(ToolStarted(site=site, step_id=step.step_id, tool=name, arguments=arguments), site)
         with on_behalf_of(step):
             result = self._invoker.invoke(name, arguments)
-        self._emit(ToolCalled(site=current_site(), step_id=step.step_id, result=result), current_site())
+        self._emit(ToolCalled(site=site, step_id=step.step_id, result=result), site)
         if result.error_kind == "unknown" and not repaired and not situation.free:
             worked = self._replace_tool(step, situation)
         elif result.error is not None:
-            worked = fail_with(step, f"Tool '{step.tool}': {result.error}", tool=result)
+            worked = fail_with(step, f"Tool '{name}': {result.error}", tool=result)
         else:
-            worked = complete_with(step, result)
+            worked = complete_with(step, result.text, result)
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
     def _find_arguments(self, step: PlanStep, situation: Situation) -> tuple[PlanStep, dict[str, Any], Remarks]:
@@ -205,23 +196,14 @@ class StepWorker:
         errors = [FieldError(violation.pointer, violation.message) for violation in violations]
         valid = self._supervisor.repair_tool_call(tool, arguments, errors=errors, tools=self._registry.describe())
         before, after = (json.dumps(value, ensure_ascii=False) for value in (arguments, valid))
-        remark = f": the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
-        return step.model_copy(update={"arguments": valid}), valid, (_remark("repaired_arguments", step, remark),)
+        remark = f"Step {step.step_id}: the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
+        return step.model_copy(update={"arguments": valid}), valid, (("repaired_arguments", remark),)
 
     def _ask_arguments(self, step: PlanStep, tool: Tool, situation: Situation) -> dict[str, Any]:
+        tools = {"tool": tool.describe(), "tools": self._registry.describe()}
         return self._structured.call(
             "tool_arguments",
-            {
-                "task": situation.plan.task,
-                "plan": self._plan_view(situation.plan),
-                "subplan": subplan_view(situation.plan, step),
-                **outline_view(situation.plan, step, self._outline_steps),
-                "step": self._step_view(step, situation),
-                "tool": tool.describe(),
-                "tools": self._registry.describe(),
-                "ttl_remaining": situation.ttl_remaining,
-                **self._memory.variables(situation.memory),
-            },
+            {**self._variables(step, situation), **tools},
             dict,
             role="worker",
             tools=self._registry.names(),
@@ -233,64 +215,52 @@ class StepWorker:
         FR-062)."""
         missing = self._describe_missing(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
         step = with_error(step, missing)
-        remarks = [_remark("unknown_tool", step, f": {missing}")]
+        remarks: list[tuple[AdvisoryKind, str]] = [("unknown_tool", f"Step {step.step_id}: {missing}")]
         try:
-            repaired = self._repair_step(step, situation.plan, situation.results)
+            repaired = self._repair_step(step, situation)
         except LLMError as error:
             worked = fail_with(step, f"{type(error).__name__}: {error.message}", error=error)
-            return replace(worked, remarks=tuple(remarks))
-        if repaired is not None:
-            remarks.append(_remark("repaired_step", step, f" was repaired: it uses tool '{repaired.tool}' now"))
-            worked = self._use_tool(repaired, situation, repaired=True)
         else:
-            remarks.append(_remark("fallback_step", step, _BY_MODEL))
-            worked = self._ask_model(step, situation)
+            if repaired is not None:
+                said = f"Step {step.step_id} was repaired: it uses tool '{repaired.tool}' now"
+                remarks.append(("repaired_step", said))
+                worked = self._use_tool(repaired, situation, repaired=True)
+            else:
+                remarks.append(("fallback_step", f"Step {step.step_id} is carried out by the model instead"))
+                worked = self._ask_model(step, situation)
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
-    def _repair_step(self, step: PlanStep, plan: Plan, results: Mapping[str, StepResult]) -> PlanStep | None:
+    def _repair_step(self, step: PlanStep, situation: Situation) -> PlanStep | None:
         """The step with a registered tool; None when no tool fits, or none could be found.
 
         Its own arguments are kept where that tool takes them, else those that the repair gave.
         Raises LLMError for a provider that is down.
         """
-        names = [name for name in self._registry.names() if name != step.tool]
-        if not names:
+        if not any(name != step.tool for name in self._registry.names()):
             return None
         try:
-            repaired = self._supervisor.repair_step(step, plan.goal, self._registry)
+            repaired = self._supervisor.repair_step(step, situation.plan.goal, self._registry)
         except (LLMError, ValidationError) as error:
             if find_outage(error):
                 raise
             return None
-        if step.arguments is None or (repaired.arguments is not None and not self._takes(repaired.tool, step, results)):
+        if step.arguments is None:
             return repaired
-        return repaired.model_copy(update={"arguments": step.arguments})
-
-    def _takes(self, tool: str | None, step: PlanStep, results: Mapping[str, StepResult]) -> bool:
-        """Whether a tool's input schema accepts the step's own arguments."""
+        kept = repaired.model_copy(update={"arguments": step.arguments})
         try:
-            return not self._invoker.check_arguments(tool or "", self._resolve_arguments(step, results))
+            arguments = self._resolve_arguments(step, situation.results)
+            takes_own = not self._invoker.check_arguments(repaired.tool or "", arguments)
         except PlanError:  # a wrong reference is reported when the step is carried out
-            return True
+            takes_own = True
+        return kept if takes_own or repaired.arguments is None else repaired
 
     def _describe_missing(self, tool: str) -> str:
         reason = self._registry.unavailable(tool)
         return not_there(tool, reason) if reason else not_found(tool)
 
-    def _step_view(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
-        """A step as its prompt shows it; in core mode every result and error before it is its context
-        (Sprint 1 FR-002)."""
-        if situation.ttl_remaining is None:
-            return step.model_dump()
-        context = self.context(everything_before(situation.plan, step, situation.results))
-        return step.model_copy(update={"incoming_context": context}).model_dump()
-
     def _resolve_arguments(self, step: PlanStep, results: Mapping[str, StepResult]) -> dict[str, Any]:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments
-        return resolve_arguments(arguments, self._inputs, StepOutputs(results))
-
-
-def _remark(kind: AdvisoryKind, step: PlanStep, words: str) -> tuple[AdvisoryKind, str]:
-    return kind, f"Step {step.step_id}{words}"
+        outputs = {step_id: read_output(result) for step_id, result in results.items() if result.error is None}
+        return resolve_arguments(arguments, self._inputs, outputs)
