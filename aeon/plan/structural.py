@@ -41,15 +41,13 @@ def check_steps(
     `max_steps` None is no limit; tools are checked only when `tool_names` is given. Of the cycles that share no step,
     at most ten are named.
     """
-    found: list[StructuralFinding] = []
     if not steps:
-        found.append(_whole("the plan has no steps: give at least one"))
+        return (_whole("the plan has no steps: give at least one"),)
+    found: list[StructuralFinding] = []
     if max_steps is not None and len(steps) > max_steps:
-        found.append(
-            _whole(f"the plan has {len(steps)} steps, at most {max_steps} are allowed: merge or leave out steps")
-        )
-    counts, known = Counter(step.step_id for step in steps), by_id(steps)
-    seen: set[str] = set()
+        allowed = f"at most {max_steps} are allowed: merge or leave out steps"
+        found.append(_whole(f"the plan has {len(steps)} steps, {allowed}"))
+    counts, known, seen = Counter(step.step_id for step in steps), by_id(steps), set[str]()
     for index, step in enumerate(steps):
         faults = list(_faults_of(step, known, tool_names))
         if step.step_id in seen:
@@ -59,25 +57,23 @@ def check_steps(
         if any(islice(ancestors(known, step.step_id), max_nesting_depth, None)):
             message = f"is nested in more than {max_nesting_depth} subplans, the most there may be"
             faults.append(("parent_step_id", f"step '{step.step_id}' {message}"))
-        found += (
-            StructuralFinding(pointer=f"/steps/{index}/{field}", step_id=step.step_id, message=message)
-            for field, message in faults
-        )
-    final = unneeded(step for step in steps if is_live(step))
-    found += _cycles(steps)
-    if one_final_step and steps and len(final) != 1:
-        named = ", ".join(step.step_id for step in final) or "none"
-        found.append(
-            _whole(
-                f"the plan must end with exactly one step that no other depends on, it has {len(final)} ({named}): "
-                "let one last step depend on the others"
-            )
-        )
-    return tuple(found)
+        pointer = f"/steps/{index}/"
+        found += (StructuralFinding(pointer=pointer + at, step_id=step.step_id, message=said) for at, said in faults)
+    return (*found, *_cycles(steps), *(_not_one_final(steps) if one_final_step else ()))
 
 
 def _whole(message: str) -> StructuralFinding:
     return StructuralFinding(pointer="/steps", step_id=None, message=message)
+
+
+def _not_one_final(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
+    final = unneeded(step for step in steps if is_live(step))
+    if len(final) != 1:
+        named = ", ".join(step.step_id for step in final) or "none"
+        yield _whole(
+            f"the plan must end with exactly one step that no other depends on, it has {len(final)} ({named}): "
+            "let one last step depend on the others"
+        )
 
 
 def _faults_of(step: PlanStep, known: Collection[str], tool_names: Collection[str] | None) -> Iterator[tuple[str, str]]:

@@ -17,19 +17,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aeon.domain.errors import LLMError, PlanError, ValidationError
-from aeon.domain.graph import nesting_level
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
+from aeon.domain.graph import by_id, nesting_level
+from aeon.domain.plan import EXECUTED, FollowUpQuestion, Plan, PlanStep, Subplan
 from aeon.domain.refinement import Refinement, RefinementAction, RefinementRecord, RefusedAction
 from aeon.domain.report import SemanticValidationReport
 from aeon.plan import attempts as counting
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.deltas import DeltaResult, apply_actions
+from aeon.plan.draft import is_changeable
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.transitions import leave_to_person
-from aeon.plan.triggers import Trigger, fragment_of, open_issues
-from aeon.refinement.components import has_own_refine_plan, propose_method, validate_method
+from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
+from aeon.refinement.components import validate_method
 from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark
 from aeon.refinement.verdicts import is_stuck, make_remarks, reject_actions, select_outputs, supervise
 from aeon.validation.semantic import SemanticValidator
@@ -37,14 +38,18 @@ from aeon.validation.semantic import SemanticValidator
 UNUSABLE = (LLMError, ValidationError, PlanError)
 
 
-@dataclass(frozen=True, slots=True)
+class TooDeep(PlanError):
+    """A subplan would nest deeper than allowed (FR-083)."""
+
+
+@dataclass
 class _Screened:
     """Proposed actions after attempt limits and decomposition."""
 
-    sound: tuple[RefinementAction, ...]
-    refused: tuple[RefusedAction, ...]
-    subplans: Mapping[str, Subplan] = field(default_factory=dict)
-    too_deep: tuple[str, ...] = ()
+    refused: list[RefusedAction]
+    sound: list[RefinementAction] = field(default_factory=list)
+    subplans: dict[str, Subplan] = field(default_factory=dict)
+    too_deep: list[str] = field(default_factory=list)
 
 
 class Refiner:
@@ -60,9 +65,10 @@ class Refiner:
         one_final_step: bool = False,
         ask: Ask | None = None,
     ) -> None:
-        self._planner, self._propose = planner, propose_method(planner)
-        self._always_asks = has_own_refine_plan(planner)
-        self._validate_draft = validate_method(validator)
+        self._planner = planner
+        # A person's own `refine_plan` proposes actions, and no questions.
+        self._has_own_refine_plan = type(planner).refine_plan is not RecursivePlanner.refine_plan
+        self._validate = validate_method(validator)
         self._settings = settings or RefinementSettings()
         own_depth: int = getattr(planner, "max_nesting_depth", MAX_NESTING_DEPTH)  # no part of the interface
         self._max_nesting_depth = min(self._settings.max_nesting_depth, own_depth)
@@ -78,26 +84,33 @@ class Refiner:
         """Whether a pass with these triggers is refined."""
         return bool(triggers) or self._settings.when == "always"
 
+    def asks_model(self, plan: Plan, occasion: Occasion) -> bool:
+        """Whether the planner needs a model: not for a plan of one step whose review found nothing, where nobody could
+        answer a question."""
+        nothing_to_do = occasion.is_clean and len(plan.steps) == 1 and self._ask is None
+        return not nothing_to_do or self._settings.when == "always" or self._has_own_refine_plan
+
     def refine(self, plan: Plan, occasion: Occasion, attempts: RefinementAttempts, budget: Budget) -> Refined:
         """Refine a plan. Raises what `budget.call` raises to end the run."""
-        asks = self.asks_model(plan, occasion)
+        asks, proposal = self.asks_model(plan, occasion), Refinement()
         try:
-            proposal: Refinement = (
-                budget.call("refinement", lambda: self._propose(plan, occasion)) if asks else Refinement()
-            )
+            if asks:
+                proposal = budget.call("refinement", lambda: self._propose(plan, occasion))
         except UNUSABLE as error:
             remark = Remark("refinement_unavailable", f"The plan stays as it is: {error.message}")
             return Refined(plan, counting.count_failure(attempts), remarks=(remark,))
         admission = counting.admit(proposal.actions, attempts, self._settings)
         screened = self._decompose(plan, admission, occasion.closed, budget)
         draft = self._apply(plan, screened.sound, screened.subplans)
-        report, rejected = self._validate(plan, draft, budget)
-        final = self._apply(plan, _without(draft.accepted, rejected), screened.subplans)
+        report, rejected = self._review(plan, draft, budget)
+        gone = [refusal.action for refusal in rejected]
+        kept = [action for action in draft.accepted if action not in gone]
+        final = self._apply(plan, kept, screened.subplans)
         refused = (*screened.refused, *draft.refused, *rejected, *final.refused)
         questions = self._new_questions(plan, proposal.questions)
-        alone = open_issues(occasion.issues, occasion.closed)
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
-        refined = _completed(final.plan, questions, handed_over)
+        refined = leave_to_person(_with_questions(final.plan, questions), handed_over)
+        alone = open_issues(occasion.issues, occasion.closed)
         attempts, conflicts = counting.leave_alone(
             admission.attempts, alone, proposal.actions, self._settings, is_last=is_stuck(plan, refined)
         )
@@ -117,31 +130,36 @@ class Refiner:
         )
         return Refined(refined, attempts, record, make_remarks(record, occasion.issues), handed_over, conflicts)
 
-    def asks_model(self, plan: Plan, occasion: Occasion) -> bool:
-        """Whether the planner needs a model: not for a plan of one step whose review found nothing, where nobody could
-        answer a question."""
-        nothing_to_do = occasion.is_clean and len(plan.steps) == 1 and self._ask is None
-        return not nothing_to_do or self._settings.when == "always" or self._always_asks
+    def _propose(self, plan: Plan, occasion: Occasion) -> Refinement:
+        issues = list(open_issues(occasion.issues, occasion.closed))
+        executed = [step.step_id for step in plan.steps if step.status in EXECUTED]
+        if not self._has_own_refine_plan:
+            return self._planner.refine(
+                plan, issues, occasion.triggers, executed, occasion.closed, assessment=occasion.assessment
+            )
+        blocked = [step.step_id for step in plan.steps if step.blocked]
+        codes = list(occasion.assessment.reason_codes) if occasion.assessment else []
+        actions = tuple(self._planner.refine_plan(plan, issues, codes, blocked, executed))
+        return Refinement(actions=actions, unanswered=unanswered(issues, actions))
 
     def _decompose(self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget) -> _Screened:
-        steps = {step.step_id: step for step in plan.steps}
-        subplans: dict[str, Subplan] = {}
-        sound, refused, too_deep = [], list(admission.refused), []
+        steps, screened = by_id(plan.steps), _Screened(list(admission.refused))
         for action in admission.admitted:
             if action.fragment in closed:
-                refused.append(RefusedAction(action=action, reason=f"step '{action.fragment}' is left to a person"))
+                reason = f"step '{action.fragment}' is left to a person"
+                screened.refused.append(RefusedAction(action=action, reason=reason))
                 continue
             step = steps.get(action.fragment) if action.rule.decomposes else None
             try:
-                if step is not None and may_be_decomposed(step) and step.step_id not in subplans:
-                    subplans[step.step_id] = self._subplan(step, plan, budget)
-                sound.append(action)
+                if step is not None and is_changeable(step) and step.step_id not in screened.subplans:
+                    screened.subplans[step.step_id] = self._make_subplan(step, plan, budget)
+                screened.sound.append(action)
             except UNUSABLE as error:
-                refused.append(RefusedAction(action=action, reason=error.message))
-                too_deep += [action.fragment] if isinstance(error, TooDeep) else []
-        return _Screened(tuple(sound), tuple(refused), subplans, tuple(too_deep))
+                screened.refused.append(RefusedAction(action=action, reason=error.message))
+                screened.too_deep += [action.fragment] if isinstance(error, TooDeep) else []
+        return screened
 
-    def _subplan(self, step: PlanStep, plan: Plan, budget: Budget) -> Subplan:
+    def _make_subplan(self, step: PlanStep, plan: Plan, budget: Budget) -> Subplan:
         level = nesting_level(plan, step.step_id) + 1
         if level > self._max_nesting_depth:
             raise TooDeep(f"level {level} is deeper than refinement.max_nesting_depth, or the planner, allows")
@@ -163,7 +181,7 @@ class Refiner:
             one_final_step=self._one_final_step,
         )
 
-    def _validate(
+    def _review(
         self, plan: Plan, draft: DeltaResult, budget: Budget
     ) -> tuple[SemanticValidationReport | None, tuple[RefusedAction, ...]]:
         """Review everything that a draft changes, in one call.
@@ -172,45 +190,26 @@ class Refiner:
         """
         if not draft.changes:
             return None, ()
+        steps = [step for change in draft.changes if (step := change.after or change.before)]
+        outputs = select_outputs(plan, draft)
         try:
             if not budget.affordable():
                 raise PlanError("the budget does not allow it")
-            report: SemanticValidationReport = budget.call("semantic_validation", lambda: self._review(plan, draft))
+            report: SemanticValidationReport = budget.call(
+                "semantic_validation", lambda: self._validate("step", draft.plan, steps, outputs, delta=draft)
+            )
         except UNUSABLE as error:
             reason = f"the change could not be validated: {error.message}"
             return None, tuple(RefusedAction(action=action, reason=reason) for action in draft.accepted)
         return report, reject_actions(report, plan, draft, self._settings.reject_severity)
 
-    def _review(self, plan: Plan, draft: DeltaResult) -> SemanticValidationReport:
-        steps = [change.after or change.before for change in draft.changes]
-        outputs = select_outputs(plan, draft)
-        return self._validate_draft("step", draft.plan, [step for step in steps if step], outputs, delta=draft)
-
     def _new_questions(self, plan: Plan, questions: Sequence[FollowUpQuestion]) -> tuple[FollowUpQuestion, ...]:
         """Questions not raised before, with the person's answers where one may be asked (FR-011)."""
         known = {question.question for question in plan.questions}
-        new = [question for question in questions if question.question not in known]
-        if self._ask is None:
-            return tuple(new)
-        return tuple(question.model_copy(update={"answer": self._ask(question)}) for question in new)
+        new = tuple(question for question in questions if question.question not in known)
+        ask = self._ask
+        return tuple(question.model_copy(update={"answer": ask(question)}) for question in new) if ask else new
 
 
-def _completed(plan: Plan, questions: Sequence[FollowUpQuestion], left: Sequence[str]) -> Plan:
-    """The plan with new questions, and with what is left to a person marked."""
-    if questions:
-        plan = plan.model_copy(update={"questions": (*plan.questions, *questions)})
-    return leave_to_person(plan, left)
-
-
-def may_be_decomposed(step: PlanStep) -> bool:
-    """Whether a step is still to be carried out: pending, or BLOCKED and not replaced."""
-    return step.status == "pending" or (step.blocked and step.replaced_by is None)
-
-
-class TooDeep(PlanError):
-    """A subplan would nest deeper than allowed (FR-083)."""
-
-
-def _without(actions: Sequence[RefinementAction], refused: Sequence[RefusedAction]) -> tuple[RefinementAction, ...]:
-    gone = [refusal.action for refusal in refused]
-    return tuple(action for action in actions if action not in gone)
+def _with_questions(plan: Plan, new: tuple[FollowUpQuestion, ...]) -> Plan:
+    return plan.model_copy(update={"questions": (*plan.questions, *new)}) if new else plan

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
-from aeon.domain.graph import current_outputs, dependents, ready_steps
-from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.graph import current_outputs, ready_steps
+from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementAction, RefinementRecord, RefusedAction, SupervisorAssessment
 from aeon.domain.report import SemanticValidationReport, Severity, ValidationIssue, reaches
 from aeon.plan.deltas import DeltaResult
@@ -17,9 +17,9 @@ def select_outputs(plan: Plan, draft: DeltaResult) -> dict[str, str]:
     them, as they were before."""
     changed = {change.step_id for change in draft.changes}
     versions = [version for change in draft.changes for version in (change.before, change.after) if version]
-    around = {dependency for version in versions for dependency in version.dependencies}
-    around |= _dependents(plan, changed)
-    return {step_id: output for step_id, output in current_outputs(plan.steps).items() if step_id in changed | around}
+    concerned = changed | {dependency for version in versions for dependency in version.dependencies}
+    concerned |= _dependents(plan, changed)
+    return {step_id: output for step_id, output in current_outputs(plan.steps).items() if step_id in concerned}
 
 
 def reject_actions(
@@ -32,14 +32,14 @@ def reject_actions(
     for action in draft.accepted:
         about = draft.changed_by(action)
         concerned = about | _dependents(plan, about) | _dependents(draft.plan, about)
-        issue = next((grave[step_id] for step_id in grave if step_id in concerned), None)
+        issue = next((issue for step_id, issue in grave.items() if step_id in concerned), None)
         if issue is not None:
             refused.append(RefusedAction(action=action, reason=f"{issue.severity} issue: {issue.description}"))
     return tuple(refused)
 
 
-def _dependents(plan: Plan, step_ids: Collection[str]) -> frozenset[str]:
-    return frozenset(step.step_id for step_id in step_ids for step in dependents(plan, step_id))
+def _dependents(plan: Plan, step_ids: Collection[str]) -> set[str]:
+    return {step.step_id for step in plan.steps if not set(step_ids).isdisjoint(step.dependencies)}
 
 
 def supervise(
@@ -52,44 +52,37 @@ def supervise(
 
 
 def is_stuck(before: Plan, after: Plan) -> bool:
-    """Whether nothing changed and nothing can run; a question without an answer changes nothing."""
-    raised = after.questions[len(before.questions) :]
-    changed = _unmarked(after) != _unmarked(before) or any(question.answer is not None for question in raised)
-    return not changed and not ready_steps(after)
+    """Whether nothing changed and nothing can run.
 
-
-def _unmarked(plan: Plan) -> tuple[PlanStep, ...]:
-    """The steps of a plan as they would be if none were left to a person: that alone is no progress."""
-    return tuple(
-        step.model_copy(update={"manual_intervention": False}) if step.manual_intervention else step
-        for step in plan.steps
+    A question without an answer changes nothing, and neither does leaving a step to a person.
+    """
+    unmarked = (
+        [step.model_copy(update={"manual_intervention": False}) for step in plan.steps] for plan in (before, after)
     )
+    is_answered = any(question.answer is not None for question in after.questions[len(before.questions) :])
+    return next(unmarked) == next(unmarked) and not is_answered and not ready_steps(after)
 
 
 def make_remarks(record: RefinementRecord, issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
-    """What a person should know of a refinement that these issues were given to."""
-    refused = (
-        Remark("refused_action", f"{r.action.action_type} {r.action.fragment}: {r.reason}", r.action.fragment)
-        for r in record.refused
-    )
-    return (*refused, *_unanswered(record.unanswered, issues), *_overridden(record.accepted, issues))
-
-
-def _unanswered(unanswered: Sequence[str], issues: Sequence[ValidationIssue]) -> Iterator[Remark]:
+    """What a person should know of a refinement that these issues were given to: what was refused, which grave issues
+    got no answer, and whose proposed repair an applied change overrides: the planner's wins (FR-079)."""
+    remarks = [
+        Remark(
+            "refused_action", f"{each.action.action_type} {each.action.fragment}: {each.reason}", each.action.fragment
+        )
+        for each in record.refused
+    ]
     for issue in issues:
-        if issue.issue_id in unanswered:
+        if issue.issue_id in record.unanswered:
             message = f"{issue.severity} issue {issue.issue_id} got neither a change nor a reason: {issue.description}"
-            yield Remark("unanswered_issue", message, issue.step_id)
-
-
-def _overridden(accepted: Sequence[RefinementAction], issues: Sequence[ValidationIssue]) -> Iterator[Remark]:
-    """The validator's repairs that an applied change overrides: the planner's wins (FR-079)."""
+            remarks.append(Remark("unanswered_issue", message, issue.step_id))
     repairs = {issue.issue_id: issue.proposed_repair for issue in issues if issue.proposed_repair}
-    for action in accepted:
+    for action in record.accepted:
         for issue_id in action.overrides_issues:
             if repair := repairs.get(issue_id):
                 message = (
                     f"{action.action_type} {action.fragment} was applied instead of what validation proposed for"
                     f" {issue_id}: {repair.action} {repair.target}"
                 )
-                yield Remark("conflict", message, action.fragment)
+                remarks.append(Remark("conflict", message, action.fragment))
+    return tuple(remarks)

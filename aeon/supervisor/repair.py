@@ -99,10 +99,9 @@ class Supervisor:
         """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`, where given).
 
         Without `errors` they are found here; where there are none, the model is not asked. `call` is the call being
-        repaired: to a plan, a subplan or a refinement no tool is added. `tools` are what may be named in it, `site` is
-        by default the current one. The model of `role` repairs its own answer, unless the role `repairer` has a model.
-        Emits RepairFinished. Raises ValidationError after `max_attempts`, LLMError, SchemaFileError; each carries what
-        the repairs had cost.
+        repaired: to planned steps no tool is added. `tools` are what may be named in it, `site` is by default the
+        current one. The model of `role` repairs its own answer, unless the role `repairer` has a model. Emits
+        RepairFinished. Raises ValidationError after `max_attempts`, LLMError, SchemaFileError, each with its cost.
         """
         case: _Case[T] = _Case(
             original=malformed,

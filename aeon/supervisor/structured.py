@@ -19,7 +19,7 @@ from aeon.domain.request import (
 )
 from aeon.llm.exchange import exchange
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
-from aeon.llm.schemas import SchemaLibrary, packaged_schemas
+from aeon.llm.schemas import SchemaLibrary, WireSchema, packaged_schemas
 from aeon.schema.validators import SchemaValidator
 from aeon.supervisor.repair import Supervisor
 
@@ -96,19 +96,7 @@ class StructuredCaller:
         message = ""
         try:
             wire = self._schemas.wire(name, tools=tools, criteria=criteria, answer_schema=answer_schema, absent=absent)
-            variables = {**self._shared, **variables}
-            messages = self._prompts.render(name, variables)
-            request = LLMRequest(
-                call=name,
-                messages=messages,
-                schema=wire.schema,
-                schema_prompt=self._prompts.schema_prompt(name, wire.schema, messages),
-                role=role,
-                strict=wire.strict,
-                parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
-                site=site,
-                variables=variables,
-            )
+            request = self._request(name, {**self._shared, **variables}, wire, role, site)
             validator = self._schemas.local(name, answer_schema, absent)
             return self._answer(request, validator, parse, tools)
         except BaseException as error:
@@ -116,6 +104,22 @@ class StructuredCaller:
             raise
         finally:
             self._emit(events.CycleFinished(site=site, call=name, error=failure, message=message), site)
+
+    def _request(
+        self, name: CallName, variables: Mapping[str, Any], wire: WireSchema, role: Role, site: CallSite
+    ) -> LLMRequest:
+        messages = self._prompts.render(name, variables)
+        return LLMRequest(
+            call=name,
+            messages=messages,
+            schema=wire.schema,
+            schema_prompt=self._prompts.schema_prompt(name, wire.schema, messages),
+            role=role,
+            strict=wire.strict,
+            parameters=self._parameters(role, site.mode) if self._parameters else Parameters(),
+            site=site,
+            variables=variables,
+        )
 
     def _answer(
         self, request: LLMRequest, validator: SchemaValidator, parse: Callable[[Any], T], names: Sequence[str] | None
