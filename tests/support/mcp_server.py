@@ -58,12 +58,6 @@ def die(_: dict[str, Any]) -> CallToolResult:
     os._exit(3)
 
 
-def freeze(_: dict[str, Any]) -> CallToolResult:
-    """Blocks the whole server, as synchronous code in an asynchronous server does."""
-    time.sleep(600)
-    return said("late")
-
-
 def refuse(_: dict[str, Any]) -> CallToolResult:
     raise MCPError(INVALID_PARAMS, "refused by protocol error")
 
@@ -98,7 +92,6 @@ BEHAVIOUR: dict[str, Callable[[dict[str, Any]], Any]] = {
     "die": die,
     "hang": hang,
     "nap": nap,
-    "freeze": freeze,
     "pid": lambda _: said(str(os.getpid())),
     "variable": lambda given: said(os.environ.get(given["name"], "(not set)")),
     "big": lambda given: said("x" * given["size"]),

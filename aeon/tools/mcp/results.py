@@ -1,40 +1,11 @@
-"""Results of a server's tools: held to their output schemas in bounded time, and as the values that steps work with."""
+"""Results of a server's tools, as the values that steps work with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterable
-from functools import cache
 from typing import TYPE_CHECKING, Any
-
-from aeon.schema.validators import SchemaValidator, compile_schema, find_violations
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock
-    from mcp.types import Tool as ListedTool
-
-
-def bounded_check(tools: Iterable[ListedTool]) -> Callable[[str, CallToolResult], Coroutine[Any, Any, None]]:
-    """A replacement of the SDK's `validate_tool_result` for these tools, whose checks end in bounded time.
-
-    It raises RuntimeError, as the SDK's does, for structured content that is missing, violates the tool's output
-    schema, or cannot be checked in time, and ConfigError for a schema that cannot be used.
-    """
-    schemas = {tool.name: tool.output_schema for tool in tools if tool.output_schema is not None}
-
-    @cache
-    def validator(name: str) -> SchemaValidator:
-        return compile_schema(schemas[name], f"tool {name!r}: output_schema")
-
-    async def check(name: str, result: CallToolResult) -> None:
-        if name not in schemas:
-            return
-        if result.structured_content is None and "structured_content" not in result.model_fields_set:
-            raise RuntimeError(f"Tool {name} has an output schema but did not return structured content")
-        found = find_violations(validator(name), result.structured_content)
-        if found:
-            raise RuntimeError(f"Invalid structured content returned by tool {name}: {found[0]}")
-
-    return check
 
 
 def output(result: CallToolResult) -> Any:
@@ -65,15 +36,11 @@ def _block_text(block: ContentBlock) -> str:
             size = f", {block.size} bytes" if block.size is not None else ""
             return f"[link to resource {block.uri}{_kind(block.mime_type)}{size}]"
         case "resource":
-            return _resource_text(block.resource)
-
-
-def _resource_text(resource: Any) -> str:
-    label = f"resource {resource.uri}{_kind(resource.mime_type)}"
-    written = getattr(resource, "text", None)
-    if written is None:
-        return f"[{label}, {_count_bytes(resource.blob)} bytes]"
-    return f"[{label}, {len(written)} characters]\n{written}"
+            resource: Any = block.resource
+            label = f"resource {resource.uri}{_kind(resource.mime_type)}"
+            if (written := getattr(resource, "text", None)) is None:
+                return f"[{label}, {_count_bytes(resource.blob)} bytes]"
+            return f"[{label}, {len(written)} characters]\n{written}"
 
 
 def _kind(mime_type: str | None) -> str:

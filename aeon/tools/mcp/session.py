@@ -1,141 +1,288 @@
-"""The session with one server: calls, and restarts within limits. Runs on one event loop."""
+"""The session with one server: it is started, called, and started again after it went away."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+import math
+import os
+import tempfile
+import threading
+from collections.abc import AsyncIterator, Mapping
+from concurrent import futures
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
 from aeon.domain.errors import AeonError
-from aeon.tools.mcp.connection import Connection, ServerUnavailable, explain
 from aeon.tools.mcp.results import error_text, output
-from aeon.tools.mcp.transport import refusals
 from aeon.tools.settings import McpServer
 
 if TYPE_CHECKING:
+    import httpx2
+    from anyio.from_thread import BlockingPortal
+    from mcp import Client
     from mcp.types import CallToolResult
     from mcp.types import Tool as ListedTool
 
-T = TypeVar("T")
-
-PROBE_SECONDS = 5.0
+MAX_TOOLS = 1000
+_CONNECT_SECONDS = 30.0
+_END_SECONDS = 10.0
+_STDERR_BYTES, _STDERR_LINES = 8192, 5
+_LINE_BREAK = "\n"
+# The answer of a server that does not know the session: 404 by the specification, 400 by many servers. Either way the
+# message was refused before anything was done for it.
+_UNKNOWN_SESSION = (404, 400)
 
 
 class ToolFailed(AeonError):
     """A tool gave no result; the message is that of the server or of the connection."""
 
 
-class SessionUnknown(ToolFailed):
-    """The server has restarted and does not know the session any more. The call was not carried out."""
+class ServerUnavailable(Exception):
+    """A server did not start, or could not be reached; the text has the reason and the end of its standard error."""
 
 
 class ServerSession:
-    """Calls to one server. A server that died is started again by the next call, `max_restarts` times at most."""
+    """Calls to one server, from any thread. One that died is started again by the next call, `max_restarts` times at
+    most."""
 
-    def __init__(self, server: McpServer, environ: Mapping[str, str]) -> None:
-        self._server = server
-        self._environ = environ
+    def __init__(self, server: McpServer, environ: Mapping[str, str], portal: BlockingPortal) -> None:
+        self._server, self._environ, self._portal = server, environ, portal
+        self._lock = threading.Lock()
+        self._connection: _Connection | None = None
         self._restarts = 0
-        self._doubtful = False
         self._closed = False
-        self._connection: Connection | None = None
-        self._forgotten: list[Connection] = []
 
-    async def list_tools(self) -> tuple[ListedTool, ...]:
+    def connect(self) -> _Connection:
+        """The present connection, which may still be starting; a new one where that is lost.
+
+        Raises ServerUnavailable when there may be no other.
+        """
+        with self._lock:
+            before = self._connection
+            if self._closed:
+                raise ServerUnavailable("the session is closed")
+            if before is not None and not before.is_lost:
+                return before
+            if before is not None:
+                if self._restarts >= self._server.max_restarts:
+                    raise ServerUnavailable(f"it went away, and max_restarts ({self._server.max_restarts}) is used up")
+                self._restarts += 1
+                futures.wait([before.close()], _END_SECONDS)
+            self._connection = _Connection(self._server, self._environ, self._portal)
+            return self._connection
+
+    def list_tools(self) -> tuple[ListedTool, ...]:
         """The server's tools; starts the server if need be. Raises ServerUnavailable when it does not start."""
-        return (await self._current().started()).tools
+        return self.connect().started.result().tools
 
-    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
         """The output of the server's tool of that name.
 
         Raises ToolFailed, with the server's own message where there is one, when it reports an error, answers something
         that is no result, does not answer in time, dies meanwhile, or cannot be started again. A call that the server
         refused because it does not know the session is made once more, over a new one.
         """
-        try:
-            result = await self._result(await self._alive(), tool, arguments)
-        except SessionUnknown:
-            result = await self._result(await self._alive(), tool, arguments)
-        if result.is_error:
-            raise ToolFailed(error_text(result))
+        result = self._result(tool, arguments) or self._result(tool, arguments, again=True)
+        if result is None or result.is_error:
+            raise ToolFailed(error_text(result) if result else "the server does not know its own session")
         return output(result)
 
-    async def aclose(self) -> None:
-        """End the session: no process is left, later calls fail."""
-        self._closed = True
-        for connection in (*self._forgotten, *filter(None, [self._connection])):
-            await connection.aclose()
+    def close(self) -> futures.Future[None] | None:
+        """Begin to end; later calls fail. Returns what is done when no process is left, None if nothing was started."""
+        with self._lock:
+            self._closed = True
+            return None if self._connection is None else self._connection.close()
 
-    async def _result(self, connection: Connection, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        client = (await connection.started()).client
-        connection.in_flight += 1
+    def _result(self, tool: str, arguments: Mapping[str, Any], *, again: bool = False) -> CallToolResult | None:
+        """The server's answer; None where it refused the call because it does not know the session."""
         try:
-            with refusals() as refused:
-                return await in_time(client.call_tool(tool, dict(arguments)), self._server.call_timeout_seconds)
-        # An error instead of a result, a result that breaks the tool's own schema, a lost connection: one failure.
-        except Exception as error:
-            if refused:
-                connection.forgotten = True
-                raise SessionUnknown(explain(error)) from error
-            self._doubtful = True
-            raise ToolFailed(await self._why(connection, error)) from error
-        finally:
-            connection.in_flight -= 1
-            # Other calls may still get their refusals over it.
-            if connection.forgotten and not connection.in_flight:
-                connection.drop()
-
-    async def _why(self, connection: Connection, error: Exception) -> str:
-        if isinstance(error, TimeoutError):
-            return f"no answer within {self._server.call_timeout_seconds:g} s"
-        if connection.lost:
-            return await connection.add_stderr(f"the server went away during the call ({explain(error)})")
-        return explain(error)
-
-    async def _alive(self) -> Connection:
-        """A connection that answers. Raises ToolFailed when there is none.
-
-        After a call without a result, and with none running, the server is asked for its tools first.
-        """
-        try:
-            return await self._answering()
+            connection = self.connect()
+            connection.started.result()
         except ServerUnavailable as error:
             raise ToolFailed(f"the server is not available: {error}") from error
-
-    async def _answering(self) -> Connection:
-        connection = self._current()
-        client = (await connection.started()).client
-        if not self._doubtful or connection.in_flight:
-            return connection
-        self._doubtful = False
         try:
-            await in_time(client.list_tools(), PROBE_SECONDS)
-        # A server that cannot even list its tools is restarted.
-        except Exception:
-            connection.drop()
-            connection = self._current()
-            await connection.started()
-        return connection
-
-    def _current(self) -> Connection:
-        """The connection to use: the present one, or a new one when that is lost."""
-        if self._closed:
-            raise ServerUnavailable("the session is closed")
-        if self._connection is None:
-            self._connection = Connection(self._server, self._environ)
-        elif self._connection.lost or self._connection.forgotten:
-            if self._restarts >= self._server.max_restarts:
-                raise ServerUnavailable(f"it went away, and max_restarts ({self._server.max_restarts}) is used up")
-            self._restarts += 1
-            before = self._connection
-            if not before.lost:
-                self._forgotten.append(before)
-            self._connection = Connection(self._server, self._environ, after=before if before.lost else None)
-        return self._connection
+            return connection.call(tool, arguments)
+        # An error instead of a result, a result that breaks the tool's own schema, a lost connection: one failure.
+        except (Exception, futures.CancelledError) as error:
+            if connection.forgotten and not again:
+                return None
+            raise ToolFailed(connection.explain(error)) from error
 
 
-async def in_time(answer: Awaitable[T], seconds: float) -> T:
-    """The answer. Raises TimeoutError after so many seconds; the request is then cancelled at the server."""
-    import anyio
+class _Started(NamedTuple):
+    client: Client
+    tools: tuple[ListedTool, ...]
 
-    with anyio.fail_after(seconds):
-        return await answer
+
+class _Connection:
+    """One life of a server, from construction until it is lost.
+
+    The SDK's client must be left by the task that entered it, so each connection has a task of its own in the portal.
+    `started` has the client and the tools once the server answers, or raises ServerUnavailable. `forgotten`: the server
+    does not know the session any more.
+    """
+
+    def __init__(self, server: McpServer, environ: Mapping[str, str], portal: BlockingPortal) -> None:
+        import anyio
+
+        self._server, self._environ, self._portal = server, environ, portal
+        self._last_words = ""
+        self._end = anyio.Event()
+        self.forgotten = False
+        self.started: futures.Future[_Started] = futures.Future()
+        self._task = portal.start_task_soon(self._live)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no further call can be made."""
+        return self._end.is_set() or self.forgotten
+
+    def call(self, tool: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        """The server's answer to a call. Raises what the SDK raises, and TimeoutError."""
+        answer = self._portal.start_task_soon(self._call, tool, dict(arguments))
+        try:
+            return cast("CallToolResult", answer.result())
+        finally:
+            answer.cancel()
+
+    def close(self) -> futures.Future[None]:
+        """Begin to end: the connection is closed, the process asked to end, and after a few seconds killed. Returns
+        what is done when it has ended."""
+        self._portal.call(self._end.set)
+        if not self.started.done():
+            self._task.cancel()
+        return self._task
+
+    def explain(self, error: BaseException) -> str:
+        """Why a call has failed."""
+        if isinstance(error, TimeoutError):
+            return f"no answer within {self._server.call_timeout_seconds:g} s"
+        if self._end.is_set():
+            futures.wait([self._task], _END_SECONDS)
+            return f"the server went away during the call ({_text_of(error)}){self._last_words}"
+        return _text_of(error)
+
+    async def _call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+        import anyio
+
+        with anyio.fail_after(self._server.call_timeout_seconds):
+            return await (self.started.result()).client.call_tool(tool, arguments)
+
+    async def _live(self) -> None:
+        failure = "the connection was closed"
+        with tempfile.TemporaryFile("w+") as stderr:
+            try:
+                await self._serve(stderr)
+            except TimeoutError:
+                failure = f"no answer within {self._server.start_timeout_seconds:g} s"
+            # An error of the SDK or of the server is a failure of this server, whatever its type.
+            except Exception as error:
+                failure = _text_of(error)
+            finally:
+                stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _STDERR_BYTES))
+                lines = [line for line in stderr.read().splitlines() if line.strip()][-_STDERR_LINES:]
+                self._last_words = f"; it wrote: {_LINE_BREAK.join(lines)}" if lines else ""
+                self._end.set()
+                if not self.started.done():
+                    self.started.set_exception(ServerUnavailable(failure + self._last_words))
+
+    async def _serve(self, stderr: TextIO) -> None:
+        import anyio
+        from mcp import Client
+
+        # One scope around the client's whole life, since scopes must nest: the deadline goes once it has started.
+        with anyio.fail_after(self._server.start_timeout_seconds) as scope:
+            transport = self._over_http() if self._server.url else self._over_stdio(stderr)
+            async with Client(transport, cache=None) as client:
+                tools = await _list_tools(client)
+                client.session.validate_tool_result = _leave_unchecked  # type: ignore[method-assign]
+                scope.deadline = math.inf
+                self.started.set_result(_Started(client, tools))
+                await self._end.wait()
+
+    @asynccontextmanager
+    async def _over_stdio(self, stderr: TextIO) -> AsyncIterator[Any]:
+        """The SDK's transport to a process. The SDK tells the end of a process only to those who wait for an answer;
+        here it is noticed at once."""
+        import anyio
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+
+        program, *arguments = (*self._server.command, *self._server.args)
+        parameters = StdioServerParameters(
+            command=program,
+            args=arguments,
+            env={name: self._variable(name) for name in self._server.env},
+            cwd=self._server.cwd,
+            encoding_error_handler="replace",
+        )
+        process = stdio_client(parameters, errlog=stderr)
+        async with process as (incoming, outgoing), anyio.create_task_group() as tasks:
+            sending, receiving = anyio.create_memory_object_stream[Any](0)
+
+            async def forward() -> None:
+                async with sending:
+                    async for message in incoming:
+                        await sending.send(message)
+                    self._end.set()
+
+            tasks.start_soon(forward)
+            with receiving:
+                yield receiving, outgoing
+            tasks.cancel_scope.cancel()
+
+    @asynccontextmanager
+    async def _over_http(self) -> AsyncIterator[Any]:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        async def note_refusal(response: httpx2.Response) -> None:
+            request = response.request
+            if request.method == "POST" and "mcp-session-id" in request.headers:
+                self.forgotten |= response.status_code in _UNKNOWN_SESSION
+
+        headers = {header: self._variable(name) for header, name in self._server.headers_env.items()}
+        if self._server.bearer_env:
+            headers["Authorization"] = f"Bearer {self._variable(self._server.bearer_env)}"
+        # Reading may take as long as a call may, which has a limit of its own.
+        timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
+        hooks = {"response": [note_refusal]}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=timeout, event_hooks=hooks) as client,
+            streamable_http_client(self._server.url or "", http_client=client) as streams,
+        ):
+            yield streams
+
+    def _variable(self, name: str) -> str:
+        if name not in self._environ:
+            raise ServerUnavailable(f"the environment variable {name} is not set")
+        return self._environ[name]
+
+
+async def _leave_unchecked(name: str, result: CallToolResult) -> None:
+    """The SDK's own check of results takes unbounded time; the caller of a tool checks its output in bounded time."""
+
+
+async def _list_tools(client: Client) -> tuple[ListedTool, ...]:
+    """All pages of the tools; ends at a cursor seen before and at MAX_TOOLS."""
+    tools: list[ListedTool] = []
+    cursor: str | None = None
+    seen: set[str | None] = set()
+    while len(tools) < MAX_TOOLS and cursor not in seen:
+        page = await client.list_tools(cursor=cursor)
+        tools.extend(page.tools)
+        seen.add(cursor)
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tuple(tools[:MAX_TOOLS])
+
+
+def _text_of(error: BaseException) -> str:
+    """The text of an error, or of each in a group; with its type where the text alone is too little."""
+    from mcp import MCPError
+
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(dict.fromkeys(_text_of(each) for each in error.exceptions))
+    message = str(error)
+    if message and isinstance(error, MCPError | OSError | RuntimeError | ServerUnavailable):
+        return message
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -82,7 +82,6 @@ def test_texts_are_joined_and_anything_else_is_described(shared: McpTools) -> No
         ("fail_silently", "said nothing about it"),
         ("refuse", "^refused by protocol error$"),
         ("vanished", "^Unknown tool: vanished$"),
-        ("lie", "Invalid structured content"),
     ],
 )
 def test_every_kind_of_error_is_a_failure_in_the_servers_words(shared: McpTools, tool: str, said: str) -> None:
@@ -119,7 +118,7 @@ def test_a_server_killed_between_calls_is_not_noticed_by_the_next(open_tools: Op
     assert connection is not None
     os.kill(pid, signal.SIGKILL)
     assert gone({pid})
-    assert eventually(lambda: connection.lost)
+    assert eventually(lambda: connection.is_lost)
     assert tools["own.two_texts"].invoke({}) == "one\ntwo"
 
 
@@ -131,17 +130,6 @@ def test_a_server_is_restarted_within_limits(open_tools: Open) -> None:
             tools["own.die"].invoke({})
     with pytest.raises(ToolFailed, match=r"not available: it went away, and max_restarts \(1\) is used up"):
         tools["own.two_texts"].invoke({})
-
-
-@pytest.mark.slow
-def test_a_frozen_server_is_killed_and_restarted(open_tools: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("aeon.tools.mcp.session.PROBE_SECONDS", 0.2)
-    tools = named(open_tools(own=own(call_timeout_seconds=0.2)))
-    pid = tools["own.pid"].invoke({})
-    with pytest.raises(ToolFailed, match="no answer"):
-        tools["own.freeze"].invoke({})
-    assert tools["own.pid"].invoke({}) != pid
-    assert gone({int(pid)})
 
 
 def test_calls_run_at_the_same_time_and_over_one_process(shared: McpTools) -> None:
@@ -246,12 +234,12 @@ def test_what_a_server_prints_disturbs_nobody(open_tools: Open, capfd: pytest.Ca
 
 
 @pytest.mark.slow
-def test_closing_ends_the_processes_and_their_children(open_tools: Open) -> None:
+def test_closing_ends_the_processes(open_tools: Open) -> None:
     before = descendants()
-    tools = open_tools(one=own("--child"), two=own())
+    tools = open_tools(one=own(), two=own())
     call = named(tools)["one.pid"].invoke
     started = descendants() - before
-    assert len(started) == 5  # two servers, a child, and a guard each
+    assert len(started) == 2
     tools.close()
     assert gone(started)
     tools.close()
@@ -295,6 +283,7 @@ def test_configuration_makes_them_tools_like_any_other() -> None:
     registry = build(settings, {}, report=reported.append)
     invoker = ToolInvoker(registry, settings)
     assert invoker.invoke("own.add", {"a": 1, "b": 2}).output == {"sum": 3}
+    assert invoker.invoke("own.lie", {}).error_kind == "invalid_output"
     failed = invoker.invoke("own.fail", {})
     assert failed.error_kind == "raised"
     assert failed.error is not None
@@ -322,29 +311,3 @@ print(tools["own.pid"].invoke({{}}), flush=True)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert gone({int(ended.stdout)})
     assert ("Traceback" in ended.stderr) == (end == "raise ValueError"), ended.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_child_has_servers_of_its_own() -> None:
-    servers = {"servers": {"own": own()}}
-    program = f"""
-import os, sys, warnings
-warnings.simplefilter("ignore", DeprecationWarning)
-from aeon.tools.mcp.provider import McpTools
-from aeon.tools.settings import McpSettings
-tools = McpTools(McpSettings.model_validate({servers!r}))
-call = next(tool for tool in tools.tools() if tool.name == "own.pid").invoke
-print(call({{}}), flush=True)
-child = os.fork()
-print(call({{}}), flush=True)
-if child:
-    os.waitpid(child, 0)
-    print(call({{}}), flush=True)
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
-    mine, *others = ended.stdout.split()
-    assert ended.stderr == ""
-    assert len(others) == 3
-    assert others.count(mine) == 2
-    assert gone({int(pid) for pid in {mine, *others}})
