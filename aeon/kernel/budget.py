@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from aeon.domain.errors import AeonError, LimitReached, StopRequested
@@ -16,32 +15,9 @@ class TTLExpired(Exception):
     """A call is not made, since the budget is spent."""
 
 
-@dataclass(frozen=True, slots=True)
-class TTL:
-    """The budget in LLM cycles; one unit is one structured call with its retries and repairs.
-
-    `assessment_cycles` is what one assessment costs.
-    """
-
-    allocated: int
-    used: int = 0
-    assessment_cycles: int = 1
-
-    @property
-    def remaining(self) -> int:
-        """Cycles left; never negative."""
-        return max(0, self.allocated - self.used)
-
-    @property
-    def batch_size(self) -> int:
-        """How many LLM steps a batch may start, so that its evaluation can still be paid."""
-        return max(1, self.remaining - EVALUATION_CYCLES - (self.assessment_cycles - 1))
-
-    def charged(self, cycles: int = 1) -> TTL:
-        """This budget after so many more cycles. Raises TTLExpired when fewer are left."""
-        if self.remaining < cycles:
-            raise TTLExpired
-        return replace(self, used=self.used + cycles)
+def batch_size(remaining: int, assessment_cycles: int = 1) -> int:
+    """How many LLM steps a batch may start, so that its evaluation can still be paid out of the `remaining` cycles."""
+    return max(1, remaining - EVALUATION_CYCLES - (assessment_cycles - 1))
 
 
 class Stopwatch:

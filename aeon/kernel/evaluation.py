@@ -33,7 +33,9 @@ class Evaluation:
         run = self._run
         report = self._ask(phase, "semantic_validation", lambda: self._components.validate(*artefacts))
         if report is not None:
-            run.stream.emit(events.Validated(pass_number=run.state.pass_number, cycle=run.ttl.used, report=report))
+            run.stream.emit(
+                events.Validated(pass_number=run.state.pass_number, cycle=run.state.ttl_used, report=report)
+            )
         return report
 
     def evaluate(
@@ -43,7 +45,7 @@ class Evaluation:
 
         A pass whose evaluation is not affordable is not complete.
         """
-        run, judge, report, assessment = self._run, self._components.judge, None, None
+        run, assess, report, assessment = self._run, self._components.assess, None, None
         plan, conflicts = run.plan, run.state.conflicts
         steps, outputs = list(plan.steps), current_outputs(plan.steps)
         this.answer = run.state.answer
@@ -52,7 +54,7 @@ class Evaluation:
         if report or not is_reviewed:
             given = (report or UNREVIEWED, plan, steps, outputs, self._criteria)
             assessment = self._ask(
-                phase, "convergence", lambda: judge.assess(*given, left_to_person=conflicts), judge.cycles
+                phase, "convergence", lambda: assess(*given, left_to_person=conflicts), run.assessment_cycles
             )
         found = assessment or UNAVAILABLE
         if phase.outcome != "abandoned":
@@ -60,7 +62,7 @@ class Evaluation:
             this.evaluation = EvaluationResults(validation_report=report, convergence=found)
             misses = 0 if assessment else run.state.unavailable_evaluations + 1
             run.update(unavailable_evaluations=misses, assessment=found)
-            run.stream.emit(events.Assessed(pass_number=this.number, cycle=run.ttl.used, assessment=found))
+            run.stream.emit(events.Assessed(pass_number=this.number, cycle=run.state.ttl_used, assessment=found))
         return report, found
 
     def _ask(self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1) -> T | None:

@@ -13,6 +13,7 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site
 from aeon.execution.outcome import Worked
 from aeon.execution.worker import Situation, StepWorker
+from aeon.kernel.budget import batch_size
 from aeon.kernel.control import as_done
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
@@ -85,7 +86,7 @@ class Batches:
         """Charge and number as many ready steps as the budget allows, in step order, and mark them running."""
         run, worker = self._run, self._executor.worker
         run.boundary.check()
-        plan, results, allowed = run.plan, run.state.results, run.ttl.batch_size
+        plan, results, allowed = run.plan, run.state.results, batch_size(run.state.ttl_remaining, run.assessment_cycles)
         chosen: list[tuple[PlanStep, CallSite]] = []
         for step in self.runnable(plan):
             cost = worker.cost(step, results)
@@ -97,7 +98,7 @@ class Batches:
         run.update(plan=plan)
         for _, site in chosen:
             run.announce(site, "step" if site.cycle else "tool")
-        left = run.ttl.remaining if self._core else None
+        left = run.state.ttl_remaining if self._core else None
         memory = worker.recall()
         return [
             (step, site, Situation(plan, results, left, free=not site.cycle, memory=memory)) for step, site in chosen

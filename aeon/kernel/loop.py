@@ -36,7 +36,7 @@ from aeon.kernel.profiling import Profiling
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
-from aeon.plan.transitions import with_errors
+from aeon.plan.transitions import cut_off, with_errors
 from aeon.plan.triggers import issue_triggers, pass_triggers
 from aeon.refinement.models import Occasion
 from aeon.refinement.verdicts import is_stuck
@@ -52,12 +52,12 @@ class Loop:
         self._core, self._worker = options.mode == "core", components.executor.worker
         self._batches = Batches(components.executor, run, components.memory, core=self._core)
         self._evaluation = Evaluation(run, components, options.convergence)
-        self._profiling = Profiling(run, components.depth, options)
+        self._profiling = Profiling(run, components, options)
 
     @property
     def state(self) -> RunState:
         """The run as it stands; may be read while it runs, from any thread."""
-        return self._run.state.model_copy(update=self._run.log.fields())
+        return self._run.snapshot()
 
     @property
     def is_small(self) -> bool:
@@ -89,7 +89,7 @@ class Loop:
             reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}")
         finally:
             self._run.close()
-        if error is None and reason != "interrupted" and not self._run.log.has_answers:
+        if error is None and reason != "interrupted" and not self._run.has_answers():
             # Every call failed in the same way: that is the error, however the run came to its end.
             error = self._run.common_error()
             reason = "failed" if error else reason
@@ -108,7 +108,7 @@ class Loop:
     def _lifecycle(self, task: str, context: dict[str, Any] | None) -> TerminationReason:
         self._plan(task, context)
         if not self._run.affordable():
-            self._run.cut_off()
+            self._run.update(plan=cut_off(self._run.plan))
             return "ttl_expired"
         for number in itertools.count(1):
             if end := self._execution_pass(number):
@@ -248,8 +248,8 @@ class Loop:
                 termination_reason=reason,
                 converged=ended.converged,
                 passes=ended.history.overall_statistics.total_passes,
-                ttl_used=run.ttl.used,
-                ttl_allocated=run.ttl.allocated,
+                ttl_used=run.state.ttl_used,
+                ttl_allocated=run.state.ttl_allocated,
             )
         )
         return ended

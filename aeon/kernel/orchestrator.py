@@ -11,7 +11,7 @@ from aeon.domain.history import Outcome, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
 from aeon.execution.worker import StepWorker
-from aeon.kernel.components import Components, Depth, Judge
+from aeon.kernel.components import Components
 from aeon.kernel.control import RunControl
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.executor import StepExecutor
@@ -21,7 +21,7 @@ from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, ShownMemory
 from aeon.plan.recursive import RecursivePlanner
-from aeon.refinement.components import validate_method
+from aeon.refinement.components import adapt_method, validate_method
 from aeon.refinement.refiner import Refiner
 from aeon.validation.semantic import SemanticValidator
 
@@ -82,15 +82,17 @@ class Orchestrator:
 
     def _make_loop(self) -> Loop:
         options, planner, validator = self._options, self.recursive_planner, self.semantic_validator
-        judge = Judge(self.convergence_engine)
-        run = OpenRun(self._stream, self._control, options, assessment_cycles=judge.cycles)
+        engine, depth = self.convergence_engine, self.adaptive_depth
+        cycles = getattr(engine, "cycles", 1)  # of judges that vote, more than one
+        run = OpenRun(self._stream, self._control, options, assessment_cycles=cycles)
         memory = GuardedMemory(self._memory, lambda problem: run.advise("memory_failure", problem))
         shown = ShownMemory(lambda: memory.search(""))
         components = Components(
             generate_plan=planner.generate_plan,
             validate=validate_method(validator),
-            judge=judge,
-            depth=Depth(self.adaptive_depth),
+            assess=adapt_method(engine.assess, ConvergenceEngine.assess),
+            depth=depth,
+            update_profile=adapt_method(depth.update_task_profile, AdaptiveDepth.update_task_profile),
             refiner=self._refiner or Refiner(planner, validator, max_steps=options.execution.max_steps),
             executor=self.executor or StepExecutor(StepWorker(self._llm, memory=shown)),
             memory=memory,

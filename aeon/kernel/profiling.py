@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from aeon.adaptive.heuristics import complexity_mismatch, configure_depth, revise_ttl
@@ -11,7 +12,7 @@ from aeon.domain.errors import LLMError, ValidationError
 from aeon.domain.history import ProfileTransition, RunState
 from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.report import SemanticValidationReport
-from aeon.kernel.components import Depth
+from aeon.kernel.components import Components
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
@@ -40,26 +41,28 @@ def planning_signals(state: RunState) -> dict[str, Any]:
 class Profiling:
     """Profiles one run's task and allocates its TTL."""
 
-    def __init__(self, run: OpenRun, depth: Depth, options: RunOptions) -> None:
-        self._run, self._depth, self._base_ttl = run, depth, options.base_ttl
-        caps = (depth.limit, options.ttl_limit, options.limits.max_llm_calls)  # a cycle is at least one call (FR-077)
+    def __init__(self, run: OpenRun, components: Components, options: RunOptions) -> None:
+        self._run, self._components, self._base_ttl = run, components, options.base_ttl
+        self._depth, self._table = components.depth, getattr(components.depth, "table", None)
+        own = getattr(self._depth, "limit", sys.maxsize)
+        caps = (own, options.ttl_limit, options.limits.max_llm_calls)  # a cycle is at least one call (FR-077)
         self._limit = min(cap for cap in caps if cap is not None)
 
     def allocate_base(self) -> None:
         """Core mode has no profile: its budget is the base."""
-        self._run.allocate(min(self._base_ttl, self._limit))
+        self._run.update(ttl_allocated=min(self._base_ttl, self._limit))
 
     def infer(self, task: str, context: dict[str, Any] | None) -> None:
         """Phase A: the profile, or the default one, and its allocation. The only call that costs no cycle."""
         run, failure = self._run, None
         with run.phase("A", "PROFILE"):
             try:
-                profile = run.call("task_profile", lambda: self._depth.infer(task, context), cycles=0)
+                profile = run.call("task_profile", lambda: self._depth.infer_task_profile(task, context), cycles=0)
             except (LLMError, ValidationError) as error:
                 profile, failure = DEFAULT_PROFILE, error.message
-            allocated = min(self._limit, self._depth.allocate(profile, self._base_ttl))
+            allocated = min(self._limit, self._depth.allocate_ttl(profile, self._base_ttl))
             depth = self._configure(profile, allocated, "task_profile" if failure is None else "default_profile")
-            run.allocate(allocated, profile=profile, depth=depth)
+            run.update(ttl_allocated=allocated, profile=profile, depth=depth)
             if failure is not None:
                 run.advise("profile_fallback", f"The default profile is used: {failure}")
             run.stream.emit(events.ProfileInferred(profile=profile, depth=depth, fallback=failure is not None))
@@ -77,9 +80,8 @@ class Profiling:
         signals = {"reason_codes": assessment.reason_codes, "planning": planning_signals(run.state)}
         with run.phase("D", "PROFILE") as phase:
             try:
-                after = run.call(
-                    "task_profile", lambda: self._depth.update(before, True, issues, states, run.plan.task, **signals)
-                )
+                update, task = self._components.update_profile, run.plan.task
+                after = run.call("task_profile", lambda: update(before, True, issues, states, task, **signals))
             except (LLMError, ValidationError) as error:
                 phase.outcome = "unavailable"
                 run.advise("profile_fallback", f"The profile stays as it is: {error.message}")
@@ -89,7 +91,7 @@ class Profiling:
 
     def _reallocate(self, pass_number: int, before: TaskProfile, after: TaskProfile) -> None:
         run = self._run
-        allocated = revise_ttl(self._depth.allocate(after, self._base_ttl), run.ttl.used, self._limit)
+        allocated = revise_ttl(self._depth.allocate_ttl(after, self._base_ttl), run.state.ttl_used, self._limit)
         transition = ProfileTransition(
             pass_number=pass_number,
             from_version=before.profile_version,
@@ -97,14 +99,14 @@ class Profiling:
             reason=after.raw_inference,
             before=before,
             after=after,
-            ttl_before=run.ttl.allocated,
+            ttl_before=run.state.ttl_allocated,
             ttl_after=allocated,
         )
         depth = self._configure(after, allocated, *_UPDATE_SIGNALS)
-        run.allocate(allocated, profile=after, depth=depth, transitions=(*run.state.transitions, transition))
+        transitions = (*run.state.transitions, transition)
+        run.update(ttl_allocated=allocated, profile=after, depth=depth, transitions=transitions)
         run.stream.emit(events.ProfileUpdated(transition=transition))
 
     def _configure(self, profile: TaskProfile, allocated: int, *heuristics: str) -> AdaptiveDepthConfiguration:
-        table = self._depth.table
-        used = (*heuristics, "ttl_table" if table else "allocate_ttl")
-        return configure_depth(profile, allocated, profile.raw_inference, table, heuristics=used)
+        used = (*heuristics, "ttl_table" if self._table else "allocate_ttl")
+        return configure_depth(profile, allocated, profile.raw_inference, self._table, heuristics=used)

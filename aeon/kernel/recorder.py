@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from aeon.domain.history import EvaluationResults, ExecutionPass, Phase, PhaseRecord, StepResult
+from aeon.domain.history import EvaluationResults, ExecutionPass, Phase, PhaseRecord, RunState, StepResult
 from aeon.domain.plan import Plan
-from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementRecord
-from aeon.kernel.budget import TTL, Stopwatch
+from aeon.kernel.budget import Stopwatch
 
 
 @dataclass
@@ -25,15 +24,14 @@ class OpenPhase:
 class OpenPass:
     """A pass under way: what has happened in it so far.
 
-    A `brief` one, of core mode, is recorded with the steps that it carried out alone: each step is a pass there.
+    `before` is the run at its start, `plan` the plan that it made. A `brief` one, of core mode, is recorded with the
+    steps that it carried out alone: each step is a pass there.
     """
 
     number: int
-    plan: Plan | None
-    ttl: TTL
-    profile: TaskProfile | None
-    depth: AdaptiveDepthConfiguration | None
+    before: RunState
     brief: bool = False
+    plan: Plan | None = None
     phases: list[PhaseRecord] = field(default_factory=list)
     results: dict[str, StepResult] = field(default_factory=dict)
     evaluation: EvaluationResults = field(default_factory=EvaluationResults)
@@ -55,25 +53,25 @@ class OpenPass:
             start, end = watch.read().start_time, watch.read().end_time
             self.phases.append(PhaseRecord(phase=phase, start_time=start, end_time=end, outcome=note.outcome))
 
-    def close(self, plan: Plan | None, ttl: TTL) -> ExecutionPass:
-        """The record of this pass, with the plan and budget it ended with."""
-        steps = plan.steps if plan else ()
+    def close(self, after: RunState) -> ExecutionPass:
+        """The record of this pass, which ends with the run as it is `after` it."""
+        steps, before = after.plan.steps if after.plan else (), self.before
         results = {step.step_id: self.results[step.step_id] for step in steps if step.step_id in self.results}
         return ExecutionPass(
             pass_number=self.number,
             phase="PLAN" if self.number == 0 else self.phases[-1].phase if self.phases else "EXECUTE",
             phases=tuple(self.phases),
-            plan_state=None if self.brief and self.number > 1 else self.plan,
+            plan_state=None if self.brief and self.number > 1 else self.plan or before.plan,
             steps=tuple(step for step in steps if not self.brief or step.step_id in results),
             execution_results=results,
             evaluation_results=self.evaluation,
             refinement=self.refinement,
             refinement_changes=self.refinement.accepted if self.refinement else (),
             clarity_states={step_id: r.clarity_state for step_id, r in results.items() if r.clarity_state},
-            taskprofile=self.profile,
-            adaptive_depth=self.depth,
-            ttl_remaining=self.ttl.remaining,
-            ttl_used=ttl.used - self.ttl.used,
+            taskprofile=before.profile,
+            adaptive_depth=before.depth,
+            ttl_remaining=before.ttl_remaining,
+            ttl_used=after.ttl_used - before.ttl_used,
             answer=self.answer,
             complete=self.complete,
             timing_information=self.watch.read(),

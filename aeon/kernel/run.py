@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 from aeon.domain import events
 from aeon.domain.errors import LLMError
-from aeon.domain.history import Advisory, AdvisoryKind, Phase, RunState
+from aeon.domain.history import Advisory, AdvisoryKind, LLMOutput, Phase, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
-from aeon.kernel.budget import TTL, Boundary
+from aeon.kernel.budget import Boundary, TTLExpired
 from aeon.kernel.control import RunControl, Workers, as_done
-from aeon.kernel.event_stream import CallLog, EventStream
+from aeon.kernel.event_stream import EventStream
 from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.settings import RunOptions
 from aeon.plan.attempts import RefinementAttempts
@@ -23,6 +23,7 @@ from aeon.plan.triggers import WHOLE, fragment_of
 from aeon.refinement.models import Refined
 
 T = TypeVar("T")
+_Answer = events.CallAnswered | events.RepairFinished | events.ToolCalled
 
 
 class OpenRun:
@@ -31,21 +32,46 @@ class OpenRun:
     def __init__(
         self, stream: EventStream, control: RunControl, options: RunOptions, *, assessment_cycles: int = 1
     ) -> None:
-        self.stream, self.log = stream, CallLog()
+        self.stream, self.assessment_cycles = stream, assessment_cycles
         self.workers, self.grace_seconds = Workers(options.execution.max_parallel), options.execution.grace_seconds
         self.boundary = Boundary(control, options.limits.max_seconds)
         self.state = RunState(answer_mark=options.answer_mark)
-        self.ttl = TTL(allocated=0, assessment_cycles=assessment_cycles)
         self.attempts = RefinementAttempts()
         self.step_errors: list[LLMError | None] = []
         self._advised: set[tuple[object, ...]] = set()
         self._pass: OpenPass | None = None
-        stream.subscribers.append(self.log)
+        self._answers: list[tuple[int, int, _Answer]] = []
+        stream.subscribers.append(self._note)
+
+    def _note(self, recorded: events.Recorded) -> None:
+        if isinstance(recorded.event, _Answer):
+            self._answers.append((recorded.sequence, recorded.part, recorded.event))
 
     def close(self) -> None:
         """Let the threads end, and listen no more."""
         self.workers.close()
-        self.stream.subscribers.remove(self.log)
+        self.stream.subscribers.remove(self._note)
+
+    def has_answers(self) -> bool:
+        """Whether anything that was asked, a model or a tool, has given an answer."""
+        return any(
+            isinstance(event, events.CallAnswered)
+            or (isinstance(event, events.ToolCalled) and event.result.error is None)
+            for _, _, event in self._answers
+        )
+
+    def snapshot(self) -> RunState:
+        """The state with what model, supervisor and tools answered, in order of dispatch."""
+        found = [event for *_, event in sorted(self._answers, key=itemgetter(0, 1))]
+        outputs = tuple(
+            LLMOutput(call=event.call, cycle=event.site.cycle, step_id=event.site.step_id, text=event.text)
+            for event in found
+            if isinstance(event, events.CallAnswered)
+        )
+        repairs = tuple(event.record for event in found if isinstance(event, events.RepairFinished))
+        tools = tuple(event.result for event in found if isinstance(event, events.ToolCalled))
+        answers = {"llm_outputs": outputs, "supervisor_actions": repairs, "tool_history": tools}
+        return self.state.model_copy(update=answers)
 
     @property
     def plan(self) -> Plan:
@@ -57,14 +83,9 @@ class OpenRun:
         """Change fields of the state."""
         self.state = self.state.model_copy(update=changes)
 
-    def allocate(self, allocated: int, **changes: Any) -> None:
-        """Set the budget, and change fields of the state with it."""
-        self.ttl = replace(self.ttl, allocated=allocated)
-        self.update(ttl_allocated=allocated, **changes)
-
     def affordable(self, cycles: int = 1) -> bool:
         """Whether the TTL allows one more call, which costs so many cycles."""
-        return self.ttl.remaining >= cycles
+        return self.state.ttl_remaining >= cycles
 
     def advise(self, kind: AdvisoryKind, message: str, step_id: str | None = None) -> None:
         """Advise the person, once a pass; of a missing tool once a run."""
@@ -75,11 +96,6 @@ class OpenRun:
             advisory = Advisory(kind=kind, message=message, pass_number=number, step_id=step_id)
             self.update(advisories=(*self.state.advisories, advisory))
             self.stream.emit(events.AdvisoryRaised(advisory=advisory))
-
-    def cut_off(self) -> None:
-        """Mark the steps that ran, or could have run, as incomplete."""
-        if self.state.plan is not None:
-            self.update(plan=cut_off(self.state.plan))
 
     def take(self, refined: Refined) -> None:
         """Go on with the plan of a refinement; what it left to a person is not refined again (FR-065)."""
@@ -129,45 +145,45 @@ class OpenRun:
 
         Raises TTLExpired when they are not affordable.
         """
-        if cycles:
-            self.ttl = self.ttl.charged(cycles)
-            self.update(ttl_used=self.ttl.used)
+        if not self.affordable(cycles):
+            raise TTLExpired
+        self.update(ttl_used=self.state.ttl_used + cycles)
+        state = self.state
         return CallSite(
-            pass_number=self.state.pass_number,
-            phase=self.state.phase,
-            cycle=self.ttl.used if cycles else 0,
+            pass_number=state.pass_number,
+            phase=state.phase,
+            cycle=state.ttl_used if cycles else 0,
             sequence=self.stream.reserve(),
             step_id=step_id,
-            mode=self.state.depth.reasoning_mode if self.state.depth else None,
+            mode=state.depth.reasoning_mode if state.depth else None,
         )
 
     def announce(self, site: CallSite, call: str) -> None:
         """Announce a dispatch."""
-        used = site.cycle or self.ttl.used
-        remaining = self.ttl.allocated - used if self.ttl.allocated else None
-        self.stream.emit(events.CycleStarted(site=site, call=call, ttl_remaining=remaining, plan=self.state.plan), site)
+        state = self.state
+        left = state.ttl_allocated - (site.cycle or state.ttl_used) if state.ttl_allocated else None
+        self.stream.emit(events.CycleStarted(site=site, call=call, ttl_remaining=left, plan=state.plan), site)
 
     @contextmanager
     def open_pass(self, number: int, ready: tuple[str, ...], *, brief: bool) -> Iterator[OpenPass]:
         """A pass, recorded however it ends; one that is not completed cuts off the steps that were running."""
-        state = self.state
-        self._pass = this = OpenPass(number, state.plan, self.ttl, state.profile, state.depth, brief)
+        self._pass = this = OpenPass(number, self.state, brief)
         self.update(pass_number=number)
-        self.stream.emit(events.PassStarted(pass_number=number, ttl_remaining=self.ttl.remaining, ready=ready))
+        left = self.state.ttl_remaining
+        self.stream.emit(events.PassStarted(pass_number=number, ttl_remaining=left, ready=ready))
         try:
             yield this
         finally:
-            if not this.complete:
-                self.cut_off()
-            self.update(passes=(*self.state.passes, this.close(self.state.plan, self.ttl)))
-            left = self.ttl.remaining
+            if not this.complete and self.state.plan is not None:
+                self.update(plan=cut_off(self.state.plan))
+            self.update(passes=(*self.state.passes, this.close(self.state)))
+            left = self.state.ttl_remaining
             self.stream.emit(events.PassFinished(pass_number=number, ttl_remaining=left, complete=this.complete))
 
     def record_start(self) -> None:
         """Record pass 0 of a run that ended before it began: each call belongs to a pass."""
         if not self.state.passes:
-            this = OpenPass(0, None, self.ttl, self.state.profile, self.state.depth, watch=self.boundary.watch)
-            self.update(passes=(this.close(None, self.ttl),))
+            self.update(passes=(OpenPass(0, self.state, watch=self.boundary.watch).close(self.state),))
 
     @contextmanager
     def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:

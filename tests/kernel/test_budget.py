@@ -6,7 +6,11 @@ import pytest
 
 from aeon.domain.errors import ServerFailed
 from aeon.domain.events import CycleStarted
-from aeon.kernel.budget import TTL, TTLExpired
+from aeon.kernel.budget import TTLExpired, batch_size
+from aeon.kernel.control import RunControl
+from aeon.kernel.event_stream import EventStream
+from aeon.kernel.run import OpenRun
+from aeon.kernel.settings import RunOptions
 from aeon.llm.stack.limits import LimitSettings
 from tests.kernel.build import kernel, phases, run, statuses
 from tests.support.scripted_model import (
@@ -27,27 +31,35 @@ from tests.support.scripted_model import (
 TWO_LAYERS = plan("a", planned("b", "a"))
 
 
+def opened(allocated: int) -> OpenRun:
+    run = OpenRun(EventStream(), RunControl(), RunOptions())
+    run.update(ttl_allocated=allocated)
+    return run
+
+
 def test_a_charge_takes_one_and_an_empty_budget_takes_none():
-    ttl = TTL(allocated=1).charged()
-    assert (ttl.remaining, ttl.used) == (0, 1)
+    run = opened(1)
+    run.charge(1)
+    assert (run.state.ttl_remaining, run.state.ttl_used) == (0, 1)
     with pytest.raises(TTLExpired):
-        ttl.charged()
+        run.charge(1)
 
 
 def test_a_call_of_several_cycles_is_charged_as_one_or_not_at_all():
-    ttl = TTL(allocated=4).charged(3)
-    assert (ttl.remaining, ttl.used) == (1, 3)
+    run = opened(4)
+    run.charge(3)
+    assert (run.state.ttl_remaining, run.state.ttl_used) == (1, 3)
     with pytest.raises(TTLExpired):
-        ttl.charged(3)
+        run.charge(3)
 
 
 def test_a_batch_leaves_the_cycles_of_an_assessment_by_several_judges():
-    assert TTL(allocated=10, assessment_cycles=3).batch_size == 6
+    assert batch_size(10, assessment_cycles=3) == 6
 
 
 @pytest.mark.parametrize(("remaining", "size"), [(1, 1), (2, 1), (3, 1), (4, 2), (10, 8)])
 def test_a_batch_leaves_two_cycles_to_evaluate_it(remaining, size):
-    assert TTL(allocated=remaining).batch_size == size
+    assert batch_size(remaining) == size
 
 
 def test_every_structured_call_costs_one_cycle_but_the_first_profile():

@@ -7,10 +7,11 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from aeon.domain.history import StepResult
+from aeon.domain.history import RunState, StepResult
+from aeon.domain.plan import Plan
 from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
 from aeon.domain.refinement import RefinementAction, RefinementRecord
-from aeon.kernel.budget import TTL, Stopwatch
+from aeon.kernel.budget import Stopwatch
 from aeon.kernel.recorder import OpenPass
 from tests.plan.builders import done, plan_of, step
 
@@ -19,8 +20,15 @@ DEPTH = AdaptiveDepthConfiguration(
 )
 
 
+def state(plan: Plan | None, allocated: int = 9, used: int = 2) -> RunState:
+    return RunState(plan=plan, ttl_allocated=allocated, ttl_used=used, profile=DEFAULT_PROFILE, depth=DEPTH)
+
+
+BEFORE = state(plan_of(step("a"), step("b")))
+
+
 def opened(number: int = 1) -> OpenPass:
-    return OpenPass(number, plan_of(step("a"), step("b")), TTL(allocated=9, used=2), DEFAULT_PROFILE, DEPTH)
+    return OpenPass(number, BEFORE)
 
 
 def result(step_id: str, clarity: str | None = "CLEAR") -> StepResult:
@@ -30,20 +38,20 @@ def result(step_id: str, clarity: str | None = "CLEAR") -> StepResult:
 def test_a_pass_keeps_the_plan_it_began_with_and_the_steps_it_ended_with():
     this = opened()
     after = plan_of(done("a"), step("b"))
-    closed = this.close(after, TTL(allocated=9, used=6))
+    closed = this.close(state(after, used=6))
     assert [s.status for s in closed.plan_state.steps] == ["pending", "pending"]
     assert [s.status for s in closed.steps] == ["complete", "pending"]
 
 
 def test_the_budget_is_told_as_it_was_at_the_start_and_what_was_used_of_it():
-    closed = opened().close(plan_of(step("a")), TTL(allocated=20, used=6))
+    closed = opened().close(state(plan_of(step("a")), 20, 6))
     assert (closed.ttl_remaining, closed.ttl_used) == (7, 4)
 
 
 def test_results_and_clarity_states_come_in_plan_order():
     this = opened()
     this.results = {"b": result("b", "BLOCKED"), "a": result("a")}
-    closed = this.close(plan_of(step("a"), step("b")), this.ttl)
+    closed = this.close(BEFORE)
     assert list(closed.execution_results) == ["a", "b"]
     assert closed.clarity_states == {"a": "CLEAR", "b": "BLOCKED"}
     assert list(closed.clarity_states) == ["a", "b"]
@@ -52,7 +60,7 @@ def test_results_and_clarity_states_come_in_plan_order():
 def test_a_failed_steps_result_has_no_clarity():
     this = opened()
     this.results = {"a": result("a", None)}
-    assert this.close(this.plan, this.ttl).clarity_states == {}
+    assert this.close(BEFORE).clarity_states == {}
 
 
 @pytest.mark.parametrize(
@@ -70,7 +78,7 @@ def test_the_phase_of_a_pass_is_the_last_it_entered(number: int, phases: list[st
     for name in phases:
         with this.phase(name):
             pass
-    closed = this.close(this.plan, this.ttl)
+    closed = this.close(BEFORE)
     assert closed.phase == phase
     assert [p.phase for p in closed.phases] == phases
 
@@ -90,7 +98,7 @@ def test_times_are_in_order_and_in_utc():
     this = opened()
     with this.phase("EXECUTE"):
         pass
-    closed = this.close(this.plan, this.ttl)
+    closed = this.close(BEFORE)
     timing = closed.timing_information
     moments = [timing.start_time, closed.phases[0].start_time, closed.phases[0].end_time, timing.end_time]
     assert [datetime.fromisoformat(m).utcoffset() for m in moments] == [timedelta(0)] * 4
@@ -110,11 +118,10 @@ def test_what_was_accepted_is_what_was_changed():
     this = opened()
     action = RefinementAction(action_type="REMOVE", target_step_id="b", justification="why")
     this.refinement = RefinementRecord(accepted=(action,))
-    assert this.close(this.plan, this.ttl).refinement_changes == (action,)
-    assert opened().close(this.plan, this.ttl).refinement_changes == ()
+    assert this.close(BEFORE).refinement_changes == (action,)
+    assert opened().close(BEFORE).refinement_changes == ()
 
 
 def test_a_pass_without_a_plan_is_a_pass_all_the_same():
-    this = OpenPass(0, None, TTL(allocated=9), DEFAULT_PROFILE, DEPTH)
-    closed = this.close(None, TTL(allocated=9, used=1))
+    closed = OpenPass(0, state(None, used=0)).close(state(None, used=1))
     assert (closed.plan_state, closed.steps, closed.complete) == (None, (), False)
