@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
@@ -20,7 +19,7 @@ class AdaptiveDepth:
     """Profiles tasks, and maps profiles to a TTL and a reasoning mode.
 
     `global_ttl_limit` caps every allocation, in LLM cycles (FR-077); so does `max_llm_calls` of `global_resource_caps`,
-    since a cycle is at least one call. `table` is the map from profile to TTL, with a limit of its own.
+    since a cycle is at least one call, and the limit of `table`, the map from profile to TTL; `limit` is the least.
     `tools` describes the tools of the run.
     """
 
@@ -35,22 +34,11 @@ class AdaptiveDepth:
         tools: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
-        self._table = table or packaged_table()
+        self.table = table or packaged_table()
         caps = (global_ttl_limit, table.limit if table else None, (global_resource_caps or {}).get("max_llm_calls"))
-        self._limit = min(cap for cap in caps if cap is not None)
+        self.limit = min(cap for cap in caps if cap is not None)
         self._tools = tools
         self._profiles: dict[str, TaskProfile] = {}
-        self._lock = threading.Lock()
-
-    @property
-    def table(self) -> TTLTable:
-        """The map from profiles to TTL, reasoning mode and complexity."""
-        return self._table
-
-    @property
-    def limit(self) -> int:
-        """The most that any task gets, in LLM cycles: the least of the limits given."""
-        return self._limit
 
     def infer_task_profile(self, task_description: str, context: dict[str, Any] | None = None) -> TaskProfile:
         """Profile a task, in one model call (FR-084, FR-NEW-004 to FR-NEW-010).
@@ -59,13 +47,9 @@ class AdaptiveDepth:
         when the call fails, ValidationError when its answer cannot be repaired.
         """
         key = json.dumps([task_description, context], sort_keys=True, default=str)
-        with self._lock:
-            known = self._profiles.get(key)
-        if known is not None:
-            return known
-        profile = self._ask(task_description, context=context, observed=None, version=1)
-        with self._lock:
-            return self._profiles.setdefault(key, profile)
+        if key not in self._profiles:
+            self._profiles[key] = self._ask(task_description, context=context, observed=None, version=1)
+        return self._profiles[key]
 
     def allocate_ttl(self, task_profile: TaskProfile, base_ttl: int = 10) -> int:
         """The TTL of a profile, in LLM cycles, from the table alone; at most the limit (FR-029, FR-077).
@@ -77,7 +61,7 @@ class AdaptiveDepth:
         if base_ttl < 1:
             raise ValueError(f"base_ttl must be at least 1, not {base_ttl}")
         tiers = range(1, task_profile.reasoning_depth + 1)
-        return min(self._limit, max(compute_units(tier, task_profile, self._table, base_ttl) for tier in tiers))
+        return min(self.limit, max(_units(tier, task_profile, self.table, base_ttl) for tier in tiers))
 
     def update_task_profile(
         self,
@@ -149,42 +133,37 @@ def is_small(profile: TaskProfile) -> bool:
     return profile.reasoning_depth <= 2 and profile.output_breadth == "narrow" and profile.expected_step_count == 1
 
 
-def compute_units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
-    """What the table gives a profile at a depth of 1 to 5, in LLM cycles, uncapped."""
-    multiplier = _exact(table.depth[depth]) + sum(map(_exact, additions(profile, table)))
+def _units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
+    """What the table gives a profile at a depth of 1 to 5, in LLM cycles, uncapped; amounts are added as written, so
+    that no sum of tenths is off by a little."""
+    multiplier = sum((Decimal(str(amount)) for amount in _additions(profile, table)), Decimal(str(table.depth[depth])))
     units = (base * multiplier).quantize(Decimal(1), ROUND_HALF_UP)
     return int(units) + table.extra_step * max(0, profile.expected_step_count - table.typical_steps[depth])
 
 
-def additions(profile: TaskProfile, table: TTLTable) -> Iterator[float]:
+def _additions(profile: TaskProfile, table: TTLTable) -> Iterator[float]:
     """What each dimension of a profile but its depth adds to the multiplier. Raises ValueError for an unknown level."""
-    yield find_band_amount(table.sufficiency, profile.information_sufficiency)
-    yield find_band_amount(table.ambiguity, profile.ambiguity_level)
-    yield find_band_amount(table.dependencies, profile.dependency_complexity)
-    for field, levels in table.levels.items():
-        yield _find_level_amount(levels, field, getattr(profile, field))
-    judged = profile.model_extra or {}
-    for name, dimension in table.dimensions.items():
-        if name in judged:  # not in the default profile
-            levels, bands, value = dimension.levels, dimension.bands, judged[name]
-            yield _find_level_amount(levels, name, value) if levels else find_band_amount(bands, value)
+    yield _band_amount(table.sufficiency, profile.information_sufficiency)
+    yield _band_amount(table.ambiguity, profile.ambiguity_level)
+    yield _band_amount(table.dependencies, profile.dependency_complexity)
+    levels = {name: (amounts, getattr(profile, name)) for name, amounts in table.levels.items()}
+    judged = profile.model_extra or {}  # empty in the default profile
+    for name, value in judged.items():
+        dimension = table.dimensions.get(name)
+        if dimension is not None and dimension.levels:
+            levels[name] = (dimension.levels, value)
+        elif dimension is not None:
+            yield _band_amount(dimension.bands, value)
+    for name, (amounts, level) in levels.items():
+        if level not in amounts:
+            raise ValueError(f"the TTL table has no entry for {name} {level!r}, only {', '.join(amounts)}")
+        yield amounts[level]
 
 
-def _find_level_amount(levels: Mapping[str, float], field: str, level: str) -> float:
-    if level not in levels:
-        raise ValueError(f"the TTL table has no entry for {field} {level!r}, only {', '.join(levels)}")
-    return levels[level]
-
-
-def find_band_amount(bands: Mapping[str, Band], value: float | None) -> float:
+def _band_amount(bands: Mapping[str, Band], value: float | None) -> float:
     """What the highest band that a value reaches adds; 0 where it reaches none, or is not known."""
     reached = [band for band in bands.values() if value is not None and value >= band.at_least]
     return max(reached, key=lambda band: band.at_least).add if reached else 0.0
-
-
-def _exact(amount: float) -> Decimal:
-    """An amount as it is written, so that no sum of tenths is off by a little."""
-    return Decimal(str(amount))
 
 
 def complexity_mismatch(

@@ -71,13 +71,20 @@ class ConvergenceEngine:
         memory = self._memory.variables()
         unasked = () if memory["memory"] else UNREMEMBERED
         pairs = enum_of(self._structured.schema("convergence"), "artifacts")
+        variables = {
+            "task": plan.task,
+            "plan": plan_view(current, outputs),
+            "outputs": outputs_view(current.steps, outputs),
+            "answer": answer_view(current, outputs),
+            "reviewed": validation_report != UNREVIEWED,
+            "issues": [issue.model_dump(exclude_none=True) for issue in validation_report.issues],
+            "criteria": [{"name": name, "description": words} for name, words in criteria.items()],
+            "left_to_person": [issue.description for issue in left_to_person],
+            **memory,
+        }
         return self._structured.call(
             "convergence",
-            {
-                **_variables(validation_report, current, outputs, criteria),
-                **memory,
-                "left_to_person": [issue.description for issue in left_to_person],
-            },
+            variables,
             lambda answer: parse_assessment(answer, thresholds, tuple(criteria), pairs, unasked),
             role="grader",
             criteria=tuple(criteria),
@@ -107,19 +114,27 @@ def parse_assessment(
     Raises InvalidAnswer unless each criterion and each pair is judged once, and every blocking issue is described.
     """
     results = tuple(CriterionResult.model_validate(raw) for raw in answer.get("criteria", ()))
-    statuses = {
-        pair["artifacts"]: PairStatus(status=pair["status"], explanation=pair["explanation"])
-        for pair in answer["consistency_status"]
-    }
-    missing = {pair: PairStatus(status="not_applicable") for pair in unasked if pair not in statuses}
     _check_once("/criteria", "criterion", [result.name for result in results], criteria)
     judged = [pair["artifacts"] for pair in answer["consistency_status"]]
+    missing = [pair for pair in unasked if pair not in judged]
     _check_once("/consistency_status", "pair", [*judged, *missing], pairs)
-    _check_blocking(answer["issues"])
-    names = ("completeness_score", "coherence_score", "consistency_score")
-    scores = ConvergenceScores(**{name: answer[name] for name in names}, consistency_status={**statuses, **missing})
+    statuses = {
+        **{
+            raw["artifacts"]: PairStatus(status=raw["status"], explanation=raw["explanation"])
+            for raw in answer["consistency_status"]
+        },
+        **{pair: PairStatus(status="not_applicable") for pair in missing},
+    }
     issues = [raw for raw in answer["issues"] if raw["description"].strip()]
     blocking = [raw for raw in issues if raw["blocking"]]
+    if errors := [
+        FieldError(f"/issues/{index}/description", "a blocking issue needs a description")
+        for index, raw in enumerate(answer["issues"])
+        if raw["blocking"] and raw not in blocking
+    ]:
+        raise InvalidAnswer(tuple(errors))
+    names = [f"{name}_score" for name in SCORE_CODES]
+    scores = ConvergenceScores(**{name: answer[name] for name in names}, consistency_status=statuses)
     converged, codes = verdict(scores, thresholds, results, [raw["kind"] for raw in blocking])
     return ConvergenceAssessment(
         converged=converged,
@@ -167,16 +182,6 @@ def _check_once(pointer: str, kind: str, judged: Sequence[str], listed: Sequence
         raise InvalidAnswer(tuple(FieldError(pointer, error) for error in errors))
 
 
-def _check_blocking(issues: Sequence[Mapping[str, Any]]) -> None:
-    errors = [
-        FieldError(f"/issues/{index}/description", "a blocking issue needs a description")
-        for index, raw in enumerate(issues)
-        if raw["blocking"] and not raw["description"].strip()
-    ]
-    if errors:
-        raise InvalidAnswer(tuple(errors))
-
-
 def _thresholds(base: ConvergenceThresholds, given: Mapping[str, float]) -> ConvergenceThresholds:
     unknown = [name for name in given if name not in SCORE_CODES]
     outside = [f"{name}={value}" for name, value in given.items() if not 0 <= value <= 1]
@@ -186,17 +191,3 @@ def _thresholds(base: ConvergenceThresholds, given: Mapping[str, float]) -> Conv
             hint="completeness, coherence and consistency take a number from 0 to 1",
         )
     return base.model_copy(update=dict(given))
-
-
-def _variables(
-    report: SemanticValidationReport, plan: Plan, outputs: Mapping[str, Any], criteria: Mapping[str, str]
-) -> dict[str, Any]:
-    return {
-        "task": plan.task,
-        "plan": plan_view(plan, outputs),
-        "outputs": outputs_view(plan.steps, outputs),
-        "answer": answer_view(plan, outputs),
-        "reviewed": report != UNREVIEWED,
-        "issues": [issue.model_dump(exclude_none=True) for issue in report.issues],
-        "criteria": [{"name": name, "description": words} for name, words in criteria.items()],
-    }

@@ -4,7 +4,7 @@ FR-046)."""
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from aeon.domain.plan import Plan, PlanStep
@@ -65,30 +65,12 @@ class SemanticValidator:
         """
         if artifact_type not in ARTIFACT_TYPES:
             raise ValueError(f"artifact_type must be one of {', '.join(ARTIFACT_TYPES)}, not {artifact_type!r}")
-        reviewed = tuple(steps if steps is not None else plan.steps if plan else ())
-        known = {step.step_id for step in (*reviewed, *(plan.steps if plan else ()))} | set(outputs or {})
-        return self._structured.call(
-            "semantic_validation",
-            {
-                **self._variables(artifact_type, plan, reviewed, outputs or {}, memory_artifacts),
-                "changed": changes_view(delta) if delta else [{"step_id": step.step_id} for step in reviewed],
-            },
-            lambda answer: parse_report(answer, artifact_type, known),
-            role="grader",
-        )
-
-    def _variables(
-        self,
-        artifact_type: str,
-        plan: Plan | None,
-        steps: Sequence[PlanStep],
-        outputs: Mapping[str, Any],
-        memory: Mapping[str, Any] | None,
-    ) -> dict[str, Any]:
-        shown = plan or Plan.model_construct(goal="", steps=tuple(steps), task="", questions=())
+        reviewed, outputs = tuple(steps if steps is not None else plan.steps if plan else ()), outputs or {}
+        shown = plan or Plan.model_construct(goal="", steps=reviewed, task="", questions=())
+        known = {step.step_id for step in (*reviewed, *shown.steps)} | set(outputs)
         names = self._registry.names() if self._registry else None
         findings = check_steps(shown.steps, max_steps=self._max_steps, tool_names=names)
-        return {
+        variables = {
             "artifact_type": artifact_type,
             "task": shown.task,
             "plan": plan_view(shown, outputs),
@@ -96,8 +78,12 @@ class SemanticValidator:
             "answer": answer_view(shown, outputs),
             "structural_findings": [finding.message for finding in findings],
             "tools": self._registry.describe() if self._registry else [],
-            **self._memory.variables(memory),
+            "changed": changes_view(delta) if delta else [{"step_id": step.step_id} for step in reviewed],
+            **self._memory.variables(memory_artifacts),
         }
+        return self._structured.call(
+            "semantic_validation", variables, lambda answer: parse_report(answer, artifact_type, known), role="grader"
+        )
 
 
 def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[str]) -> SemanticValidationReport:
@@ -117,8 +103,10 @@ def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[st
                 issues.append(ValidationIssue.model_validate(raw))
     if errors:
         raise InvalidAnswer(tuple(errors))
+    cycle = current_site().cycle  # the same for the same run made again; outside a run, random
+    validation_id = f"validation-{cycle or uuid.uuid4().hex[:12]}"
     return SemanticValidationReport.model_validate(
-        {"validation_id": _validation_id(), "artifact_type": artifact_type, "issues": issues}
+        {"validation_id": validation_id, "artifact_type": artifact_type, "issues": issues}
     )
 
 
@@ -129,9 +117,3 @@ def _changes(text: str) -> dict[str, Any]:
     except ExtractError:
         return {"text": text}
     return changes if isinstance(changes, dict) else {"text": text}
-
-
-def _validation_id() -> str:
-    """Unique within a run, and the same for the same run made again; outside a run, random."""
-    cycle = current_site().cycle
-    return f"validation-{cycle}" if cycle else f"validation-{uuid.uuid4().hex[:12]}"
