@@ -121,7 +121,7 @@ def _not_shown(prompts: PromptLibrary, requests: Iterable[LLMRequest]) -> Iterat
         needed = {"repair": (), "step": (task, goal), "tool_arguments": (task, goal)}.get(request.call, (task,))
         for what, variable, sentinel in needed:
             if sentinel not in text:
-                where = shown_path(prompts.responsible(request.call))
+                where = shown_path(prompts.files(request.call)["user"])
                 yield f"{where}: a prompt of the call {request.call!r} does not show {what}: {variable}"
 
 

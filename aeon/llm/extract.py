@@ -21,7 +21,6 @@ _FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DO
 # Brackets of prose are passed over.
 _BEGINNING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*(?:[\[{"\]]|-?\d|(?:true|false|null)\b))""")
 _OF_A_CALL = frozenset({"id", "index", "type", "name", "function", "arguments", "parameters", "input"})
-_OF_TEXT = ("text", "output_text")
 MOST_BROKEN = 20
 """After so many broken objects nothing more is looked for, since each error takes as long as the text."""
 
@@ -89,26 +88,22 @@ def is_bare(text: str) -> bool:
 def text_of(message: Mapping[str, Any], name: str = "") -> str:
     """The text of a chat message: its content, whole or in parts; where there is no JSON in that, the arguments of its
     tool call, of the one called `name` if there are several. Empty if there is neither."""
-    content = _text_of_content(message.get("content"))
+    content = message.get("content") or ""
+    if isinstance(content, list):
+        parts = [part if isinstance(part, dict) else {"text": part} for part in content]
+        texts = [part.get("text") for part in parts if part.get("type", "text") in ("text", "output_text")]
+        content = "".join(text for text in texts if isinstance(text, str))
+    content = json.dumps(content) if isinstance(content, dict) else content
     calls = [call.get("function") for call in message.get("tool_calls") or () if isinstance(call, dict)]
     functions = [function for function in (*calls, message.get("function_call")) if isinstance(function, dict)]
-    if not functions:
-        return content
     try:
-        extract_json(content)
+        if functions:
+            extract_json(content)
+        return str(content)
     except ExtractError:
         meant = next((function for function in functions if function.get("name") == name), functions[0])
         arguments = meant.get("arguments")
         return arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return content
-
-
-def _text_of_content(content: Any) -> str:
-    if isinstance(content, list):
-        parts = (part if isinstance(part, dict) else {"text": part} for part in content)
-        texts = (part.get("text") for part in parts if part.get("type", "text") in _OF_TEXT)
-        return "".join(text for text in texts if isinstance(text, str))
-    return json.dumps(content) if isinstance(content, dict) else content or ""
 
 
 def _call_arguments(value: Any) -> Any:
@@ -178,15 +173,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-def _constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON number")
-
-
 def _number(digits: str) -> float:
     value = float(digits)
-    if not math.isfinite(value):
-        raise ValueError(f"{digits} is too large")
+    if not math.isfinite(value):  # NaN and Infinity too, which Python's decoder takes
+        raise ValueError(f"{digits} is no JSON number, or is too large")
     return value
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_number, parse_float=_number)

@@ -16,7 +16,6 @@ from types import CodeType
 from typing import Any, Literal, get_args
 
 from jinja2 import Environment, FileSystemLoader, Template, TemplateNotFound, TemplateSyntaxError, meta, nodes
-from jinja2.loaders import split_template_path
 
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName, Message
@@ -72,18 +71,11 @@ class PromptLibrary:
         """The file that each part (`system`, `user`) of a call comes from."""
         return {part: self._path(f"{call}.{part}.j2") for part in PARTS}
 
-    def responsible(self, call: CallName) -> Path:
-        """The file to look at when the user prompt of a call lacks something: the call's template where it is a
-        person's own, else the first of their own that it includes."""
-        name = f"{call}.user.j2"
-        paths = [self._path(name), *(self._path(part) for part in sorted(self._reachable([name])))]
-        return next((path for path in paths if self._own and path.is_relative_to(self._own)), paths[0])
-
     def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
         """Compile and dry-render the templates of the calls in `contexts`, each with its call's example variables.
 
-        Raises PromptError naming, with file and line, every variable that a call does not have, every include that is
-        missing, and every file of the person's that is named for no call; else the first that cannot be rendered.
+        Raises PromptError naming, with file and line, every variable that a call does not have, and every file of the
+        person's that is named for no call; else the first template that cannot be rendered.
         """
         problems = list(self._misnamed())
         for call, variables in contexts.items():
@@ -101,32 +93,20 @@ class PromptLibrary:
             {name: self._path(name) for name in self._reachable([*names, "_schema.j2", "_context.j2"])}
         )
 
-    def _path(self, name: str) -> Path:
-        found = self._find(name)
-        if found is None:
-            raise PromptError(self._missing(name))
-        return found
-
-    def _find(self, name: str) -> Path | None:
-        """Where Jinja would load it from: below the folders, never outside them; None when it is nowhere."""
-        try:
-            pieces = split_template_path(name)
-        except TemplateNotFound:
-            return None
-        return next((path for folder in self._folders if (path := folder.joinpath(*pieces)).is_file()), None)
-
-    def _missing(self, name: object) -> str:
-        return f"there is no template {name}: looked in {', '.join(map(shown_path, self._folders))}"
-
     def _template(self, name: str) -> Template:
         try:
             return self._environment.get_template(name)
-        except TemplateNotFound:
-            raise PromptError(self._missing(name)) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise PromptError(f"{shown_path(self._path(name))}: cannot be read: {error}") from error
+            message = self._missing(name) if isinstance(error, TemplateNotFound) else f"{name}: cannot be read: {error}"
+            raise PromptError(message) from error
         except TemplateSyntaxError as error:
             raise self._broken(error) from error
+
+    def _path(self, name: str) -> Path:
+        return Path(self._template(name).filename or "")
+
+    def _missing(self, name: object) -> str:
+        return f"there is no template {name}: looked in {', '.join(map(shown_path, self._folders))}"
 
     def _broken(self, error: Exception) -> PromptError:
         """The error with the template's file and line; of nested templates, the innermost."""
@@ -138,23 +118,21 @@ class PromptLibrary:
                 return PromptError(f"{shown_path(Path(frame.filename))}:{frame.lineno}: {message}")
         return PromptError(message)
 
-    def _tree(self, name: str) -> nodes.Template:
-        self._template(name)
-        return self._loader.trees[name]
-
     def _reachable(self, names: Iterable[str]) -> set[str]:
         """Templates and all that they refer to; everything there is, where one is named only at run time."""
         found, waiting = set[str](), list(names)
+        known = set(self._environment.list_templates())
         while waiting:
             name = waiting.pop()
-            if name not in found and self._find(name) is not None:
+            if name in known - found:
                 found.add(name)
-                for reference in meta.find_referenced_templates(self._tree(name)):
-                    waiting += self._environment.list_templates() if reference is None else [reference]
+                self._template(name)
+                for reference in meta.find_referenced_templates(self._loader.trees[name]):
+                    waiting += known if reference is None else [reference]
         return found
 
     def _problems(self, name: str, variables: Mapping[str, Any]) -> Iterator[str]:
-        trees = {part: self._tree(part) for part in sorted(self._reachable([name]))}
+        trees = {part: self._loader.trees[part] for part in sorted(self._reachable([name]))}
         assigned = {n.name for tree in trees.values() for n in tree.find_all(nodes.Name) if n.ctx in ("store", "param")}
         known = {*variables, *assigned}
         for part, tree in trees.items():
@@ -164,11 +142,6 @@ class PromptLibrary:
                     near = difflib.get_close_matches(variable, known, n=1)
                     hint = f"; did you mean {near[0]!r}?" if near else ""
                     yield f"{where}:{line}: no variable {variable!r} here{hint}"
-            tag: Any
-            for tag in tree.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
-                included = tag.template.value if isinstance(tag.template, nodes.Const) else None
-                if included and not getattr(tag, "ignore_missing", False) and self._find(included) is None:
-                    yield f"{where}:{tag.lineno}: {self._missing(included)}"
 
     def _misnamed(self) -> Iterator[str]:
         """Files in the person's folders that no call would ever use."""

@@ -1,9 +1,8 @@
 """What the model must return for each call: the schema files, their wire form, their validators.
 
-The file is the contract. On the wire it goes without `$schema` and `$id`, with the names of the tools and of the custom
-criteria as enums, and with a person's own schema in its place; locally it is validated as it is in the file. A person's
-file must ask for all that the packaged one asks for (`aeon.schema.fit`); what it asks for beyond that is asked of the
-model and dropped before the answer is read.
+The file is the contract. On the wire it goes with the names of the tools and of the custom criteria as enums, and with
+a person's own schema in its place. A person's file must ask for all that the packaged one asks for (`aeon.schema.fit`);
+what it asks for beyond that is asked of the model and dropped before the answer is read.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ SchemaName = CallName | Literal["tool_choice"]
 NAMES: tuple[SchemaName, ...] = (*CALLS, "tool_choice")
 # The property of a step's answer whose place a person's schema takes.
 ANSWER = "step_output"
-_TOOLS_SCHEMA = "the tool's input schema"
 # Where the answer to `convergence` names a custom criterion.
 _CRITERION = ("properties", "criteria", "items", "properties", "name")
 
@@ -49,9 +47,8 @@ class SchemaLibrary:
     """The schema files with their wire forms and validators, each read and made once, when it is needed; thread-safe.
 
     `directory` is a person's folder of `<call>.json` files, looked in before the packaged one (`schemas.dir`).
-    `levels` are all that a property of the task's profile may be, where a person's file names levels of its own;
-    `dimensions` the schemas of properties that the profile has beside those of its file.
-    Raises SchemaFileError, with its place, for a folder without schemas and for a file that is no schema.
+    `levels` are what a property of the task's profile may be in a person's file, `dimensions` the schemas of properties
+    that the profile has beside those of its file. Raises SchemaFileError, with its place, for what is no schema.
     """
 
     def __init__(
@@ -92,8 +89,7 @@ class SchemaLibrary:
         key = (call, None if tools is None else tuple(tools), tuple(criteria), _key(answer_schema), frozenset(absent))
         if key not in self._wires:
             if call == "tool_arguments" and answer_schema is not None:
-                self._wires[key] = _wire_of_tool(answer_schema)
-                return self._wires[key]
+                return self._wires.setdefault(key, _wire_of_tool(answer_schema))
             schema = drop_absent(self._document(call), absent)
             if tools is not None:
                 schema = rebuild(schema, partial(_with_tools, tools=tools))
@@ -117,8 +113,7 @@ class SchemaLibrary:
         key = (call, _key(answer_schema), frozenset(absent))
         if key not in self._validators:
             if call == "tool_arguments" and answer_schema is not None:
-                self._validators[key] = compile_schema(answer_schema, _TOOLS_SCHEMA)
-                return self._validators[key]
+                return self._validators.setdefault(key, _compile_tools_schema(answer_schema))
             schema = self._document(call)
             if answer_schema is not None:
                 check_schema(answer_schema, "the answer's schema")
@@ -229,8 +224,12 @@ def _holds_schemas(folder: Path) -> bool:
     return any((folder / f"{call}.json").is_file() for call in CALLS)
 
 
+def _compile_tools_schema(schema: Schema) -> SchemaValidator:
+    return compile_schema(schema, "the tool's input schema")
+
+
 def _wire_of_tool(schema: Schema) -> WireSchema:
-    compile_schema(schema, _TOOLS_SCHEMA)
+    _compile_tools_schema(schema)
     # One that is not of 2020-12 says which draft it is of, and never goes strict.
     if not is_draft_2020(schema):
         return WireSchema(dict(schema), strict=False)
@@ -242,15 +241,13 @@ def _with_tools(part: dict[str, Any], tools: Sequence[str]) -> dict[str, Any]:
     properties = part.get("properties")
     if not isinstance(properties, dict) or "tool" not in properties:
         return part
-    null = {"type": "null"}
-    tool = {"anyOf": [{"type": "string", "enum": list(tools)}, null]} if tools else null
-    if tools and "description" in properties["tool"]:
-        tool["description"] = properties["tool"]["description"]
-    return {**part, "properties": {**properties, "tool": tool}}
+    described = {key: text for key, text in properties["tool"].items() if key == "description"}
+    tool = {"anyOf": [{"type": "string", "enum": list(tools)}, {"type": "null"}], **described}
+    return {**part, "properties": {**properties, "tool": tool if tools else {"type": "null"}}}
 
 
 def _one_of(schema: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    described = {"description": schema["description"]} if "description" in schema else {}
+    described = {key: text for key, text in schema.items() if key == "description"}
     return {"type": "string", "enum": list(names), **described}
 
 

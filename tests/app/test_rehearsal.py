@@ -156,17 +156,6 @@ def test_a_repair_need_not_show_the_task(tmp_path: Path):
     Aeon.from_config([SIMULATED, override], environ={}).close()
 
 
-def test_an_included_template_that_hides_the_task_is_the_one_named(tmp_path: Path):
-    (tmp_path / "own" / "default").mkdir(parents=True)
-    (tmp_path / "own" / "default" / "_task.j2").write_text("")
-    with pytest.raises(PromptError) as raised:
-        Aeon.from_config([SIMULATED, f"prompts.dir={tmp_path / 'own'}"], environ={})
-    assert {line.split(": ")[0] for line in raised.value.message.splitlines()} == {
-        str(tmp_path / "own" / "default" / "_task.j2")
-    }
-    assert len(raised.value.message.splitlines()) == len(ABOUT_A_TASK)
-
-
 def test_a_rehearsal_asks_no_model_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     with Aeon.from_config(["provider=openai", "provider.base_url=http://127.0.0.1:9"], environ={"OPENAI_API_KEY": "k"}):

@@ -66,12 +66,14 @@ def test_a_model_has_to_be_named(given: dict[str, str]) -> None:
 @pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("name", ["repo_id", "filename", "revision"])
 def test_a_file_and_a_repository_are_too_much(model_file: Path, name: str) -> None:
-    assert f"provider.{name} are both set" in problem(settings(model_path=model_file, **{name: "x"})).message
+    assert "a file and a repository are both named" in problem(settings(model_path=model_file, **{name: "x"})).message
 
 
 @pytest.mark.usefixtures("installed")
 def test_a_file_that_is_not_there_or_a_folder_is_named(tmp_path: Path) -> None:
-    assert "missing.gguf: there is no such file" in problem(settings(model_path=tmp_path / "missing.gguf")).message
+    assert (
+        "missing.gguf: cannot be read: No such file" in problem(settings(model_path=tmp_path / "missing.gguf")).message
+    )
     assert "is a folder" in problem(settings(model_path=tmp_path)).message
 
 

@@ -9,7 +9,6 @@ from aeon.domain.errors import ConfigError, ProviderError
 from aeon.llm.settings import LocalProvider
 
 MAGIC = b"GGUF"
-INSTALL = "pip install 'aeon-engine[local]'"
 
 
 def check(settings: LocalProvider) -> None:
@@ -18,16 +17,30 @@ def check(settings: LocalProvider) -> None:
     Raises ConfigError when the extra is not installed, when no model is named, or when there is no GGUF file
     at `model_path`.
     """
-    _check_choice(settings)
-    modules = ("llama_cpp",) if settings.repo_id is None else ("llama_cpp", "huggingface_hub")
-    missing = [name for name in modules if find_spec(name) is None]
-    if missing:
+    path, hub = settings.model_path, (settings.repo_id, settings.filename, settings.revision)
+    if any(hub) if path is not None else None in hub[:2]:
+        raise ConfigError(
+            "provider=local: " + ("no model is named" if path is None else "a file and a repository are both named"),
+            hint="Set provider.model_path=model.gguf, or provider.repo_id=owner/name and provider.filename=model.gguf.",
+        )
+    modules = ("llama_cpp",) if path is not None else ("llama_cpp", "huggingface_hub")
+    if missing := [name for name in modules if find_spec(name) is None]:
         raise ConfigError(
             f"provider=local needs the extra `local`: {' and '.join(missing)} cannot be imported",
-            hint=f"Install it: {INSTALL} (it is compiled, which takes minutes and needs a C++ compiler).",
+            hint="Install it: pip install 'aeon-engine[local]' (it takes minutes and needs a C++ compiler).",
         )
-    if settings.model_path is not None:
-        _check_file(settings.model_path.expanduser())
+    if path is None:
+        return
+    try:
+        with path.expanduser().open("rb") as file:
+            is_gguf = file.read(len(MAGIC)) == MAGIC
+    except OSError as error:
+        raise ConfigError(f"provider.model_path={path}: cannot be read: {error.strerror}") from error
+    if not is_gguf:
+        raise ConfigError(
+            f"provider.model_path={path}: not a GGUF file (it does not begin with {MAGIC.decode()})",
+            hint="Models in other formats (safetensors, ggml) have to be converted to GGUF first.",
+        )
 
 
 def located(settings: LocalProvider) -> Path:
@@ -37,46 +50,12 @@ def located(settings: LocalProvider) -> Path:
     """
     if settings.model_path is not None:
         return settings.model_path.expanduser()
-    return _downloaded(settings.repo_id or "", settings.filename or "", settings.revision)
-
-
-def _check_choice(settings: LocalProvider) -> None:
-    of_hub = [name for name in ("repo_id", "filename", "revision") if getattr(settings, name) is not None]
-    if settings.model_path is not None and of_hub:
-        raise ConfigError(
-            f"provider=local: provider.model_path and provider.{of_hub[0]} are both set",
-            hint="Give the file, or the hub's repository and the file's name in it.",
-        )
-    if settings.model_path is None and (settings.repo_id is None or settings.filename is None):
-        raise ConfigError(
-            "provider=local: no model is named",
-            hint="Set provider.model_path=model.gguf, or provider.repo_id=owner/name and provider.filename=model.gguf.",
-        )
-
-
-def _check_file(path: Path) -> None:
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "there is no such file"
-        raise ConfigError(f"provider.model_path={path}: {what}", hint="Name a model's GGUF file.")
-    try:
-        with path.open("rb") as file:
-            start = file.read(len(MAGIC))
-    except OSError as error:
-        raise ConfigError(f"provider.model_path={path}: cannot be read: {error.strerror}") from error
-    if start != MAGIC:
-        raise ConfigError(
-            f"provider.model_path={path}: not a GGUF file (it does not begin with {MAGIC.decode()})",
-            hint="Models in other formats (safetensors, ggml) have to be converted to GGUF first.",
-        )
-
-
-def _downloaded(repo_id: str, filename: str, revision: str | None) -> Path:
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
+    repo_id, filename = settings.repo_id or "", settings.filename or ""
     try:
-        return Path(hf_hub_download(repo_id, filename, revision=revision))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        return Path(hf_hub_download(repo_id, filename, revision=settings.revision))
+    except (OSError, ValueError) as error:  # what the hub's library raises is one of them
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise ProviderError(
             f"{filename} of {repo_id} could not be downloaded: {reason}",

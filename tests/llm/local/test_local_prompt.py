@@ -58,9 +58,9 @@ def test_without_a_template_that_works_messages_are_written_plainly(
 
 
 def test_merging_keeps_every_word() -> None:
-    assert merged([SYSTEM, USER]) == (Message("user", "Be brief.\n\nWhy? é"),)
-    assert merged([SYSTEM]) == (Message("user", "Be brief."),)
-    assert merged([USER]) == (USER,)
+    assert merged([SYSTEM, USER]) == [Message("user", "Be brief.\n\nWhy? é")]
+    assert merged([SYSTEM]) == [Message("user", "Be brief.")]
+    assert merged([USER]) == [USER]
 
 
 def messages(tiny_model: Path, asked: LLMRequest, *, schema_in_prompt: bool = True) -> tuple[Message, ...]:
