@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -81,24 +79,20 @@ class ConvergenceAssessment(Value):
         return self.scores.completeness_score is not None
 
 
-SCORE_CODES: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "completeness": ("complete", "incomplete"),
-        "coherence": ("coherent", "incoherent"),
-        "consistency": ("consistent", "inconsistent"),
-    }
-)
-"""The reason codes of each score: when it reaches its threshold, and when it does not."""
-
+# The reason codes of each score: when it reaches its threshold, and when it does not.
+SCORE_CODES = {
+    "completeness": ("complete", "incomplete"),
+    "coherence": ("coherent", "incoherent"),
+    "consistency": ("consistent", "inconsistent"),
+}
 LOW_SCORE_CODES = tuple(low for _, low in SCORE_CODES.values())
 _VERDICT_CODES = (code for pair in SCORE_CODES.values() for code in pair)
 _OWN_CODES = frozenset({*SCORE_CODES, *_VERDICT_CODES, "evaluation_unavailable", "blocking_issue"})
-_OWN_ENDING = "_detected"
 
 
 def is_own_code(code: str) -> bool:
     """Whether a reason code is one of Aeon's own; every other one is the name of a custom criterion."""
-    return code in _OWN_CODES or code.endswith(_OWN_ENDING)
+    return code in _OWN_CODES or code.endswith("_detected")
 
 
 def criterion_problem(name: str, text: str) -> str | None:
@@ -123,9 +117,8 @@ class ConvergenceSettings(ConvergenceThresholds):
     @field_validator("criteria")
     @classmethod
     def _usable_criteria(cls, criteria: dict[str, str]) -> dict[str, str]:
-        for name, text in criteria.items():
-            if problem := criterion_problem(name, text):
-                raise ValueError(problem)
+        if problems := [problem for name, text in criteria.items() if (problem := criterion_problem(name, text))]:
+            raise ValueError(problems[0])
         return criteria
 
 
@@ -150,7 +143,7 @@ class TTLExpirationResponse(Value):
     """What a run gives back when its TTL, or another cap of it, ends before convergence (FR-062, FR-064).
 
     `latest_pass_result` is the latest completed pass, always there at a phase boundary; without one there is a
-    `partial_result`. `result_type` names the kind of response, `termination_reason` the cap.
+    `partial_result`. `termination_reason` names the cap.
     """
 
     converged: Literal[False] = False
@@ -164,9 +157,7 @@ class TTLExpirationResponse(Value):
     @model_validator(mode="after")
     def _has_a_result(self) -> TTLExpirationResponse:
         if self.latest_pass_result is None and self.expiration_point == "phase_boundary":
-            raise ValueError(
-                "a budget that ends at a phase boundary leaves a completed pass: latest_pass_result is needed"
-            )
+            raise ValueError("at a phase boundary latest_pass_result is needed")
         if self.latest_pass_result is None and self.partial_result is None:
             raise ValueError("without a completed pass partial_result is needed")
         return self

@@ -1,35 +1,5 @@
 """Every error that Aeon raises, one tree.
 
-AeonError
-├── ConfigError                 what the person gave cannot be used: exit 2, before any model call
-│   ├── TaskTextError           the task text is empty or not valid Unicode
-│   ├── PromptError             a template is missing, broken, or names a variable that its call does not have
-│   └── SchemaFileError         a schema file is missing, is not a schema, or does not fit its call
-├── LLMError                    a model call failed
-│   ├── ProviderError           the provider did not answer
-│   │   ├── ConnectionFailed      retryable: not reachable, connection reset; not for TLS, nor when it timed out
-│   │   ├── ServerFailed          retryable: 408, 409, 5xx, no choice in an answer; may carry `retry_after`
-│   │   ├── RateLimited           retryable: 429; may carry `retry_after`
-│   │   ├── QuotaExhausted        402, and 429 when the account's credit is used up: waiting does not help
-│   │   ├── AuthenticationFailed  401, 403, and a refused key in any other status
-│   │   ├── CircuitOpen           not tried: this endpoint is cooling down
-│   │   ├── RequestRefused        any other 4xx
-│   │   └── NotAnAPI              the server answered something that is no chat completion
-│   └── AnswerError             the provider answered, and there is no answer in it; never repaired
-│       ├── Truncated             cut off at the limit of tokens, or because the context is full
-│       ├── Refused               the model declined
-│       ├── Filtered              the provider's content filter
-│       ├── EmptyAnswer           no text at all
-│       └── NotSimulated          the simulated provider does not invent tool arguments
-├── ValidationError             an answer did not match its schema, and two repairs did not help
-├── PlanError                   a plan cannot be made, or a refinement cannot be applied
-├── StoreMiss                   `store.mode=replay`: the store has no answer to a request
-├── StoreFailed                 the store of paid answers cannot be opened, read or written
-├── LimitReached                a cap of `limits.*` was reached
-├── StopRequested               the run was asked to stop (Ctrl-C)
-├── ArtefactError               a result could not be written
-└── Unexpected                  a defect of Aeon, or of a person's own component
-
 Each says whether trying again can help (`retryable`), what a person can do (`hint`), and which tokens were already
 paid for (`usage`); an `LLMError` also whether another endpoint may answer (`falls_back`).
 """
@@ -59,7 +29,7 @@ class AeonError(Exception):
 
 
 class ConfigError(AeonError):
-    """Configuration or usage that cannot be used."""
+    """What the person gave cannot be used: exit 2, before any model call."""
 
 
 class TaskTextError(ConfigError):
@@ -78,8 +48,8 @@ class LLMError(AeonError):
     """A model call failed.
 
     `falls_back`: another endpoint may answer the same request. `endpoint` is the one that failed, `model` the one that
-    answered, if known. `usage_reported` is False when the request may have been paid for and the server did not report
-    its usage: then `usage` is an estimate, or empty.
+    answered, if known. `usage_reported` is False when the server did not report a usage that may have to be paid: then
+    `usage` is an estimate, or empty.
     """
 
     falls_back = False
@@ -103,7 +73,10 @@ class ProviderError(LLMError):
 
 
 class ConnectionFailed(ProviderError):
-    """The server could not be reached, hung up, or was too slow; `sent`: the request may have reached it."""
+    """The server could not be reached, hung up, or was too slow; `sent`: the request may have reached it.
+
+    Not retryable where TLS failed or it timed out.
+    """
 
     retryable = True
     sent = False
@@ -111,7 +84,7 @@ class ConnectionFailed(ProviderError):
 
 
 class ServerFailed(ProviderError):
-    """The server failed (408, 409, 5xx)."""
+    """The server failed (408, 409, 5xx), or there was no choice in its answer."""
 
     retryable = True
 
@@ -124,7 +97,7 @@ class RateLimited(ProviderError):
 
 
 class QuotaExhausted(ProviderError):
-    """The account has no credit left (402, or 429 with a code that says so)."""
+    """The account has no credit left (402, or 429 with a code that says so): waiting does not help."""
 
 
 class AuthenticationFailed(ProviderError):
@@ -147,13 +120,13 @@ class NotAnAPI(ProviderError):
 
 
 class AnswerError(LLMError):
-    """The provider answered and there is no answer in it. `model` is the one that answered, if known."""
-
-    model = ""
+    """The provider answered and there is no answer in it; never repaired."""
 
 
 class Truncated(AnswerError):
-    """The answer was cut off at the token limit, or because the context is full."""
+    """The answer was cut off at the token limit, or because the context is full (`context_full`)."""
+
+    context_full = False
 
 
 class Refused(AnswerError):
@@ -199,7 +172,7 @@ class LimitReached(AeonError):
 
 
 class StopRequested(AeonError):
-    """The run was asked to stop."""
+    """The run was asked to stop (Ctrl-C)."""
 
 
 class ArtefactError(AeonError):

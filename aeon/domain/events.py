@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, dataclass_transform
 
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.history import Advisory, ProfileTransition
@@ -20,9 +20,12 @@ from aeon.domain.request import CallSite, LLMRequest, Usage
 from aeon.domain.tool_result import ToolResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 class Event:
-    """Base of all events."""
+    """Base of all events. Every subclass is a frozen dataclass whose fields are given by name."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, kw_only=True)(cls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,6 @@ def ignore(event: Event, site: CallSite | None = None) -> None:
     """An `Emit` for components used on their own."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunStarted(Event):
     """A run began. `provider` is what its endpoint goes by. `synthetic`: no model will be called."""
 
@@ -53,7 +55,6 @@ class RunStarted(Event):
     synthetic: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseStarted(Event):
     """A phase began. `stage` is A (profile), B (plan), C (passes) or D (profile update)."""
 
@@ -62,7 +63,6 @@ class PhaseStarted(Event):
     pass_number: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseFinished(Event):
     """A phase ended; `outcome` as in PhaseRecord."""
 
@@ -72,7 +72,6 @@ class PhaseFinished(Event):
     outcome: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileInferred(Event):
     """Phase A gave a profile, or the default one (`fallback`)."""
 
@@ -81,14 +80,12 @@ class ProfileInferred(Event):
     fallback: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileUpdated(Event):
     """The profile changed at a pass boundary."""
 
     transition: ProfileTransition
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PlanMade(Event):
     """The plan that execution starts with; `layers` is its depth, `expected_calls` a forecast of the TTL it needs."""
 
@@ -97,7 +94,6 @@ class PlanMade(Event):
     expected_calls: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PassStarted(Event):
     """A pass began. `ready` are the steps it will start, in order."""
 
@@ -106,7 +102,6 @@ class PassStarted(Event):
     ready: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PassFinished(Event):
     """A pass ended. `complete` is False when a budget ended it before its assessment."""
 
@@ -115,7 +110,6 @@ class PassFinished(Event):
     complete: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CycleStarted(Event):
     """A structured call was charged to the TTL and dispatched.
 
@@ -128,9 +122,8 @@ class CycleStarted(Event):
     plan: Plan | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswered(Event):
-    """The provider answered one request (a call, or a repair of it); `endpoint` is which of its endpoints.
+    """The provider's `endpoint` answered one request: a call, or a repair of it.
 
     `usage_reported` is False when the server did not say what the answer had cost.
     """
@@ -149,12 +142,10 @@ class CallAnswered(Event):
     usage_reported: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CallFailed(Event):
     """A request failed for good, or its answer was no answer; `model` is who gave that answer, if one came.
 
-    `asked` is the model that the request named, if it named one, and `endpoint` who failed. `usage_reported` is False
-    when there was such an answer, or none in time, and the server did not say what it had cost.
+    `asked` is the model that the request named, `endpoint` who failed; `usage_reported` as in CallAnswered.
     """
 
     site: CallSite
@@ -170,7 +161,6 @@ class CallFailed(Event):
     usage_reported: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RepairFinished(Event):
     """The supervisor was asked to repair an answer; see the record for how it ended."""
 
@@ -178,7 +168,6 @@ class RepairFinished(Event):
     record: RepairRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CycleFinished(Event):
     """A structured call ended, with a value or an error; the last event of its cycle."""
 
@@ -188,7 +177,6 @@ class CycleFinished(Event):
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StepStarted(Event):
     """A step was dispatched."""
 
@@ -197,7 +185,6 @@ class StepStarted(Event):
     step: PlanStep
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StepFinished(Event):
     """A step ended: complete, failed, invalid, or still pending when it was abandoned."""
 
@@ -206,7 +193,6 @@ class StepFinished(Event):
     step: PlanStep
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted(Event):
     """A tool is about to be called for a step; ToolCalled follows, unless the step is abandoned meanwhile."""
 
@@ -216,7 +202,6 @@ class ToolStarted(Event):
     arguments: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCalled(Event):
     """A tool was called for a step; `result` says with what, what came of it, and what went wrong."""
 
@@ -225,7 +210,6 @@ class ToolCalled(Event):
     result: ToolResult
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Validated(Event):
     """A validation report is there."""
 
@@ -234,7 +218,6 @@ class Validated(Event):
     report: SemanticValidationReport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Assessed(Event):
     """A convergence assessment is there, or it was unavailable."""
 
@@ -243,7 +226,6 @@ class Assessed(Event):
     assessment: ConvergenceAssessment
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Refined(Event):
     """A refinement was decided on."""
 
@@ -252,17 +234,14 @@ class Refined(Event):
     plan: Plan = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisoryRaised(Event):
     """Something a person should know."""
 
     advisory: Advisory
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RetryScheduled(Event):
-    """A request failed in a way that may pass; it is tried again after `seconds`. `error` is its class, a colon and its
-    message."""
+    """A request that failed is tried again after `seconds`. `error` is its class, a colon and its message."""
 
     site: CallSite
     call: str
@@ -271,11 +250,10 @@ class RetryScheduled(Event):
     error: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FallbackUsed(Event):
     """A request that the endpoint `failed` could not answer, because of `error`, was answered by another, `endpoint`.
 
-    Told once in a run for each pair of them; every CallAnswered names its endpoint.
+    Told once in a run for each pair of them.
     """
 
     site: CallSite
@@ -285,7 +263,6 @@ class FallbackUsed(Event):
     error: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
     """A run ended."""
 

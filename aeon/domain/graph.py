@@ -26,19 +26,21 @@ def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
         TopologicalSorter(dependencies).prepare()
     except CycleError as error:
         along = list(reversed(error.args[1]))[:-1]
-        first = min(range(len(along)), key=_positions(dependencies, along).__getitem__)
+        first = along.index(next(step_id for step_id in dependencies if step_id in along))
         return tuple(along[first:] + along[:first])
     return ()
-
-
-def _positions(order: Iterable[str], ids: Iterable[str]) -> list[int]:
-    position = {step_id: index for index, step_id in enumerate(order)}
-    return [position[step_id] for step_id in ids]
 
 
 def find_cycle(steps: Sequence[PlanStep]) -> tuple[str, ...]:
     """The ids along one cycle of dependencies, as `cycle_in` gives them; empty when there is none."""
     return cycle_in({step.step_id: step.dependencies for step in steps})
+
+
+def cycle_text(cycle: Sequence[str]) -> str:
+    """A cycle in words: `a depends on b, b depends on a`; of one step, `a depends on itself`."""
+    if len(cycle) == 1:
+        return f"{cycle[0]} depends on itself"
+    return ", ".join(f"{one} depends on {other}" for one, other in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True))
 
 
 def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
@@ -76,24 +78,15 @@ def layers(plan: Plan) -> tuple[tuple[str, ...], ...]:
 def _sorter(steps: Sequence[PlanStep]) -> TopologicalSorter[int]:
     """A prepared sorter over positions: integers order by the given order, and unknown ids drop out."""
     position = {step.step_id: index for index, step in enumerate(steps)}
-    sorter: TopologicalSorter[int] = TopologicalSorter()
-    for index, step in enumerate(steps):
-        sorter.add(index, *(position[d] for d in step.dependencies if d in position))
+    sorter = TopologicalSorter(
+        {index: [position[d] for d in step.dependencies if d in position] for index, step in enumerate(steps)}
+    )
     try:
         sorter.prepare()
     except CycleError:
-        cycle = find_cycle(steps)
-        raise PlanError(
-            f"the dependencies form a cycle: {cycle_text(cycle)}", hint="Remove one of these dependencies."
-        ) from None
+        message = f"the dependencies form a cycle: {cycle_text(find_cycle(steps))}"
+        raise PlanError(message, hint="Remove one of these dependencies.") from None
     return sorter
-
-
-def cycle_text(cycle: Sequence[str]) -> str:
-    """A cycle in words: `a depends on b, b depends on a`; of one step, `a depends on itself`."""
-    if len(cycle) == 1:
-        return f"{cycle[0]} depends on itself"
-    return ", ".join(f"{one} depends on {other}" for one, other in zip(cycle, (*cycle[1:], *cycle[:1]), strict=True))
 
 
 def by_id(steps: Iterable[PlanStep]) -> dict[str, PlanStep]:
@@ -109,7 +102,7 @@ def is_live(step: PlanStep) -> bool:
 def ready_steps(plan: Plan) -> tuple[PlanStep, ...]:
     """The pending steps whose dependencies are all complete, or left to a person, in plan order (FR-065, FR-087)."""
     settled = {step.step_id for step in plan.steps if step.status == "complete" or step.unfinished}
-    return tuple(step for step in plan.steps if step.status == "pending" and settled.issuperset(step.dependencies))
+    return tuple(step for step in pending_steps(plan) if settled.issuperset(step.dependencies))
 
 
 def pending_steps(plan: Plan) -> tuple[PlanStep, ...]:
@@ -133,10 +126,7 @@ def answer_steps(plan: Plan) -> tuple[PlanStep, ...]:
 
 
 def answer_text(plan: Plan) -> str:
-    """The answer as it stands: the outputs of the answer steps, in plan order, a blank line between them.
-
-    The same text that convergence assesses and that the run hands back; empty while no step is complete.
-    """
+    """The outputs of the answer steps, a blank line between them: what convergence assesses and the run hands back."""
     return "\n\n".join(step.step_output for step in answer_steps(plan) if step.step_output)
 
 
@@ -158,24 +148,13 @@ def incoming_steps(plan: Plan, step: PlanStep) -> tuple[PlanStep, ...]:
     return tuple(other for other in plan.steps if other.step_id in wanted)
 
 
-def nesting_level(plan: Plan, step_id: str) -> int:
-    """How deep a step is nested in subplans: 0 at the top level, 1 in the first subplan (FR-009, FR-083).
-
-    Raises KeyError when there is no such step.
-    """
-    return level_among(by_id(plan.steps), step_id)
-
-
-def level_among(steps: Mapping[str, PlanStep], step_id: str) -> int:
-    """The nesting level of a step among steps given by id; a parent that is gone still counts.
-
-    Raises KeyError when there is no such step.
-    """
+def nesting_level(steps: Mapping[str, PlanStep], step_id: str) -> int:
+    """How deep a step is nested in subplans: 0 at the top level, 1 in the first subplan (FR-009, FR-083)."""
     return sum(1 for _ in ancestors(steps, step_id))
 
 
 def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
-    """The ids of the steps a step is nested in, nearest first; a circle of parents is walked once.
+    """The ids of the steps a step is nested in, nearest first, one that is gone included; a circle is walked once.
 
     Raises KeyError when there is no such step.
     """
@@ -197,22 +176,17 @@ def expected_calls(plan: Plan) -> int:
 
 def current_outputs(steps: Sequence[PlanStep]) -> dict[str, str]:
     """The output of every step that has one and whose place no other step has taken."""
-    return {
-        step.step_id: step.step_output for step in steps if step.step_output is not None and step.replaced_by is None
-    }
+    return {s.step_id: s.step_output for s in steps if s.step_output is not None and s.replaced_by is None}
 
 
 def transitive_dependencies(steps: Sequence[PlanStep]) -> dict[str, set[str]]:
     """For each step, all steps that it depends on, directly or not; unknown ones and cycles do no harm."""
     known = by_id(steps)
-    found: dict[str, set[str]] = {}
-    for step_id in known:
-        seen: set[str] = set()
+    found: dict[str, set[str]] = {step_id: set() for step_id in known}
+    for step_id, seen in found.items():
         waiting = [step_id]
         while waiting:
-            for dependency in known[waiting.pop()].dependencies:
-                if dependency in known and dependency not in seen:
-                    seen.add(dependency)
-                    waiting.append(dependency)
-        found[step_id] = seen
+            new = {d for d in known[waiting.pop()].dependencies if d in known} - seen
+            seen |= new
+            waiting += new
     return found

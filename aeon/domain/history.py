@@ -86,8 +86,7 @@ class EvaluationResults(Value):
 
 
 class Timing(Value):
-    """Start and end in ISO 8601, UTC, the end after the start; the duration in seconds, measured with a monotonic
-    clock."""
+    """Start and end in ISO 8601, UTC, the end after the start; the duration by a monotonic clock."""
 
     start_time: str
     end_time: str
@@ -103,9 +102,8 @@ class Timing(Value):
 class ExecutionPass(Value):
     """One pass of the loop (FR-071 to FR-078): pass 0 plans, the others execute.
 
-    `plan_state` is the plan at the start of the pass, `steps` its steps at the end; in core mode `steps` holds the one
-    carried out, in the last pass all, `plan_state` is null after pass 1 and `answer` empty. `phase` is the last phase
-    entered; `answer` the text that convergence assessed.
+    `plan_state` is the plan at its start, `steps` are those at its end; in core mode `steps` holds the one carried out,
+    in the last pass all, `plan_state` is null after pass 1 and `answer` empty. `answer` is the text that was assessed.
     """
 
     pass_number: int = Field(ge=0)
@@ -161,10 +159,7 @@ class FinalResult(Value):
 
 
 class ExecutionHistory(Value):
-    """Everything a run did, pass by pass (FR-071 to FR-076, FR-095).
-
-    `passes` are numbered from 0 without gaps; a run that ended before its plan has a pass 0 all the same.
-    """
+    """Everything a run did, pass by pass, numbered from 0 without gaps (FR-071 to FR-076, FR-095)."""
 
     execution_id: str
     task_input: str
@@ -190,10 +185,7 @@ class ExecutionHistory(Value):
 
 
 class RunState(Value):
-    """A run as it stands; `llm_outputs`, `supervisor_actions` and `tool_history` are in order of dispatch.
-
-    `answer_mark` is put before every answer; it says that no model was called.
-    """
+    """A run as it stands; `answer_mark`, put before every answer, says that no model was called."""
 
     pass_number: int = 0
     phase: str = "PROFILE"
@@ -226,8 +218,7 @@ class RunState(Value):
     @property
     def raised_triggers(self) -> frozenset[str]:
         """The reasons of the refinements of all passes recorded so far."""
-        records = (record.refinement for record in self.passes)
-        return frozenset(trigger for refinement in records if refinement for trigger in refinement.triggers)
+        return frozenset(trigger for each in self.passes if each.refinement for trigger in each.refinement.triggers)
 
     @property
     def ttl_remaining(self) -> int:

@@ -6,7 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, get_args
 
-from aeon.domain.assessment import ExpirationPoint, SpentReason, TTLExpirationResponse, TTLExpiredMetadata
+from aeon.domain.assessment import (
+    ConvergenceAssessment,
+    ConvergenceScores,
+    ExpirationPoint,
+    SpentReason,
+    TTLExpirationResponse,
+    TTLExpiredMetadata,
+)
 from aeon.domain.errors import AeonError
 from aeon.domain.graph import current_outputs
 from aeon.domain.history import (
@@ -21,6 +28,8 @@ from aeon.domain.history import (
     TerminationReason,
 )
 
+_SCORES = ("completeness_score", "coherence_score", "consistency_score")
+
 
 def latest_complete(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
     """The most recent execution pass that was completed (FR-062)."""
@@ -29,12 +38,12 @@ def latest_complete(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
 
 def latest_assessed(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
     """The most recent pass that a model assessed; its scores are those of the run."""
-    return next((p for p in reversed(passes) if _is_assessed(p)), None)
+    return next((passed for passed, _ in reversed(_assessed(passes))), None)
 
 
-def _is_assessed(record: ExecutionPass) -> bool:
-    assessment = record.evaluation_results.convergence
-    return assessment is not None and assessment.evaluated
+def _assessed(passes: Sequence[ExecutionPass]) -> list[tuple[ExecutionPass, ConvergenceAssessment]]:
+    found = ((passed, passed.evaluation_results.convergence) for passed in passes)
+    return [(passed, assessment) for passed, assessment in found if assessment and assessment.evaluated]
 
 
 def final_answer(state: RunState) -> str:
@@ -46,26 +55,19 @@ def final_answer(state: RunState) -> str:
 def best_pass(passes: Sequence[ExecutionPass]) -> BestPass | None:
     """The pass closest to convergence: fewest failed criteria, then the highest of the lowest scores, then the
     latest."""
-    assessed = [p for p in passes if _is_assessed(p)]
+
+    def closeness(one: tuple[ExecutionPass, ConvergenceAssessment]) -> tuple[bool, int, float, float, int]:
+        passed, assessment = one
+        scores = [assessment.scores[name] for name in _SCORES]
+        failed = 0 if assessment.converged else len(assessment.reason_codes)
+        return assessment.converged, -failed, min(scores), scores[0], passed.pass_number
+
+    assessed = _assessed(passes)
     if not assessed:
         return None
-    best = max(assessed, key=_closeness)
-    scores = best.evaluation_results.convergence.scores  # type: ignore[union-attr]
-    return BestPass(
-        pass_number=best.pass_number,
-        completeness_score=scores["completeness_score"],
-        coherence_score=scores["coherence_score"],
-        consistency_score=scores["consistency_score"],
-        answer=best.answer,
-    )
-
-
-def _closeness(record: ExecutionPass) -> tuple[bool, int, float, float, int]:
-    assessment = record.evaluation_results.convergence
-    assert assessment is not None
-    scores = [assessment.scores[f"{name}_score"] for name in ("completeness", "coherence", "consistency")]
-    failed = 0 if assessment.converged else len(assessment.reason_codes)
-    return assessment.converged, -failed, min(scores), scores[0], record.pass_number
+    best, assessment = max(assessed, key=closeness)
+    scores = assessment.scores.model_dump(include=set(_SCORES))
+    return BestPass(pass_number=best.pass_number, answer=best.answer, **scores)
 
 
 def is_spent(reason: TerminationReason) -> TypeGuard[SpentReason]:
@@ -83,52 +85,37 @@ def expiration_point(passes: Sequence[ExecutionPass]) -> ExpirationPoint:
 def expiration_response(state: RunState, reason: SpentReason) -> TTLExpirationResponse:
     """The response of a run whose TTL or another cap ended it."""
     latest = latest_complete(state.passes)
-    assessed = latest_assessed(state.passes)
-    assessment = assessed.evaluation_results.convergence if assessed else None
-    scores = assessment.scores if assessment else None
+    steps = state.plan.steps if state.plan else ()
+    outputs = current_outputs(latest.steps if latest and latest.taskprofile else steps)
+    result: dict[str, Any] = {
+        "pass_number": latest.pass_number if latest else state.pass_number,
+        "answer": final_answer(state),
+        "outputs": outputs,
+    }
+    if latest is None:
+        result["incomplete_steps"] = [step.step_id for step in steps if step.incomplete]
+    # Of a run that no model assessed, the codes say that its evaluation was unavailable, if it was tried.
+    assessed, assessment = next(reversed(_assessed(state.passes)), (latest, state.assessment))
+    scores = assessment.scores if assessment and assessment.evaluated else ConvergenceScores()
     return TTLExpirationResponse(
-        latest_pass_result=_pass_result(latest, state) if latest else None,
-        partial_result=None if latest else _partial_result(state),
+        latest_pass_result=result if latest else None,
+        partial_result=None if latest else result,
         expiration_point=expiration_point(state.passes),
         ttl_expired_metadata=TTLExpiredMetadata(
-            completeness_score=scores.completeness_score if scores else None,
-            coherence_score=scores.coherence_score if scores else None,
-            consistency_score=scores.consistency_score if scores else None,
-            consistency_status=scores.consistency_status if scores else {},
+            **dict(scores),
             detected_issues=assessment.detected_issues if assessment else (),
-            reason_codes=assessment.reason_codes if assessment else _unassessed_codes(state),
-            pass_number=assessed.pass_number if assessed else latest.pass_number if latest else state.pass_number,
+            reason_codes=assessment.reason_codes if assessment else (),
+            pass_number=assessed.pass_number if assessed else state.pass_number,
         ),
         termination_reason=reason,
     )
 
 
-def _unassessed_codes(state: RunState) -> tuple[str, ...]:
-    """The reason codes of a run that no model assessed: that its evaluation was unavailable, if it was tried."""
-    return state.assessment.reason_codes if state.assessment else ()
-
-
-def _pass_result(record: ExecutionPass, state: RunState) -> dict[str, Any]:
-    whole = record.steps if record.taskprofile else state.plan.steps if state.plan else ()
-    return {"pass_number": record.pass_number, "answer": final_answer(state), "outputs": current_outputs(whole)}
-
-
-def _partial_result(state: RunState) -> dict[str, Any]:
-    steps = state.plan.steps if state.plan else ()
-    return {
-        "pass_number": state.pass_number,
-        "answer": state.answer,
-        "outputs": current_outputs(steps),
-        "incomplete_steps": [step.step_id for step in steps if step.incomplete],
-    }
-
-
 def statistics(state: RunState, converged: bool, seconds: float) -> Statistics:
     """Totals and patterns over the passes, for tuning (FR-076)."""
-    assessments = {
-        p.pass_number: p.evaluation_results.convergence for p in state.passes if p.evaluation_results.convergence
-    }
-    reports = [p.evaluation_results.validation_report for p in state.passes]
+    results = {p.pass_number: p.evaluation_results for p in state.passes}
+    assessments = {number: r.convergence for number, r in results.items() if r.convergence}
+    reports = [r.validation_report for r in results.values() if r.validation_report]
     blockers = Counter(code for a in assessments.values() if not a.converged for code in a.reason_codes)
     return Statistics(
         total_passes=sum(p.pass_number > 0 for p in state.passes),
@@ -137,56 +124,9 @@ def statistics(state: RunState, converged: bool, seconds: float) -> Statistics:
         total_time_seconds=seconds,
         fragments_refined=dict(state.attempts),
         convergence_blockers=dict(blockers.most_common()),
-        issues_by_type=dict(sorted(Counter(i.type for r in reports if r for i in r.issues).items())),
-        scores_by_pass={
-            number: {name: a.scores[name] for name in ("completeness_score", "coherence_score", "consistency_score")}
-            for number, a in assessments.items()
-        },
+        issues_by_type=dict(sorted(Counter(issue.type for r in reports for issue in r.issues).items())),
+        scores_by_pass={number: {name: a.scores[name] for name in _SCORES} for number, a in assessments.items()},
         depth_adjustments=tuple(f"pass {t.pass_number}: {t.reason}" for t in state.transitions),
-    )
-
-
-def build_history(
-    execution_id: str,
-    task: str,
-    configuration: Mapping[str, Any],
-    state: RunState,
-    reason: TerminationReason,
-    answer: str,
-    seconds: float,
-) -> ExecutionHistory:
-    """Everything a run did, as it is given back (FR-071 to FR-076, FR-095)."""
-    converged = reason == "converged"
-    stats = statistics(state, converged, seconds)
-    return ExecutionHistory(
-        execution_id=execution_id,
-        task_input=task,
-        configuration=dict(configuration),
-        passes=state.passes,
-        profile_transitions=state.transitions,
-        final_convergence=state.assessment,
-        final_output=answer,
-        final_result=FinalResult(
-            converged=converged,
-            result_type=reason,
-            output=answer,
-            metadata={
-                "manual_intervention": list(state.manual_intervention),
-                "conflicts": [issue.model_dump(exclude_none=True) for issue in state.conflicts],
-                "ttl_used": state.ttl_used,
-            },
-        ),
-        overall_statistics=stats,
-    )
-
-
-def with_whole_last_pass(state: RunState) -> RunState:
-    """A run of core mode with all steps in its last pass: the others hold the one that they carried out."""
-    last = state.passes[-1] if state.passes else None
-    if last is None or last.taskprofile is not None or state.plan is None:
-        return state
-    return state.model_copy(
-        update={"passes": (*state.passes[:-1], last.model_copy(update={"steps": state.plan.steps}))}
     )
 
 
@@ -199,14 +139,34 @@ def build_outcome(
     error: AeonError | None,
     seconds: float,
 ) -> Outcome:
-    """How a run ended, with everything it has."""
-    state = with_whole_last_pass(state)
-    answer = final_answer(state)
+    """How a run ended, with everything it has (FR-071 to FR-076, FR-095)."""
+    last = state.passes[-1] if state.passes else None
+    if last is not None and last.taskprofile is None and state.plan is not None:
+        # In core mode the last pass holds all steps, the others the one that they carried out.
+        whole = last.model_copy(update={"steps": state.plan.steps})
+        state = state.model_copy(update={"passes": (*state.passes[:-1], whole)})
+    answer, converged = final_answer(state), reason == "converged"
+    metadata = {
+        "manual_intervention": list(state.manual_intervention),
+        "conflicts": [issue.model_dump(exclude_none=True) for issue in state.conflicts],
+        "ttl_used": state.ttl_used,
+    }
+    history = ExecutionHistory(
+        execution_id=execution_id,
+        task_input=task,
+        configuration=dict(configuration),
+        passes=state.passes,
+        profile_transitions=state.transitions,
+        final_convergence=state.assessment,
+        final_output=answer,
+        final_result=FinalResult(converged=converged, result_type=reason, output=answer, metadata=metadata),
+        overall_statistics=statistics(state, converged, seconds),
+    )
     return Outcome(
         answer=answer,
-        converged=reason == "converged",
+        converged=converged,
         termination_reason=reason,
-        history=build_history(execution_id, task, configuration, state, reason, answer, seconds),
+        history=history,
         state=state,
         best_pass=best_pass(state.passes),
         ttl_expiration=expiration_response(state, reason) if is_spent(reason) else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Literal
@@ -20,11 +21,10 @@ EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
 class PlanStep(Value):
     """One step of a plan.
 
-    `step_index` is 1-based. `incoming_context` comes from its dependencies, `handoff_to_next` is what it is asked to
-    prepare for the next ones, `provides` names its artefacts. `parent_step_id` is the step whose subplan it belongs to,
-    `replaced_by` the step that took an executed step's place. `incomplete`: a budget ended while it ran or could have
-    run; its status stays pending (FR-064). `manual_intervention`: left to a person, refined no more, and its dependents
-    do not wait for it (FR-065). `errors` are messages for a person (FR-058).
+    `incoming_context` comes from its dependencies, `handoff_to_next` is what it is asked to prepare for the next ones,
+    `provides` names its artefacts. `parent_step_id` is the step whose subplan it belongs to, `replaced_by` the one that
+    took its place. `incomplete`: a budget ended before it was done; its status stays pending (FR-064).
+    `manual_intervention`: left to a person, and its dependents do not wait for it (FR-065).
     """
 
     step_id: str = Field(min_length=1)
@@ -49,21 +49,23 @@ class PlanStep(Value):
     manual_intervention: bool = False
 
     @model_validator(mode="after")
-    def _blocked_is_invalid(self) -> PlanStep:
+    def _agrees_with_itself(self) -> PlanStep:
         if self.clarity_state == "BLOCKED" and self.status not in ("invalid", "pending", "running"):
             raise ValueError("a step whose clarity_state is BLOCKED must have status invalid")
-        return self
-
-    @model_validator(mode="after")
-    def _index_is_within_the_plan(self) -> PlanStep:
         if "total_steps" in self.model_fields_set and self.step_index > self.total_steps:
             raise ValueError(f"step_index must be at most total_steps, {self.total_steps}, not {self.step_index}")
         return self
 
     @cached_property
     def view(self) -> dict[str, Any]:
-        """The step as prompts show it; shared, not to be changed."""
-        return _view(self)
+        """The step as prompts show it, without its output and fields that say nothing; shared, not to be changed."""
+        shown = {name: getattr(self, name) for name in _SHOWN}
+        if self.blocked:
+            shown |= {"status": "BLOCKED", "clarity_state": None}
+        if self.status == "pending":
+            shown["clarity_reason"] = None
+        kept = {name: v for name, v in shown.items() if v not in (None, (), False) or name == "dependencies"}
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}
 
     def __copy__(self) -> PlanStep:
         """A copy, which a transition changes: it has no view yet."""
@@ -87,9 +89,19 @@ class PlanStep(Value):
         return self.manual_intervention and self.status in ("failed", "invalid") and self.replaced_by is None
 
 
+_SHOWN = (
+    *("step_id", "step_index", "description", "dependencies", "provides", "handoff_to_next", "tool", "arguments"),
+    *("status", "clarity_state", "clarity_reason", "errors", "parent_step_id", "replaced_by", "manual_intervention"),
+)
+
+
+def step_view(step: PlanStep) -> dict[str, Any]:
+    """A step without its output and without fields that say nothing."""
+    return step.view
+
+
 class FollowUpQuestion(Value):
-    """What the planner would ask the person, what it assumes meanwhile, and the person's answer if there is one
-    (FR-011)."""
+    """What the planner would ask the person, what it assumes meanwhile, and the person's answer (FR-011)."""
 
     question: str = Field(min_length=1)
     assumption: str
@@ -98,8 +110,7 @@ class FollowUpQuestion(Value):
 
 
 class SubplanOrigin(Value):
-    """A subplan without its steps: whose it is, what it is to achieve, who made it. `depth_level` is 1 for the first
-    level of nesting."""
+    """A subplan without its steps. `depth_level` is 1 for the first level of nesting."""
 
     parent_step_id: str
     subplan_goal: str = Field(min_length=1)
@@ -108,8 +119,8 @@ class SubplanOrigin(Value):
 
 
 class Plan(Value):
-    """A declarative plan. `task` is the person's text, verbatim, set by the program; `goal` is the planner's reading
-    of it; `subplans` say what the steps of each decomposed step belong to.
+    """A declarative plan. `task` is the person's text, verbatim; `goal` is the planner's reading of it; `subplans` say
+    what the steps of each decomposed step belong to.
 
     Steps given without indices are numbered by position; given, `step_index` must run 1..n and `total_steps` must be n.
     Raises pydantic's ValidationError when ids repeat or indices do not fit.
@@ -123,18 +134,18 @@ class Plan(Value):
 
     @model_validator(mode="after")
     def _numbered(self) -> Plan:
-        ids = [step.step_id for step in self.steps]
-        repeated = sorted({i for i in ids if ids.count(i) > 1}) if len(set(ids)) != len(ids) else []
-        if repeated:
+        ids, total = Counter(step.step_id for step in self.steps), len(self.steps)
+        if len(ids) < total:
+            repeated = sorted(step_id for step_id, count in ids.items() if count > 1)
             raise ValueError(f"step_id must be unique: {', '.join(repeated)} repeated")
         if not any("step_index" in step.model_fields_set for step in self.steps):
             object.__setattr__(self, "steps", renumbered(self.steps))
             return self
         indices = [step.step_index for step in self.steps]
-        if sorted(indices) != list(range(1, len(ids) + 1)):
-            raise ValueError(f"step_index must run from 1 to {len(ids)} without gaps, not {indices}")
-        if any(step.total_steps != len(ids) for step in self.steps):
-            raise ValueError(f"total_steps must be {len(ids)}, the number of steps")
+        if sorted(indices) != list(range(1, total + 1)):
+            raise ValueError(f"step_index must run from 1 to {total} without gaps, not {indices}")
+        if any(step.total_steps != total for step in self.steps):
+            raise ValueError(f"total_steps must be {total}, the number of steps")
         return self
 
     def step(self, step_id: str) -> PlanStep:
@@ -178,24 +189,3 @@ class Subplan(SubplanOrigin):
     def origin(self) -> SubplanOrigin:
         """All of it but its steps."""
         return SubplanOrigin(**self.model_dump(exclude={"substeps"}))
-
-
-_SHOWN = (
-    *("step_id", "step_index", "description", "dependencies", "provides", "handoff_to_next", "tool", "arguments"),
-    *("status", "clarity_state", "clarity_reason", "errors", "parent_step_id", "replaced_by", "manual_intervention"),
-)
-
-
-def step_view(step: PlanStep) -> dict[str, Any]:
-    """A step without its output and without fields that say nothing."""
-    return step.view
-
-
-def _view(step: PlanStep) -> dict[str, Any]:
-    shown = {name: getattr(step, name) for name in _SHOWN}
-    if step.blocked:
-        shown |= {"status": "BLOCKED", "clarity_state": None}
-    if step.status == "pending":
-        shown["clarity_reason"] = None
-    kept = {name: value for name, value in shown.items() if value not in (None, (), False) or name == "dependencies"}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in kept.items()}

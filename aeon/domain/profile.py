@@ -30,10 +30,9 @@ class TaskProfile(Value):
     """How demanding a task is, as the model judged it (FR-026, FR-NEW-004 to FR-NEW-006).
 
     `reasoning_depth` 1 (very shallow) to 5 (very deep); `information_sufficiency` and `ambiguity_level` in [0, 1];
-    `dependency_complexity` how many steps depend on others; `expected_step_count` how many steps a plan will need, 0
-    when unknown; `raw_inference` why, in words. `profile_version` starts at 1 and grows with each update (FR-
-    NEW-001). The named levels are those of `LEVELS`; with the context `OWN_LEVELS`, those of a person's own schema too,
-    and other fields are the person's own dimensions.
+    `dependency_complexity` how many steps depend on others; `expected_step_count` 0 when unknown; `raw_inference` why,
+    in words. `profile_version` grows with each update (FR-NEW-001). The named levels are those of `LEVELS`; with the
+    context `OWN_LEVELS`, those of a person's own schema too, and other fields are the person's own dimensions.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -50,20 +49,16 @@ class TaskProfile(Value):
     dependency_complexity: int = Field(default=0, ge=0)
     expected_step_count: int = Field(default=0, ge=0)
 
-    @field_validator(*LEVELS)
-    @classmethod
-    def _is_a_level(cls, level: str, info: ValidationInfo) -> str:
-        known = LEVELS[info.field_name or ""]
-        if level not in known and info.context != OWN_LEVELS:
-            raise ValueError(f"must be one of {', '.join(known)}")
-        return level
-
     @model_validator(mode="before")
     @classmethod
-    def _knows_every_field(cls, given: Any, info: ValidationInfo) -> Any:
-        unknown = [name for name in given if name not in cls.model_fields] if isinstance(given, dict) else []
-        if unknown and info.context != OWN_LEVELS:
+    def _knows_every_field_and_level(cls, given: Any, info: ValidationInfo) -> Any:
+        if not isinstance(given, dict) or info.context == OWN_LEVELS:
+            return given
+        if unknown := [name for name in given if name not in cls.model_fields]:
             raise ValueError(f"there is no field {', '.join(unknown)}")
+        for name, known in LEVELS.items():
+            if name in given and given[name] not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}")
         return given
 
 
@@ -75,9 +70,6 @@ DEFAULT_PROFILE = TaskProfile(
     confidence_requirement="medium",
     raw_inference="The profile could not be inferred; this is the default profile.",
 )
-
-
-_DEPTHS = (1, 2, 3, 4, 5)
 
 
 class Band(Value):
@@ -138,17 +130,13 @@ class TTLTable(Value):
     @property
     def levels(self) -> dict[str, dict[str, float]]:
         """What each named level adds, by field of the profile."""
-        return {
-            "expected_tool_usage": self.tools,
-            "output_breadth": self.breadth,
-            "confidence_requirement": self.confidence,
-        }
+        return dict(zip(LEVELS, (self.tools, self.breadth, self.confidence), strict=True))
 
     @field_validator("depth", "typical_steps", "reasoning_mode", "complexity")
     @classmethod
     def _has_every_depth(cls, table: dict[int, object]) -> dict[int, object]:
-        if set(table) != set(_DEPTHS):
-            raise ValueError(f"needs exactly the keys {', '.join(map(str, _DEPTHS))}")
+        if sorted(table) != [1, 2, 3, 4, 5]:
+            raise ValueError("needs exactly the keys 1, 2, 3, 4, 5")
         return table
 
     @field_validator("sufficiency", "ambiguity", "dependencies")
@@ -159,23 +147,13 @@ class TTLTable(Value):
         return bands
 
     @model_validator(mode="after")
-    def _knows_every_level(self) -> TTLTable:
-        names = {"expected_tool_usage": "tools", "output_breadth": "breadth", "confidence_requirement": "confidence"}
-        for field, table in self.levels.items():
+    def _is_whole_and_monotone(self) -> TTLTable:
+        for (field, table), name in zip(self.levels.items(), ("tools", "breadth", "confidence"), strict=True):
             if missing := [level for level in LEVELS[field] if level not in table]:
-                raise ValueError(f"{names[field]} has no entry for {', '.join(missing)}")
-        return self
-
-    @field_validator("dimensions")
-    @classmethod
-    def _are_new(cls, dimensions: dict[str, Dimension]) -> dict[str, Dimension]:
-        if known := [name for name in dimensions if name in TaskProfile.model_fields]:
+                raise ValueError(f"{name} has no entry for {', '.join(missing)}")
+        if known := [name for name in self.dimensions if name in TaskProfile.model_fields]:
             raise ValueError(f"every profile has {', '.join(known)}: choose another name")
-        return dimensions
-
-    @model_validator(mode="after")
-    def _is_monotone(self) -> TTLTable:
-        if any(deeper < shallower for shallower, deeper in pairwise(self.depth[tier] for tier in _DEPTHS)):
+        if any(self.depth[tier + 1] < self.depth[tier] for tier in (1, 2, 3, 4)):
             raise ValueError("depth must not fall from one tier to the next: deeper tasks get more TTL")
         bands = sorted(self.sufficiency.values(), key=lambda band: band.at_least)
         if not bands or bands[0].at_least != 0:
@@ -186,11 +164,11 @@ class TTLTable(Value):
 
 
 class AdaptiveDepthConfiguration(Value):
-    """How deep a pass reasons and what it may spend, and why (FR-078). `allocated_ttl` is in LLM cycles.
+    """How deep a pass reasons and what it may spend, in LLM cycles, and why (FR-078).
 
-    `ambiguity_score` is the profile's ambiguity_level. `uncertainty_score` is None: the model judges uncertainty as a
-    part of information_sufficiency (FR-028), and the program computes no score. `heuristics_used` is what the budget
-    rests on: task_profile, default_profile where none could be inferred, or task_profile_update with its signals.
+    `ambiguity_score` is the profile's ambiguity_level. `uncertainty_score` is None: the program computes no score, and
+    the model judges uncertainty as a part of information_sufficiency (FR-028). `heuristics_used`: task_profile,
+    default_profile where none could be inferred, or task_profile_update with its signals.
     """
 
     detected_complexity: Complexity

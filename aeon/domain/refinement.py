@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -34,27 +33,17 @@ class ActionRule:
     decomposes: bool = False
 
 
-ACTIONS: Mapping[ActionType, ActionRule] = MappingProxyType(
-    {
-        "ADD": ActionRule(needs_target=False, needs_new_step=True, adds=True),
-        "MODIFY": ActionRule(needs_new_step=True),
-        "REMOVE": ActionRule(
-            targets=frozenset({"pending"}),
-            refusal="only a pending step can be removed; what was executed is kept",
-            retires=True,
-        ),
-        "REPLACE": ActionRule(
-            needs_new_step=True,
-            targets=frozenset({"pending", "BLOCKED", "complete", "failed", "invalid"}),
-            retires=True,
-            adds=True,
-        ),
-        "SUBPLAN_CREATE": ActionRule(decomposes=True),
-        "STEP_MARK_INVALID": ActionRule(
-            targets=frozenset({"complete", "failed"}), refusal="only a complete or failed step can be marked invalid"
-        ),
-    }
-)
+_REMOVAL = "only a pending step can be removed; what was executed is kept"
+_MARKING = "only a complete or failed step can be marked invalid"
+_REPLACEABLE: frozenset[Standing] = frozenset({"pending", "BLOCKED", "complete", "failed", "invalid"})
+ACTIONS: Mapping[ActionType, ActionRule] = {
+    "ADD": ActionRule(needs_target=False, needs_new_step=True, adds=True),
+    "MODIFY": ActionRule(needs_new_step=True),
+    "REMOVE": ActionRule(targets=frozenset({"pending"}), refusal=_REMOVAL, retires=True),
+    "REPLACE": ActionRule(needs_new_step=True, targets=_REPLACEABLE, retires=True, adds=True),
+    "SUBPLAN_CREATE": ActionRule(decomposes=True),
+    "STEP_MARK_INVALID": ActionRule(targets=frozenset({"complete", "failed"}), refusal=_MARKING),
+}
 """What a REPLACE under the target's own id may do is what MODIFY may."""
 
 
@@ -95,10 +84,8 @@ class RefinementAction(Value):
     @property
     def fragment(self) -> str:
         """The id of the step it is about: its target, or the step that it adds."""
-        if self.rule.needs_target and self.target_step_id is not None:
-            return self.target_step_id
-        assert self.new_step is not None
-        return self.new_step.step_id
+        added = self.new_step.step_id if self.new_step else ""
+        return self.target_step_id or "" if self.rule.needs_target else added
 
     @property
     def answers(self) -> frozenset[str]:
@@ -116,8 +103,7 @@ class DeclinedIssue(Value):
 class Refinement(Value):
     """What one refinement proposes: changes, and questions with the assumption made meanwhile.
 
-    `declined` are the issues that need no change, `unanswered` the ids of those of severity HIGH or CRITICAL of which
-    it says nothing.
+    `declined` are the issues that need no change, `unanswered` the ids of the grave ones of which it says nothing.
     """
 
     actions: tuple[RefinementAction, ...] = ()
@@ -144,8 +130,7 @@ class StepChange(Value):
 class RepairRecord(Value):
     """One answer that did not match its schema, and what it took to repair it (FR-029, FR-033, FR-050).
 
-    `errors` are those of the original answer, each with its JSON pointer; `attempts` counts the repair calls made (at
-    most two by default); tokens are those of the repair calls alone.
+    `errors` are those of the original answer; `attempts` and the tokens are of the repair calls alone.
     """
 
     call: str
@@ -162,9 +147,8 @@ class RepairRecord(Value):
 class SupervisorAssessment(Value):
     """What the supervisor lets a refinement change, and whether the run may go on with it (FR-004).
 
-    `repairs` are the actions that are structurally sound and passed fragment validation, so safe to apply; `issues` say
-    why others are not; `blocking` is true when nothing can run and no repair is safe to apply: the kernel then ends the
-    run as stalled.
+    `repairs` are the actions that are safe to apply, `issues` say why others are not. `blocking`: nothing can run and
+    no repair is safe, so that the run ends as stalled.
     """
 
     blocking: bool
@@ -175,10 +159,8 @@ class SupervisorAssessment(Value):
 class RefinementRecord(Value):
     """One refinement of a pass: what was proposed, refused and applied (FR-073).
 
-    `triggers` are the reasons it was called for; `fragment_report` is the validation of the changed steps; `subplans`
-    are those that it made. `declined` are the issues that need no change, by the planner's reason, `unanswered` the ids
-    of the grave ones that it passed over. `model_asked` is false for the clean plan of one step, for which no model was
-    asked.
+    `triggers` are the reasons it was called for, `fragment_report` is the validation of the changed steps. `declined`
+    and `unanswered` as in Refinement. `model_asked` is false for the clean plan of one step.
     """
 
     triggers: tuple[str, ...] = ()

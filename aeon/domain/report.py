@@ -64,9 +64,7 @@ class SemanticValidationReport(Value):
     def _derive(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        issues = [
-            i if isinstance(i, ValidationIssue) else ValidationIssue.model_validate(i) for i in data.get("issues", ())
-        ]
+        issues = [ValidationIssue.model_validate(issue) for issue in data.get("issues", ())]
         derived = {
             "overall_severity": highest(issues),
             "issue_summary": summary(issues),
@@ -77,8 +75,7 @@ class SemanticValidationReport(Value):
 
     @model_validator(mode="after")
     def _agree(self) -> SemanticValidationReport:
-        ids = [issue.issue_id for issue in self.issues]
-        if len(ids) != len(set(ids)):
+        if len({issue.issue_id for issue in self.issues}) < len(self.issues):
             raise ValueError("issue_id must be unique within a report")
         if self.overall_severity != highest(self.issues):
             raise ValueError(f"overall_severity must be {highest(self.issues)}, the highest among the issues")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 CallName = Literal[
@@ -26,10 +26,7 @@ BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and requests of one or more calls.
-
-    `cached_tokens` is a part of `input_tokens`, `reasoning_tokens` of `output_tokens`.
-    """
+    """Tokens and requests; `cached_tokens` are a part of `input_tokens`, `reasoning_tokens` of `output_tokens`."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -48,13 +45,7 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cached_tokens + other.cached_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            self.requests + other.requests,
-        )
+        return Usage(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +67,16 @@ class Parameters:
 
     def over(self, base: Parameters) -> Parameters:
         """These parameters, with `base` filling what is None here."""
-        return Parameters(
-            base.model if self.model is None else self.model,
-            base.temperature if self.temperature is None else self.temperature,
-            base.max_tokens if self.max_tokens is None else self.max_tokens,
-            base.effort if self.effort is None else self.effort,
-        )
+        pairs = zip(astuple(self), astuple(base), strict=True)
+        return Parameters(*(theirs if mine is None else mine for mine, theirs in pairs))
 
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
     """Where in a run a structured call is made; numbered by the kernel when the call is dispatched.
 
-    `cycle` is the TTL cycle it is charged to (0: the free profile call), `sequence` the event number of the dispatch,
-    `mode` the reasoning mode in force, `attempt` 0 for the call itself and 1, 2 for its repairs.
+    `cycle` is the TTL cycle it is charged to (0: the free profile call), `sequence` the number of its first event,
+    `attempt` 0 for the call itself and 1, 2 for its repairs.
     """
 
     pass_number: int = 0
@@ -123,10 +110,9 @@ def at_site(site: CallSite) -> Iterator[None]:
 class LLMRequest:
     """One structured request. `call` is the name on the wire (`response_format.json_schema.name`).
 
-    `sample` tells apart several answers that are wanted to the same request; it is not sent. `schema_prompt` tells the
-    model the schema in words, for a server that does not take it as a parameter; empty for the packaged words.
-    `variables` are the values that the messages were rendered from, for an adapter without a model; they are not sent,
-    stored or compared.
+    `sample` tells apart several answers to the same request; it is not sent. `schema_prompt` tells the schema in words,
+    for a server that does not take it as a parameter; empty for the packaged words. `variables` are what the messages
+    were rendered from, for an adapter without a model; they are not sent, stored or compared.
     """
 
     call: CallName
@@ -149,11 +135,10 @@ def estimated_tokens(request: LLMRequest) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
-    """A model's answer: its text, what it cost, and who gave it. `synthetic` says that no model was called.
+    """A model's answer, what it cost, and who gave it. `synthetic`: no model was called.
 
-    `endpoint` is the configured provider that answered, where there are several. `usage_reported` is False when the
-    server did not say what the answer, or an attempt before it, had cost, so that `usage` counts no tokens, or is an
-    estimate.
+    `endpoint` is the configured provider that answered, where there are several. `usage_reported` is False where the
+    server did not say what the answer had cost: then `usage` is an estimate, or empty.
     """
 
     text: str
@@ -168,12 +153,8 @@ class LLMResponse:
 
 @runtime_checkable
 class LLMAdapter(Protocol):
-    """Anything that answers an `LLMRequest`.
-
-    `complete` blocks until the answer is there, may be called from many threads at once, and raises
-    `aeon.domain.errors.LLMError`.
-    """
+    """Anything that answers an `LLMRequest`; called from many threads at once."""
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request."""
+        """Answer one request; blocks until the answer is there. Raises `aeon.domain.errors.LLMError`."""
         ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from textwrap import shorten
@@ -35,10 +36,10 @@ class TokenUsage(Value):
 
 
 class UsageReport(Value):
-    """Usage of a run: in all, by call name, by role, by model and by pass. Repairs are counted under `repair`.
+    """Usage of a run. Repairs are counted under `repair`.
 
-    `unpriced` are the models that used tokens and have no price, `unreported` those whose server did not say what an
-    answer had used: then the cost is not known, and the tokens may be too few.
+    `unpriced` are the models that have no price, `unreported` those whose server did not say what an answer had used:
+    then the cost is not known, and the tokens may be too few.
     """
 
     total: TokenUsage = TokenUsage()
@@ -69,10 +70,9 @@ class Timings(Value):
 
 
 class ProviderReport(Value):
-    """Who answered: the provider's kind, its address if it has one, and the models that answered, by role.
+    """Who answered: the provider, the models by role, and how many requests each of its endpoints answered.
 
-    `endpoints` says how many requests each of the provider's endpoints answered: its own, and those of its fallbacks.
-    `findings` is what the process had found out, by the end of the run, of what its servers do not do as they should.
+    `findings` is what was found out of what its servers do not do as they should.
     """
 
     kind: str
@@ -93,10 +93,7 @@ class Hashes(Value):
 
 
 class Saved(Value):
-    """What was not asked again, since it had been answered before.
-
-    `cost` is that of the model's answers; None where one has no price, or there is none.
-    """
+    """What was not asked again, since it had been answered before; `cost` is None where it is not known."""
 
     model_calls: int = 0
     tool_calls: int = 0
@@ -108,11 +105,9 @@ class Saved(Value):
 
 
 class ParentRun(Value):
-    """What a run was answered from, in part or whole.
+    """What a run was answered from: the directory of another run, a store or a cassette (`path`, absolute).
 
-    `path` is the directory of the run that was resumed, or the store or cassette, absolute; `run_id` its run's, where
-    it is known. `differing` counts the answers of a replay whose request was not the recorded one
-    (`store.match=order`).
+    `differing` counts the answers of a replay whose request was not the recorded one (`store.match=order`).
     """
 
     path: str
@@ -124,10 +119,9 @@ class ParentRun(Value):
 class RunResult(Value):
     """What a run gives back. `history` is written to `history.json`, everything else to `result.json`.
 
-    `answer` is the outputs of the complete steps that no complete step depends on, in plan order; with `answer.schema`,
-    JSON of that schema. `parent` is None for a run that could be answered from nowhere. `scores` are those of the
-    latest pass that a model assessed, `assessed_pass`; both None when there was none. `reason_codes` and `explanation`
-    are of the last evaluation, also where it was not available.
+    `answer` is the outputs of the complete steps that no complete step depends on; with `answer.schema`, JSON of that
+    schema. `scores` are those of the latest pass that a model assessed, `assessed_pass`. `reason_codes` and
+    `explanation` are of the last evaluation, also where it was not available.
     """
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
@@ -177,17 +171,11 @@ class RunResult(Value):
         return {"failed": 1, "interrupted": 130}.get(self.termination_reason, 3)
 
 
-def versions() -> dict[str, str]:
-    """The versions of Python, Aeon and what it stands on."""
-    return dict(_installed_versions())
-
-
 @cache
-def _installed_versions() -> dict[str, str]:
+def versions() -> Mapping[str, str]:
+    """The versions of Python, Aeon and what it stands on."""
     found = {"python": platform.python_version()}
     for name in DISTRIBUTIONS:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found

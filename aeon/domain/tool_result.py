@@ -9,12 +9,6 @@ from pydantic import Field
 from aeon.domain.values import Value
 
 ToolErrorKind = Literal["unknown", "invalid_arguments", "refused", "timeout", "raised", "not_json", "invalid_output"]
-"""Why a call gave no usable result.
-
-`unknown`: no such tool; `invalid_arguments`: not as the input schema says; `refused`: not approved; `timeout`: took too
-long; `raised`: the tool failed; `not_json`: what it returned cannot be written as JSON; `invalid_output`: not as the
-output schema says.
-"""
 
 
 class SchemaViolation(NamedTuple):
@@ -30,14 +24,10 @@ class SchemaViolation(NamedTuple):
 class ToolResult(Value):
     """One call of a tool (Sprint 1, FR-022, FR-054, FR-055).
 
-    `output` is the JSON value it returned, and `text` the same for a prompt: a string as it is, anything else as JSON.
-    When that is longer than the tool may say, `cut` is the number of characters left out, the text ends with a note of
-    it, and `output` is that text: the rest is not kept, and `kept` is the limit in characters, that of the tool itself
-    when `own_limit`, else `tools.max_output_characters`. `kept` is 0 when nothing was cut. `error` says what went
-    wrong, None when nothing did, and then `error_kind` is None too. After an `invalid_output`, `output` and `text` are
-    still what the tool returned. `arguments` are those that were given, `seconds` how long the call took, approval
-    included. `replayed`: the tool was not called now, its result is that of an earlier call that a store kept; it is in
-    no artefact, since a replayed run has the artefacts of the first one.
+    `output` is the JSON value it returned, also an invalid one, and `text` the same for a prompt: a string as it is,
+    anything else as JSON. `cut` is the number of characters left out of a text that was too long: then `kept` is the
+    limit, that of the tool itself when `own_limit`, and `output` is the text. `seconds` includes the approval.
+    `replayed`: the result is that of an earlier call; in no artefact, as a replay has those of the first run.
     """
 
     tool: str

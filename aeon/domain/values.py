@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, PlainSerializer
 
 
 def shown_address(address: str) -> str:
-    """An address as it may be shown and written down: without a user, and without its query, where some servers take a
-    key. What is no address is cut off where one would begin."""
+    """An address as it may be shown and written down: without a user, and without its query, where a key may be."""
     try:
         url = urlsplit(address)
         return url._replace(netloc=url.netloc.rpartition("@")[2], query="", fragment="").geturl()
@@ -24,12 +23,7 @@ def is_loopback(address: str) -> bool:
     """Whether an address is of this machine alone."""
     try:
         host = urlsplit(address).hostname or ""
-    except ValueError:
-        return False
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
+        return host == "localhost" or host.endswith(".localhost") or ip_address(host).is_loopback
     except ValueError:
         return False
 
@@ -49,10 +43,9 @@ Address = Annotated[str, PlainSerializer(shown_address, when_used="json")]
 class FromRecording:
     """Whether a settings field may come from the head of a cassette, which anybody may have made.
 
-    `taken`: it decides what is asked or how a run goes on. `unneeded`: a replay has no use for it. `held`: it starts,
-    imports, reads or writes something, so that the person who replays must give it. A field without a mark has that of
-    the field around it, and the outermost is `held`; a path in a group that is taken is `held`. `options` are those of
-    a group that may be chosen nevertheless; None: all.
+    `taken`: it decides what is asked. `unneeded`: a replay has no use for it. `held`: it starts, imports, reads or
+    writes something. A field without a mark has that of the field around it; the outermost, and a path in a group that
+    is taken, are `held`. `options` are those of a group that may be chosen nevertheless; None: all.
     """
 
     rule: Literal["taken", "unneeded", "held"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from aeon.domain.graph import level_among
+from aeon.domain.graph import nesting_level
 from aeon.domain.plan import PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, RefinementAction
 from aeon.plan.draft import Draft, kind_of, substep_id
@@ -71,7 +71,7 @@ def _check_new_step(new: PlanStep, target: PlanStep | None, draft: Draft, *, is_
 
 
 def _check_subplan(target: PlanStep, draft: Draft, subplan: Subplan | None, max_nesting_depth: int) -> str | None:
-    parent_id, level = target.step_id, level_among(draft.steps, target.step_id) + 1
+    parent_id, level = target.step_id, nesting_level(draft.steps, target.step_id) + 1
     if level > max_nesting_depth:
         return (
             f"step '{parent_id}' cannot be decomposed: its subplan would be level {level}, deeper than "

@@ -160,7 +160,7 @@ class Refiner:
         return screened
 
     def _make_subplan(self, step: PlanStep, plan: Plan, budget: Budget) -> Subplan:
-        level = nesting_level(plan, step.step_id) + 1
+        level = nesting_level(by_id(plan.steps), step.step_id) + 1
         if level > self._max_nesting_depth:
             raise TooDeep(f"level {level} is deeper than refinement.max_nesting_depth, or the planner, allows")
         if not budget.affordable():

@@ -123,18 +123,18 @@ def test_incoming_steps_come_in_plan_order_whatever_the_order_of_the_dependencie
 
 def test_nesting_level_counts_parents() -> None:
     plan = plan_of(step("a.b.c", parent_step_id="a.b"), step("a.b", parent_step_id="a"), step("a"))
-    assert [graph.nesting_level(plan, i) for i in ("a", "a.b", "a.b.c")] == [0, 1, 2]
+    assert [graph.nesting_level(graph.by_id(plan.steps), i) for i in ("a", "a.b", "a.b.c")] == [0, 1, 2]
 
 
 def test_nesting_level_counts_a_parent_that_is_gone_and_survives_a_circle() -> None:
     plan = plan_of(step("x", parent_step_id="gone"), step("p", parent_step_id="q"), step("q", parent_step_id="p"))
-    assert graph.nesting_level(plan, "x") == 1
-    assert graph.nesting_level(plan, "p") == 1
+    assert graph.nesting_level(graph.by_id(plan.steps), "x") == 1
+    assert graph.nesting_level(graph.by_id(plan.steps), "p") == 1
 
 
 def test_nesting_level_of_an_unknown_step_is_an_error() -> None:
     with pytest.raises(KeyError):
-        graph.nesting_level(diamond(), "?")
+        graph.nesting_level(graph.by_id(diamond().steps), "?")
 
 
 def test_unresolved_steps_are_failed_or_invalid_and_not_replaced() -> None:

@@ -132,7 +132,7 @@ def test_through_any_run_of_executions_and_refinements(data: st.DataObject) -> N
         assert_executed_is_kept(plan, result.plan)
         assert_nothing_else_changed(plan, result)
         assert len(result.plan.steps) <= max(MAX_STEPS, len(plan.steps))
-        assert all(graph.nesting_level(result.plan, one.step_id) <= 2 for one in result.plan.steps)
+        assert all(graph.nesting_level(graph.by_id(result.plan.steps), one.step_id) <= 2 for one in result.plan.steps)
         if not result.accepted:
             assert result.plan is plan
         plan = result.plan
