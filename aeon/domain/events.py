@@ -21,6 +21,7 @@ from aeon.domain.tool_result import ToolResult
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+@dataclass(frozen=True, kw_only=True)
 class Event:
     """Base of all events. Every subclass is a frozen dataclass whose fields are given by name."""
 
