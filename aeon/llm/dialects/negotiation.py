@@ -20,12 +20,11 @@ from aeon.llm.dialects.server import DOUBTS, Server
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one attempt: a response, or a failure with its cause and the server's refusal, if it refused."""
+    """The result of one attempt: a response, or a failure, with the server's refusal if it refused."""
 
     response: LLMResponse | None = None
     failure: LLMError | None = None
     refusal: Refusal | None = None
-    cause: BaseException | None = None
 
     @property
     def is_accepted(self) -> bool:
@@ -50,7 +49,8 @@ def negotiate(wire: Wire, server: Server, attempt: Attempt) -> tuple[Outcome, Di
     parameters are found out.
     """
     for name, message in wire.fitted.changed:
-        server.believe(name, message)
+        if name not in server.beliefs.findings:
+            server.believe(name, message)
     finds_form = wire.settings.structured_output == "auto"
     with server.first_goes_ahead() if finds_form else nullcontext():
         return _Negotiation(wire, server, finds_form).run(attempt)
@@ -66,7 +66,7 @@ class _Negotiation:
 
     def run(self, attempt: Attempt) -> tuple[Outcome, Dialect]:
         wire, server = self._wire, self._server
-        opening, doubts = server.dialect(wire.digest), server.doubts(wire.digest)
+        opening, doubts = server.dialect(wire.digest), server.doubts.get(wire.digest, 0)
         if wire.settings.structured_output != "auto":
             opening = opening.in_form(wire.settings.structured_output)
         guess = opening.in_form("prompt") if self._finds_form and doubts >= DOUBTS else None
@@ -84,7 +84,8 @@ class _Negotiation:
             following = self._other_dialect(dialect, last)
             if following is None and dialect == guess and not last.is_in_doubt and last.refusal is not None:
                 following = opening
-        server.doubt(wire.digest, doubts + 1 if last.is_in_doubt else 0)
+        if wire.digest not in server.accepted:
+            server.doubts[wire.digest] = doubts + 1 if last.is_in_doubt and doubts < DOUBTS else 0
         refused = last.refusal is not None and last.refusal.is_about_request and not last.refusal.is_doubtful
         return (self._first or last if refused else last), dialect
 
@@ -105,7 +106,7 @@ class _Negotiation:
             return None
         self._first = self._first or last
         if not refusal.is_about_format:
-            if self._server.has_accepted(self._wire.digest):
+            if self._wire.digest in self._server.accepted:
                 return None
             if suspects := refusal.find_suspects(parameters):
                 self._suspected = suspects

@@ -58,7 +58,6 @@ _FORMAT = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[a-z]+(_[a-z]+)+")
-_NOT_TAKEN_CODES = ("unsupported_parameter", "unsupported_value", "unknown_parameter", "extra_forbidden")
 _NOT_TAKEN = re.compile(
     r"not (?:\w+ ){0,2}(?:support|permit|allow|recogni[sz]ed|compatible)|unsupported|unrecogni[sz]ed|unknown|unexpected"
     r"|extra (?:inputs|fields)|extra_forbidden|(?:doesn|does ?n).{0,3}t support|deprecated",
@@ -109,7 +108,7 @@ class Refusal:
         """
         quoted = (name for name in parameters if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", self.message))
         found = [*(name for name in parameters if name in self.named), *quoted]
-        if self.code not in _NOT_TAKEN_CODES and not _NOT_TAKEN.search(self.message):
+        if not _NOT_TAKEN.search(f"{self.code} {self.message}"):
             return _EFFORT if _EFFORT in found else None
         if not found and not self.named and _EFFORT in parameters and _REASONING.search(self.message):
             return _EFFORT

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,25 +33,25 @@ class Beliefs(Value):
 
 
 class Server:
-    """One model at one address. `beliefs` is what is believed now."""
+    """One model at one address. `beliefs` is what is believed now.
+
+    `accepted` are the schemas, by their digest, that were answered as they first went out. `doubts` counts for the
+    others how many requests in a row have failed in a way that may be an outage, or about the schema.
+    """
 
     def __init__(self, endpoint: str, model: str) -> None:
         self.endpoint, self.model = endpoint, model
+        self.accepted: set[str] = set()
+        self.doubts: dict[str, int] = {}
         self.beliefs = Beliefs()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._first: threading.Event | None = None
-        self._accepted: set[str] = set()
-        self._doubts: Counter[str] = Counter()
         self._reported: set[str] = set()
 
     def dialect(self, digest: str) -> Dialect:
         """The believed dialect for a request with the schema of this digest."""
         form = self.beliefs.form_of.get(digest)
         return self.beliefs.dialect.in_form(form) if form else self.beliefs.dialect
-
-    def doubts(self, digest: str) -> int:
-        """How many requests with that schema have failed in a row in a way that may be an outage, or about it."""
-        return self._doubts[digest]
 
     @contextmanager
     def first_goes_ahead(self) -> Iterator[None]:
@@ -67,47 +66,43 @@ class Server:
         finally:
             first.set()
 
-    def has_accepted(self, digest: str) -> bool:
-        """Whether a request with that schema was answered as it first went out."""
-        return digest in self._accepted
-
-    def doubt(self, digest: str, doubts: int) -> None:
-        """So many requests with that schema have failed in a row by now; never more than `DOUBTS`."""
-        with self._lock:
-            if digest not in self._accepted:
-                self._doubts[digest] = doubts if doubts <= DOUBTS else 0
-
     def accept(self, digest: str, opening: Dialect, dialect: Dialect, *, finds_form: bool) -> None:
         """A request was answered in a dialect, after refusals where that is not its opening."""
-        if dialect is opening and digest in self._accepted:
+        if dialect is opening and digest in self.accepted:
             return
         with self._lock:
-            believed = self.dialect(digest)
-            if finds_form and FORMS.index(dialect.form) > FORMS.index(believed.form):
-                self._believe_form(digest, believed.form, dialect.form)
-            elif dialect.form == opening.form:
-                self._accepted.add(digest)
-            self._doubts.pop(digest, None)
-            known = self.beliefs.dialect
+            known, form = self.dialect(digest), dialect.form
+            if finds_form and FORMS.index(form) > FORMS.index(known.form):
+                refused, words = f"does not take {known.form}", _FORMS_IN_WORDS[form]
+                if self.accepted or known.form != "json_schema":
+                    self._change(form_of={**self.beliefs.form_of, digest: form})
+                    self.believe("some_schemas", f"{refused} for some schemas: {words} for those")
+                else:
+                    spared = f"provider.structured_output={form} spares the try"
+                    message = f"{refused}: {words} from now on; {spared}"
+                    self.believe("structured_output", message, form=form, schema_in_prompt=True)
+            elif form == opening.form:
+                self.accepted.add(digest)
+            self.doubts.pop(digest, None)
             for name in sorted(dialect.without - known.without):
                 spared = "; reasoning=none spares the try" if name == "reasoning_effort" else ""
-                self._find(name, f"takes no {name}: it is left out from now on{spared}")
+                message = f"takes no {name}: it is left out from now on{spared}"
+                self.believe(name, message, without=self.beliefs.dialect.without | {name})
             if dialect.renamed and not known.renamed:
-                self._find("max_tokens", "has the other name for the limit of tokens (provider.max_tokens_parameter)")
-            self._change(without=known.without | dialect.without, renamed=known.renamed or dialect.renamed)
+                message = "has the other name for the limit of tokens (provider.max_tokens_parameter)"
+                self.believe("max_tokens", message, renamed=True)
 
     def believe(self, about: str = "", message: str = "", **changes: Any) -> None:
         """Change the dialect by fields of `Dialect`; with a message, that is a finding about a subject."""
         with self._lock:
-            self._change(**changes)
-            if message:
-                self._find(about, message)
+            found = {about: message, **self.beliefs.findings} if message else self.beliefs.findings
+            self._change(dialect=replace(self.beliefs.dialect, **changes), findings=found)
 
     def learn(self, beliefs: Beliefs) -> None:
         """Believe, beside what is believed here, what another process has found out."""
         with self._lock:
             mine = self.beliefs
-            self.beliefs = Beliefs(
+            self._change(
                 dialect=mine.dialect.merged(beliefs.dialect),
                 form_of={**beliefs.form_of, **mine.form_of},
                 findings={**beliefs.findings, **mine.findings},
@@ -125,47 +120,24 @@ class Server:
             self._reported |= {finding.about for finding in new}
         return new
 
-    def _believe_form(self, digest: str, refused: Form, form: Form) -> None:
-        words = _FORMS_IN_WORDS[form]
-        if self._accepted or refused != "json_schema":
-            self._change_beliefs(form_of={**self.beliefs.form_of, digest: form})
-            self._find("some_schemas", f"does not take {refused} for some schemas: {words} for those")
-        else:
-            self._change(form=form, schema_in_prompt=True)
-            spared = f"provider.structured_output={form} spares the try"
-            self._find("structured_output", f"does not take {refused}: {words} from now on; {spared}")
-
     def _change(self, **changes: Any) -> None:
-        if changes:
-            self._change_beliefs(dialect=replace(self.beliefs.dialect, **changes))
-
-    def _find(self, about: str, message: str) -> None:
-        self._change_beliefs(findings={about: message, **self.beliefs.findings})
-
-    def _change_beliefs(self, **changes: Any) -> None:
         self.beliefs = self.beliefs.model_copy(update=changes)
 
 
-_lock = threading.Lock()
 _servers: dict[tuple[str, str, str], Server] = {}
 
 
 def server_at(endpoint: str, address: str, model: str) -> Server:
     """What the process believes of a model at an address, under the endpoint's name."""
     key = (endpoint, address, model)
-    with _lock:
-        if key not in _servers:
-            _servers[key] = Server(endpoint, model)
-        return _servers[key]
+    return _servers.get(key) or _servers.setdefault(key, Server(endpoint, model))
 
 
 def servers_at(endpoint: str, address: str) -> tuple[Server, ...]:
     """Every model of an address that was asked, by its name."""
-    with _lock:
-        return tuple(_servers[key] for key in sorted(_servers) if key[:2] == (endpoint, address))
+    return tuple(_servers[key] for key in sorted(_servers) if key[:2] == (endpoint, address))
 
 
 def forget_servers() -> None:
     """Find everything out again."""
-    with _lock:
-        _servers.clear()
+    _servers.clear()

@@ -10,7 +10,6 @@ import hashlib
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
@@ -69,9 +68,7 @@ class OpenAIAdapter:
         server, closings = self._server(wire.model), self._transport.closings
         outcome, dialect = negotiate(wire, server, lambda dialect: self._attempt(wire, dialect, server, closings))
         if outcome.response is None:
-            # What is behind an error of HTTP may quote the server, and with it the key.
-            cause = outcome.cause if isinstance(outcome.cause, OSError) else None
-            raise (outcome.failure or ProviderError("there is no answer")) from cause
+            raise outcome.failure or ProviderError("there is no answer")
         if not follows_schema(outcome.response.text, request):
             self._believe_unenforced(dialect, request, server)
         return outcome.response
@@ -126,7 +123,7 @@ class OpenAIAdapter:
     def _attempt(self, wire: Wire, dialect: Dialect, server: Server, closings: int) -> Outcome:
         """One attempt in one dialect, its failures translated."""
         allowed = self._allowed_seconds()
-        endpoint, began = replace(self._endpoint, waited_seconds=allowed), time.monotonic()
+        began = time.monotonic()
         try:
             body = wire.body(dialect)
             wait_to_go_out()
@@ -137,15 +134,17 @@ class OpenAIAdapter:
             message = f"the provider was closed while a {wire.request.call} call was under way"
             return Outcome(failure=ProviderError(message))
         except Exception as error:
-            failure = error_of_exception(error, endpoint)
+            failure = error_of_exception(error, self._endpoint, allowed)
             if failure is None:
                 raise
             self._note_failure(failure, wire, time.monotonic() - began, server)
-            return Outcome(failure=failure, cause=error)
+            # What is behind an error of HTTP may quote the server, and with it the key.
+            failure.__cause__ = error if isinstance(error, OSError) else None
+            return Outcome(failure=failure)
         self._has_answered = True
         if not 200 <= response.status < 300:
             refusal = refusal_in(response)
-            failure = error_of_refusal(refusal, endpoint)
+            failure = error_of_refusal(refusal, self._endpoint)
             self._note_failure(failure, wire, time.monotonic() - began, server)
             return Outcome(failure=failure, refusal=refusal)
         return self._read(response.body, wire, dialect)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic import ValidationError as PydanticError
 
 from aeon.domain.errors import (
@@ -34,11 +34,7 @@ _CLEARLY_BELOW = 0.9
 _RAISE = "Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower the effort."
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _Message(_Part):
+class _Message(BaseModel):
     content: str | list[Any] | dict[str, Any] | None = None
     refusal: str | None = None
     tool_calls: list[Any] | None = None
@@ -47,13 +43,13 @@ class _Message(_Part):
     reasoning: Any = None
 
 
-class _Choice(_Part):
+class _Choice(BaseModel):
     message: _Message
     finish_reason: str | None = None
     error: Any = None
 
 
-class _Completion(_Part):
+class _Completion(BaseModel):
     choices: list[_Choice] = Field(min_length=1)
     usage: Any = None
     model: str | None = None
@@ -64,19 +60,21 @@ class _Completion(_Part):
 def read_answer(
     body: bytes, request: LLMRequest, model: str, endpoint: Endpoint, limit: Limit | None = None
 ) -> LLMResponse:
-    """The answer in a response's body; `model` is the one that was asked, for servers that do not
-    name the one that answered, `limit` the limit of tokens that was sent.
+    """The answer in a response's body; `model` is the one that was asked, `limit` the limit of tokens that was sent.
 
-    Raises `NotAnAPI` for anything but a chat completion, the error that the body tells of, `ConnectionFailed` for half
-    a body, and `Truncated`, `Refused`, `Filtered` or `EmptyAnswer`, with the usage that was paid, for one without a
-    usable text.
+    Raises a `ProviderError` for anything but a chat completion, and an `AnswerError` with the usage that was paid for
+    one without a usable text.
     """
     completion = _read(body)
     if completion is None or completion.error or completion.choices[0].error:
         raise _no_completion(body, endpoint)
     usage, counted = _usage_of(completion.usage)
     choice, model = completion.choices[0], endpoint.clean_name(completion.model or model)
-    text = _text(choice.message, request)
+    text = text_of(vars(choice.message), request.call)
+    if not text.strip():
+        # Servers that take the reasoning out of an answer take the answer for reasoning when there was no reasoning.
+        thoughts = (choice.message.reasoning_content, choice.message.reasoning)
+        text = next((t for t in thoughts if isinstance(t, str) and follows_schema(t, request)), text)
     whole = choice.finish_reason in _CUT_OFF and follows_schema(text, request)
     # Every request has a prompt, and a text is made of tokens.
     reported = counted and usage.input_tokens > 0 and usage.output_tokens >= (1 if text.strip() else 0)
@@ -90,7 +88,7 @@ def read_answer(
         model=model,
         response_id=None if completion.id is None else endpoint.clean_name(completion.id),
         finish_reason="stop" if whole else endpoint.clean_name(choice.finish_reason or "stop"),
-        endpoint=endpoint.name,
+        endpoint=endpoint.settings.name,
         usage_reported=reported,
     )
 
@@ -105,18 +103,6 @@ def follows_schema(text: str, request: LLMRequest) -> bool:
             return False
         value = extract_json(text)
     return is_valid(request.schema, value)
-
-
-def _text(message: _Message, request: LLMRequest) -> str:
-    """The message's text; where there is none, its reasoning, if that is the answer.
-
-    Servers that take the reasoning out of an answer take the answer for reasoning when there was no reasoning.
-    """
-    text = text_of(vars(message), request.call)
-    if text.strip():
-        return text
-    thoughts = (message.reasoning_content, message.reasoning)
-    return next((t for t in thoughts if isinstance(t, str) and follows_schema(t, request)), text)
 
 
 def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
@@ -158,18 +144,16 @@ def _usage_of(reported: Any) -> tuple[Usage, bool]:
     """Tokens of one request, and whether the server reports them; what it does not report counts as 0, and a part is at
     most the whole."""
     read, written = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
-    cached = _count(reported, "prompt_tokens_details", "cached_tokens") or 0
-    reasoning = _count(reported, "completion_tokens_details", "reasoning_tokens") or 0
-    whole_read, whole_written = read or 0, written or 0
-    usage = Usage(whole_read, whole_written, min(whole_read, cached), min(whole_written, reasoning), requests=1)
-    return usage, read is not None and written is not None
+    cached = min(read or 0, _count(reported, "prompt_tokens_details", "cached_tokens") or 0)
+    reasoning = min(written or 0, _count(reported, "completion_tokens_details", "reasoning_tokens") or 0)
+    return Usage(read or 0, written or 0, cached, reasoning, requests=1), None not in (read, written)
 
 
 def _count(value: Any, *names: str) -> int | None:
     """A number of tokens in an object, never negative; None where there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
-    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else None
+    return max(0, value) if isinstance(value, int) else None
 
 
 def _fault_of(

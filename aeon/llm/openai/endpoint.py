@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
-from aeon.llm.settings import EndpointSettings, StructuredOutput
+from aeon.llm.settings import EndpointSettings
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 SHOWN = 300
@@ -21,20 +21,19 @@ _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What messages need to know about the server.
+    """What messages need to know about the server; `key_sent`: a key goes with every request.
 
-    `key_env` is the variable that holds the key, `timeout_seconds` and `waited_seconds` are of one attempt.
     `secrets` are never shown: `clean` removes them from quoted text.
     """
 
-    base_url: str
-    key_env: str
-    timeout_seconds: float
+    settings: EndpointSettings
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    structured_output: StructuredOutput = "auto"
-    name: str = ""
     key_sent: bool = True
-    waited_seconds: float | None = None
+
+    @property
+    def base_url(self) -> str:
+        """The configured address, else that of OpenAI."""
+        return self.settings.base_url or DEFAULT_BASE_URL
 
     @property
     def address(self) -> str:
@@ -58,18 +57,20 @@ def endpoint_of(settings: EndpointSettings, key: str | None, headers: Mapping[st
     that an HTTP request cannot carry."""
     address = settings.base_url or DEFAULT_BASE_URL
     _check_address(address)
-    _check_sendable("Authorization", settings.api_key_env, key or "")
-    for name, value in headers.items():
-        _check_sendable(name, "provider.extra_headers_env", value)
-    return Endpoint(
-        address,
-        settings.api_key_env,
-        settings.timeout_seconds,
-        _find_secrets(key, headers, address),
-        settings.structured_output,
-        settings.name,
-        key_sent=key is not None or any(name.lower() in _KEY_HEADERS for name in headers),
-    )
+    for name, value in {"Authorization": key or "", **headers}.items():
+        source = "provider.extra_headers_env" if name in headers else settings.api_key_env
+        if not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
+            raise ConfigError(
+                f"the header {name!r}, from {source}, cannot be sent",
+                hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
+            )
+    # The key, the headers' values, a token that follows a scheme in one, and what stands behind an address. The longest
+    # first; a short word is no secret.
+    query = _BETWEEN.sub(" ", address.removeprefix(shown_address(address)))
+    words = [word for value in (*headers.values(), query) for word in value.split()]
+    secrets = {secret for secret in (key or "", *headers.values(), *words) if len(secret) >= SHORTEST_SECRET}
+    key_sent = key is not None or any(name.lower() in _KEY_HEADERS for name in headers)
+    return Endpoint(settings, tuple(sorted(secrets, key=len, reverse=True)), key_sent)
 
 
 def request_headers(
@@ -91,15 +92,6 @@ def request_headers(
     return {**{name: value for name, value in own.items() if name.lower() not in configured}, **headers}
 
 
-def _find_secrets(key: str | None, headers: Mapping[str, str], address: str) -> tuple[str, ...]:
-    """What is never shown, longest first: the key, the headers' values, a token that follows a scheme in one, and what
-    stands behind an address. A short word is no secret."""
-    query = _BETWEEN.sub(" ", address.removeprefix(shown_address(address)))
-    words = [word for value in (*headers.values(), query) for word in value.split()]
-    secrets = {key or "", *headers.values(), *words}
-    return tuple(sorted((secret for secret in secrets if len(secret) >= SHORTEST_SECRET), key=len, reverse=True))
-
-
 def _check_address(address: str) -> None:
     if "@" in address:
         raise ConfigError(
@@ -115,12 +107,4 @@ def _check_address(address: str) -> None:
         raise ConfigError(
             f"provider.base_url is no http address: {shown_address(address)}",
             hint="Write it whole, for example http://localhost:8000/v1.",
-        )
-
-
-def _check_sendable(name: str, source: str, value: str) -> None:
-    if not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
-        raise ConfigError(
-            f"the header {name!r}, from {source}, cannot be sent",
-            hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
         )

@@ -43,10 +43,6 @@ _BY_STATUS: Mapping[int, type[ProviderError]] = {
     429: RateLimited,
 }
 _API_HINT = "Check provider.base_url ({address}): an OpenAI-compatible API's address usually ends in /v1."
-_PARAMETERS_HINT = (
-    "Check provider.model and its parameters (temperature, max_tokens, effort, extra_body) against the server. "
-    "reasoning=none sends no effort"
-)
 _HINTS: Mapping[Any, str] = {
     AuthenticationFailed: "Check the key in the environment variable {key_env}, and that it may use this model and "
     "server.",
@@ -61,8 +57,8 @@ _HINTS: Mapping[Any, str] = {
     "model": "Check provider.model (and roles.*.model): `aeon doctor` tries the model of each role.",
     "form": "The server does not take provider.structured_output={form}; auto finds out what it takes.",
     404: f"Check provider.model. {_API_HINT}",
-    RequestRefused: f"{_PARAMETERS_HINT}; provider.structured_output=prompt tells the schema in the prompt alone.",
-    "prompt": f"{_PARAMETERS_HINT}.",
+    RequestRefused: "Check provider.model and its parameters (temperature, max_tokens, effort, extra_body) against the "
+    "server. reasoning=none sends no effort; provider.structured_output=prompt tells the schema in the prompt alone.",
 }
 
 
@@ -90,9 +86,10 @@ def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
             hint="Word the task or its inputs differently, or use a provider with another filter.",
         )
     kind, topic = _kind_and_topic(refusal, endpoint)
-    hint = _HINTS[topic].format(address=endpoint.address, key_env=endpoint.key_env, form=endpoint.structured_output)
+    settings = endpoint.settings
+    hint = _HINTS[topic].format(address=endpoint.address, key_env=settings.api_key_env, form=settings.structured_output)
     if not endpoint.key_sent and kind in (AuthenticationFailed, ServerFailed):
-        hint += f" No key is sent to it: if it wants one, set {endpoint.key_env}."
+        hint += f" No key is sent to it: if it wants one, set {settings.api_key_env}."
     message = f"{endpoint.address} answered {'an error' if code == 200 else code}: {quoted}"
     if refusal.location:
         message += f"; it redirects to {endpoint.clean(refusal.location)}, which is not followed"
@@ -104,20 +101,19 @@ def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
 
 def _kind_and_topic(refusal: Refusal, endpoint: Endpoint) -> tuple[type[ProviderError], Any]:
     """The error for a refusal, and the key of its hint."""
-    code, form = refusal.status_code, endpoint.structured_output
-    is_form_set = form in ("json_schema", "json_object")
+    code = refusal.status_code
     if refusal.meaning is not None:
         kind = _BY_MEANING[refusal.meaning]
         return kind, refusal.meaning if kind is RequestRefused else kind
     is_of_form = refusal.is_about_request and refusal.is_about_format
-    if is_of_form and is_form_set and code <= 501:
+    if is_of_form and code <= 501 and endpoint.settings.structured_output in ("json_schema", "json_object"):
         return RequestRefused, "form"
     if code >= 500 or (code in _BY_STATUS and not is_of_form):
         kind = _BY_STATUS.get(code, ServerFailed)
         return kind, kind
     if refusal.is_page or 200 < code < 400:
         return NotAnAPI, NotAnAPI
-    return RequestRefused, 404 if code == 404 else "prompt" if form == "prompt" else RequestRefused
+    return RequestRefused, 404 if code == 404 else RequestRefused
 
 
 def not_an_api(quoted: str, endpoint: Endpoint) -> NotAnAPI:
@@ -126,8 +122,8 @@ def not_an_api(quoted: str, endpoint: Endpoint) -> NotAnAPI:
     return NotAnAPI(message, hint=_API_HINT.format(address=endpoint.address))
 
 
-def error_of_exception(error: Exception, endpoint: Endpoint) -> LLMError | None:
-    """The error for a request that was not answered; None for an exception that is a bug."""
+def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> LLMError | None:
+    """The error for a request that was not answered in the seconds allowed; None for an exception that is a bug."""
     match error:
         case UnicodeEncodeError():
             return RequestRefused(
@@ -138,9 +134,9 @@ def error_of_exception(error: Exception, endpoint: Endpoint) -> LLMError | None:
             return _not_connected(error, endpoint)
         case TimeoutError(errno=None):
             return ConnectionFailed(
-                f"{endpoint.address} gave no answer within {endpoint.waited_seconds or 0.0:.3g} s",
+                f"{endpoint.address} gave no answer within {allowed:.3g} s",
                 hint=f"Check provider.base_url ({endpoint.address}); a slow model, or one that is still loading, may "
-                f"need more than provider.timeout_seconds={endpoint.timeout_seconds:g}.",
+                f"need more than provider.timeout_seconds={endpoint.settings.timeout_seconds:g}.",
                 sent=True,
                 timed_out=True,
             )
@@ -169,7 +165,7 @@ def _not_connected(error: NotConnected, endpoint: Endpoint) -> ConnectionFailed:
         failure.retryable = False
         return failure
     url = urlsplit(endpoint.base_url)
-    if error.by_proxy and (proxy := proxy_of(url)):
+    if proxy := proxy_of(url):
         return ConnectionFailed(
             f"no connection to {address}: its proxy: {text}",
             hint=f"Requests go through the proxy {shown_address(proxy.geturl())} (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): "

@@ -15,10 +15,9 @@ import weakref
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection, IncompleteRead
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 MAX_BYTES = 32 * 1024 * 1024
@@ -28,19 +27,14 @@ _PART_BYTES = 65536
 
 
 class NotConnected(Exception):
-    """No connection: nothing was sent. `by_proxy`: the connection to the proxy failed."""
-
-    def __init__(self, message: str, *, by_proxy: bool) -> None:
-        super().__init__(message)
-        self.by_proxy = by_proxy
+    """No connection, to the server or to its proxy: nothing was sent."""
 
 
 class TransportClosed(Exception):
     """The transport was closed while a request was under way."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     """A whole response; `headers` ignore the case of names."""
 
     status: int
@@ -144,25 +138,21 @@ class Transport:
             kept.close()
 
     def _connect(self, deadline: float) -> socket.socket:
-        made = self._new_connection(min(CONNECT_SECONDS, _seconds_until(deadline)))
+        proxy, seconds = self._proxy, min(CONNECT_SECONDS, _seconds_until(deadline))
+        server = proxy or self._url
+        host, is_secure = server.hostname or "", self._url.scheme == "https"
+        made = HTTPConnection(host, server.port or 80, timeout=seconds)
+        if is_secure or server.scheme == "https":
+            made = HTTPSConnection(host, server.port or (80 if proxy else 443), timeout=seconds, context=_tls_context())
+        if proxy and is_secure:
+            made.set_tunnel(self._url.hostname or "", self._url.port or 443, headers=_proxy_headers(proxy))
         try:
             made.connect()
         except (OSError, HTTPException, UnicodeError) as error:
             made.close()
-            raise NotConnected(str(error), by_proxy=self._proxy is not None) from error
+            raise NotConnected(str(error)) from error
         connected: socket.socket = made.sock
         return connected
-
-    def _new_connection(self, seconds: float) -> HTTPConnection:
-        proxy = self._proxy
-        server = proxy or self._url
-        host, is_secure = server.hostname or "", self._url.scheme == "https"
-        if not is_secure and server.scheme != "https":
-            return HTTPConnection(host, server.port or 80, timeout=seconds)
-        made = HTTPSConnection(host, server.port or (80 if proxy else 443), timeout=seconds, context=_tls_context())
-        if proxy and is_secure:
-            made.set_tunnel(self._url.hostname or "", self._url.port or 443, headers=_proxy_headers(proxy))
-        return made
 
     @cached_property
     def _proxy(self) -> SplitResult | None:

@@ -402,16 +402,6 @@ def test_an_overloaded_server_is_one_whatever_it_says_of_the_form(connect: Conne
     assert raised.value.retryable
 
 
-@pytest.mark.parametrize(("form", "offered"), [("auto", True), ("prompt", False)])
-def test_the_prompt_alone_is_offered_where_it_is_not_what_was_refused(
-    form: str, offered: bool, openai_server: OpenAIServer, connect: Connect
-) -> None:
-    openai_server.script["plan"] = error(400, "odd")
-    with pytest.raises(RequestRefused) as raised:
-        connect(structured_output=form).complete(request())
-    assert ("provider.structured_output=prompt" in raised.value.hint) is offered
-
-
 def test_an_address_without_a_path_that_has_nothing_is_shown_how_addresses_end(
     openai_server: OpenAIServer, connect: Connect
 ) -> None:

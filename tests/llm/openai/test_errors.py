@@ -8,12 +8,13 @@ import pytest
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import error_of_exception
 from aeon.llm.openai.waiting import retry_after
+from aeon.llm.settings import OpenAIProvider
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 def test_a_programming_error_is_not_made_into_a_provider_error() -> None:
-    assert error_of_exception(KeyError("x"), Endpoint("http://localhost/v1", "OPENAI_API_KEY", 1.0)) is None
+    assert error_of_exception(KeyError("x"), Endpoint(OpenAIProvider()), 1.0) is None
 
 
 @pytest.mark.parametrize("shift", [90, 0, -90])
