@@ -108,7 +108,6 @@ class Batches:
         run, step, worked = self._run, executed.step, executed.worked
         run.update(plan=run.plan.with_step(step))
         if worked is not None:
-            run.step_errors.append(worked.error)
             this.results[step.step_id] = worked.result
             run.update(results={**run.state.results, step.step_id: worked.result})
         return executed

@@ -89,10 +89,6 @@ class Loop:
             reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}")
         finally:
             self._run.close()
-        if error is None and reason != "interrupted" and not self._run.has_answers():
-            # Every call failed in the same way: that is the error, however the run came to its end.
-            error = self._run.common_error()
-            reason = "failed" if error else reason
         return self._outcome(task, run_id, reason, error)
 
     def plan(self, task: str, context: dict[str, Any] | None) -> Plan:

@@ -8,7 +8,6 @@ from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 from aeon.domain import events
-from aeon.domain.errors import LLMError
 from aeon.domain.history import Advisory, AdvisoryKind, LLMOutput, Phase, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
@@ -37,7 +36,6 @@ class OpenRun:
         self.boundary = Boundary(control, options.limits.max_seconds)
         self.state = RunState(answer_mark=options.answer_mark)
         self.attempts = RefinementAttempts()
-        self.step_errors: list[LLMError | None] = []
         self._advised: set[tuple[object, ...]] = set()
         self._pass: OpenPass | None = None
         self._answers: list[tuple[int, int, _Answer]] = []
@@ -51,14 +49,6 @@ class OpenRun:
         """Let the threads end, and listen no more."""
         self.workers.close()
         self.stream.subscribers.remove(self._note)
-
-    def has_answers(self) -> bool:
-        """Whether anything that was asked, a model or a tool, has given an answer."""
-        return any(
-            isinstance(event, events.CallAnswered)
-            or (isinstance(event, events.ToolCalled) and event.result.error is None)
-            for _, _, event in self._answers
-        )
 
     def snapshot(self) -> RunState:
         """The state with what model, supervisor and tools answered, in order of dispatch."""
@@ -119,11 +109,6 @@ class OpenRun:
             if fragment not in self.state.manual_intervention:
                 self.update(manual_intervention=(*self.state.manual_intervention, fragment))
                 self.advise("manual_intervention", message, fragment if fragment != WHOLE else None)
-
-    def common_error(self) -> LLMError | None:
-        """The error that every step so far has failed with, the last of its kind; None if there is no such."""
-        kinds = {(type(error), getattr(error, "status", None)) for error in self.step_errors}
-        return self.step_errors[-1] if len(kinds) == 1 else None
 
     def call(self, name: CallName, ask: Callable[[], T], *, cycles: int = 1) -> T:
         """One structured call: charged, numbered, announced, made in a thread of the pool and waited for."""

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from aeon.cli.progress.view import RunView
-from aeon.cli.progress.words import banner, lines, stopping
+from aeon.cli.progress.words import banner, lines, sentences, stopping
 from aeon.cli.terminal.glyphs import is_utf, to_ascii
 from aeon.cli.terminal.interrupt import echo_off
 from aeon.cli.terminal.streams import DUMB
@@ -126,6 +126,7 @@ class Screen(Display):
         """Take in one event, for the next picture."""
         with self._viewing:
             self._view(recorded)
+            self._view.said += sentences(recorded.event, self._view)
         if not self._begun:
             self._begun = True
             self._start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from rich.cells import cell_len
@@ -12,13 +12,12 @@ from rich.text import Text
 
 from aeon.cli.progress.dag import NODE, outline
 from aeon.cli.progress.view import SCORES, RunView, StepView, state_of
-from aeon.cli.progress.words import notes, notices, open_questions, sentences, stopping, summary
+from aeon.cli.progress.words import notices, stopping, summary
 from aeon.cli.terminal.glyphs import STATES
 from aeon.cli.terminal.text import count_noun, format_clock, one_line, round_down
 from aeon.domain.errors import PlanError
 
 _LEAST_STEPS, _MOST_STEPS = 4, 14
-_LEAST_OUTPUT, _OUTPUT_TEXT = 3, 8000
 _DOT, _ARROW = " · ", " → "
 _BANNER = "bold black on yellow"
 _STYLES = {
@@ -30,30 +29,23 @@ _STYLES = {
     "complete": "green",
     "replaced": "dim",
 }
-_RANKS = ("running", "blocked", "failed", "invalid", "next", "complete", "pending", "replaced")
 
 
 def picture(view: RunView, now: datetime, width: int, height: int) -> Group:
     """A run as it stands, in at most `height - 1` lines of `width` cells, from 12 lines of 40 cells up.
 
-    Where there is no room for everything, the newest output gives way first, then the questions, the scores,
-    the notes, and steps.
+    Below its steps and scores stand its latest lines, as many as there is room for.
     """
     above = [*_banner(view, width)[:2], *_head(view, now, width)]
-    below = {
-        "scores": [_score(view, name, width) for name in SCORES] if view.scores else [],
-        "questions": [part for one in open_questions(view.questions)[-3:] for part in _wrap(f"? {one}", width, "cyan")],
-        "notes": _notes(view, width),
-    }
-    room = height - len(above) - 4  # around the steps are an empty line, one that counts them, and another empty one
-    for gives_way in ("questions", "scores", "notes"):
-        if room - sum(map(len, below.values())) < _LEAST_STEPS:
-            below[gives_way] = []
-    rest = [line for lines in below.values() for line in lines]
-    rows = max(1, min(room - len(rest), _MOST_STEPS))
-    free = room - len(rest) - min(rows, len(view.steps))
-    lines = [Text(""), *rest] if rest else []
-    return Group(*above, *_step_table(view, now, width, rows), *lines, *_output(view, width, free))
+    scores = [Text(""), *(_score(view, name, width) for name in SCORES)] if view.scores else []
+    room = height - 1 - len(above) - 2  # around the steps are an empty line, and one that counts them
+    if room - len(scores) < _LEAST_STEPS:
+        scores = []
+    rows = max(1, min(room - len(scores), _MOST_STEPS))
+    free = room - len(scores) - min(rows, len(view.steps)) - 1
+    said = [part for line in view.said for part in _wrap(line, width, "dim")]
+    latest = [Text(""), *said[-free:]] if said and free > 0 else []
+    return Group(*above, *_step_table(view, now, width, rows), *scores, *latest)
 
 
 def trace(view: RunView, width: int) -> Group:
@@ -120,7 +112,7 @@ def _step_table(view: RunView, now: datetime, width: int, rows: int) -> list[Tex
     table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(8, min(24, width // 3)))
     table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
     table.add_column(no_wrap=True, justify="right")
-    visible = _with_lanes(view, rows, width // 4) or [(NODE, one) for one in select_steps([*view.steps.values()], rows)]
+    visible = _with_lanes(view, rows, width // 4) or [(NODE, one) for one in _select_steps(view, rows)]
     for lanes, one in visible:
         before, _, after = lanes.partition(NODE)
         state, seconds = state_of(one.step), one.seconds
@@ -141,18 +133,12 @@ def _step_table(view: RunView, now: datetime, width: int, rows: int) -> list[Tex
     return [Text(""), table, _line(f"  {count_noun(len(states), 'step')}: {counts}{hidden}", "dim")]
 
 
-def select_steps(steps: Sequence[StepView], rows: int) -> list[StepView]:
-    """The steps that matter most, in plan order: those that run, have a problem, come next, or ended last."""
-    if len(steps) <= rows:
-        return list(steps)
-    states = [state_of(one.step) for one in steps]
-    if "pending" in states:
-        states[states.index("pending")] = "next"
-
-    def rank(place: int) -> tuple[int, int]:
-        return _RANKS.index(states[place]), -place if states[place] == "complete" else place
-
-    return [steps[place] for place in sorted(sorted(range(len(steps)), key=rank)[: rows - 1])]
+def _select_steps(view: RunView, rows: int) -> list[StepView]:
+    """As many steps as there are rows, from the last one before all that are not done."""
+    steps = list(view.steps.values())
+    places = [place for place, one in enumerate(steps) if state_of(one.step) not in ("complete", "replaced")]
+    first = max(0, min(places[0] - 1 if places else len(steps), len(steps) - rows))
+    return steps[first : first + rows]
 
 
 def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView]]:
@@ -182,20 +168,3 @@ def _score(view: RunView, name: str, width: int) -> Text:
     least = "" if needed is None else f" of {needed:.2f}"
     latest = (f"{round_down(value):.2f}", f"bold {style}")
     return Text.assemble(f"{name:<13}", bar, " ", (earlier, "dim"), latest, (least, "dim"))
-
-
-def _notes(view: RunView, width: int) -> list[Text]:
-    latest = sentences(view.latest, view)[:1] if view.latest else []
-    return [*_flow(notes(view), _DOT, width), *(_line(one, "yellow") for one in latest)]
-
-
-def _output(view: RunView, width: int, free: int) -> list[Text]:
-    """The beginning of the newest output, in the room that is left; nothing where that is too little."""
-    if view.newest is None or free < _LEAST_OUTPUT + 2:
-        return []
-    text = (view.newest.step_output or "")[:_OUTPUT_TEXT]
-    lines = [part for line in text.splitlines() for part in _wrap(line, width - 2, "dim", most=free)]
-    if len(lines) > free - 2:
-        lines = [*lines[: free - 3], Text("...", "dim")]
-    title = _line(f"newest output: {one_line(view.newest.step_id)}", "bold dim")
-    return [Text(""), title, *(Text("  ").append_text(line) for line in lines)]

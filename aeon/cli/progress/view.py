@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -11,18 +11,12 @@ from aeon.cli.terminal.text import one_line
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
 from aeon.domain.history import Advisory
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
+from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.tool_result import ToolResult
 from aeon.store.cassette import Provenance
 
 SCORES = ("completeness", "coherence", "consistency")
 _STAND_INS = ("repaired_step", "fallback_step")
-_INCIDENTS: dict[type[e.Event], str] = {
-    e.RepairFinished: "repair",
-    e.RetryScheduled: "retry",
-    e.FallbackUsed: "fallback",
-    e.AdvisoryRaised: "advisory",
-}
 
 
 def state_of(step: PlanStep) -> str:
@@ -63,8 +57,8 @@ class RunView:
 
     Given: the thresholds of its scores (None: nothing is assessed), the seconds that running work has once the run is
     `stopped`, the cost up to an event (None: not known), and of a replay, of which no times are shown, its recording.
-    `expected` is the number of cycles that the plan was expected to take, `newest` the step whose output came last,
-    `latest` the latest judgement or incident.
+    `expected` is the number of cycles that the plan was expected to take, `has_output` whether any step gave some,
+    `said` the sentences of the latest events.
     """
 
     thresholds: ConvergenceThresholds | None = None
@@ -81,17 +75,15 @@ class RunView:
     plan: Plan | None = None
     expected: int | None = None
     steps: dict[str, StepView] = field(default_factory=dict)
-    newest: PlanStep | None = None
+    has_output: bool = False
     ttl_remaining: int = 0
     ttl_allocated: int = 0
     tokens: int = 0
     cost: float | None = None
     in_flight: dict[int, str] = field(default_factory=dict)
-    counts: Counter[str] = field(default_factory=Counter)
     scores: list[ConvergenceScores] = field(default_factory=list)
-    questions: list[FollowUpQuestion] = field(default_factory=list)
     advisories: list[Advisory] = field(default_factory=list)
-    latest: e.Event | None = None
+    said: deque[str] = field(default_factory=lambda: deque(maxlen=100))
 
     def __call__(self, recorded: e.Recorded) -> None:
         """Take in one event."""
@@ -99,10 +91,14 @@ class RunView:
         event = recorded.event
         self._track_course(event)
         self._track_steps(event)
-        self._track_findings(event)
-        if isinstance(event, e.CallAnswered | e.CallFailed):
-            self.tokens += event.usage.total_tokens
-            self.cost = self.cost_at(recorded)
+        match event:
+            case e.CallAnswered() | e.CallFailed():
+                self.tokens += event.usage.total_tokens
+                self.cost = self.cost_at(recorded)
+            case e.Assessed() if event.assessment.evaluated:
+                self.scores.append(event.assessment.scores)
+            case e.AdvisoryRaised():
+                self.advisories.append(event.advisory)
 
     @property
     def elapsed(self) -> timedelta:
@@ -164,20 +160,4 @@ class RunView:
         view.calling = None
         if view.started and self.now:
             view.seconds = (self.now - view.started).total_seconds()
-        if step.step_output and step.status != "failed":
-            self.newest = step
-
-    def _track_findings(self, event: e.Event) -> None:
-        match event:
-            case e.ToolCalled():
-                self.counts["tool call"] += was_called(event.result)
-            case e.Assessed() if event.assessment.evaluated:
-                self.scores.append(event.assessment.scores)
-            case e.Refined():
-                self.questions += event.refinement.questions
-            case e.AdvisoryRaised():
-                self.advisories.append(event.advisory)
-        if type(event) in _INCIDENTS:
-            self.counts[_INCIDENTS[type(event)]] += 1
-        if type(event) in (e.Validated, e.Assessed, e.Refined, *_INCIDENTS):
-            self.latest = event
+        self.has_output = self.has_output or bool(step.step_output)

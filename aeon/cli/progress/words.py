@@ -46,11 +46,13 @@ def notices(synthetic: bool, recording: Provenance | None) -> list[str]:
 def lines(event: e.Event, view: RunView) -> list[str]:
     """The lines for an event, given the view that has taken it in; none for an event that is not worth one."""
     clock = "" if view.recording else f"{format_clock(view.elapsed)}  "
-    return [clock + sentence for sentence in sentences(event, view)]
+    steps = event.plan.steps if isinstance(event, e.PlanMade) else ()
+    rows = [f"  {_number(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}" for step in steps]
+    return [clock + line for line in (*sentences(event, view), *_first(rows))]
 
 
 def sentences(event: e.Event, view: RunView) -> list[str]:
-    """The same without the time."""
+    """The same without the time, and without the steps of the plan."""
     return _of_run(event, view) or _of_steps(event, view) or _of_judgements(event, view) or _of_incidents(event)
 
 
@@ -79,11 +81,8 @@ def _of_run(event: e.Event, view: RunView) -> list[str]:
 def _of_steps(event: e.Event, view: RunView) -> list[str]:
     match event:
         case e.PlanMade():
-            steps = event.plan.steps
-            size = f"{count_noun(len(steps), 'step')} in {count_noun(event.layers, 'layer')}"
-            rows = [f"  {_number(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}" for step in steps]
-            expected = f"about {count_noun(event.expected_calls, 'LLM cycle')} expected"
-            return [f"plan  {size}, {expected}", *_first(rows)]
+            size = f"{count_noun(len(event.plan.steps), 'step')} in {count_noun(event.layers, 'layer')}"
+            return [f"plan  {size}, about {count_noun(event.expected_calls, 'LLM cycle')} expected"]
         case e.StepStarted(step=step):
             return [_join(event.pass_number, f"step {_number(step)}", f"{tool_label(step.tool)}started")]
         case e.StepFinished():
@@ -172,18 +171,12 @@ def _of_incidents(event: e.Event) -> list[str]:
     return [_join(event.site.pass_number, label, _target(event.call, event.site.step_id), what)]
 
 
-def notes(view: RunView) -> list[str]:
-    """How many tool calls, repairs, retries, fallbacks and advisories there were."""
-    return [count_noun(number, noun) for noun, number in view.counts.items() if number]
-
-
 def summary(view: RunView) -> list[tuple[str, str]]:
     """What stays of a run, as names and texts: the steps, each with how it was carried out and the beginning of its
-    output, then the notes and advisories."""
-    steps = [(one_line(one.step.step_id, 24), _step_row(one, view)) for one in view.steps.values() if view.newest]
-    counts = [("notes", ", ".join(notes(view)))] if notes(view) else []
+    output, then the advisories."""
+    steps = [(one_line(one.step.step_id, 24), _step_row(one, view)) for one in view.steps.values() if view.has_output]
     texts = [f"{_target(one.kind, one.step_id)}: {one_line(one.message, 200)}" for one in view.advisories]
-    return [*steps[:_MOST_ROWS], *counts, *(("advisory", text) for text in _first(texts))]
+    return [*steps[:_MOST_ROWS], *(("advisory", text) for text in _first(texts))]
 
 
 def _step_row(one: StepView, view: RunView) -> str:

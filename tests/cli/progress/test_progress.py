@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.text import Text
 
 from aeon.cli.progress.display import progress_for
-from aeon.cli.progress.picture import picture, select_steps
+from aeon.cli.progress.picture import picture
 from aeon.cli.progress.view import RunView, StepView, state_of
+from aeon.cli.progress.words import sentences
 from aeon.cli.terminal.text import count_noun, format_clock, one_line
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceThresholds
@@ -50,7 +51,9 @@ def drawn(view: RunView, width: int, height: int = 24, after: float = 0) -> list
 
 def seen(told: Sequence[e.Recorded], view: RunView | None = None) -> RunView:
     view = view or RunView()
-    feed(view, told)
+    for recorded in told:
+        view(recorded)
+        view.said += sentences(recorded.event, view)
     return view
 
 
@@ -132,8 +135,7 @@ def test_the_picture_gives_way_to_what_the_steps_gave() -> None:
     text = shown_by("live", realistic_run(), Terminal())
     last = text.rsplit("complete  (model)  output of gather", 1)
     assert len(last) == 2
-    assert "1 retry, 1 repair, 1 advisory" in last[1]
-    assert "newest output" not in last[1]
+    assert "refused_action gather: gather is complete" in last[1]
     assert text.endswith("\n")
 
 
@@ -205,23 +207,25 @@ def test_a_bar_is_green_only_above_its_threshold() -> None:
     assert "yellow" in styles["completeness"]
 
 
-def test_the_newest_output_fills_the_room_that_is_free_and_no_more() -> None:
+def test_the_room_that_is_free_holds_the_latest_lines_and_no_more() -> None:
     view = seen(until(realistic_run(), e.StepFinished, 1))
-    long = "\n".join(f"line {n}" for n in range(99))
-    assert view.newest is not None
-    view.newest = view.newest.model_copy(update={"step_output": long})
     for height in (14, 18, 24, 50):
         lines = drawn(view, 80, height)
         assert len(lines) < height
-        assert ("newest output: gather" in lines) == (height > 14)
-    assert len(lines) == 49
-    assert lines[-1].strip() == "..."
+        assert lines[-1].rstrip() == "pass 1 output gather output of gather"
 
 
 def test_questions_stand_in_the_picture_with_their_text() -> None:
-    lines = drawn(seen(realistic_run()), 40, 40)
-    assert "? Which identity provider? (assumed:" in lines
-    assert "none, e-mail and password)" in lines
+    text = " ".join(" ".join(drawn(seen(realistic_run()), 80, 50)).split())
+    assert "question Which identity provider? (assumed: none, e-mail and password)" in text
+
+
+def test_of_a_long_plan_the_steps_are_shown_that_are_not_done() -> None:
+    states = ["complete"] * 60 + ["running", "failed"] + ["pending"] * 38
+    view = RunView()
+    view.steps = {f"s{n}": StepView(step(f"s{n}", status=state)) for n, state in enumerate(states)}
+    lines = drawn(view, 80, 12)
+    assert [line.split()[1] for line in lines if " Do s" in line] == [f"s{n}" for n in range(59, 66)]
 
 
 def test_a_run_that_is_stopping_says_what_it_waits_for_and_how_long() -> None:
@@ -245,14 +249,6 @@ def test_a_plan_too_long_for_its_lanes_is_shown_without() -> None:
 def test_without_thresholds_scores_are_bars_alone() -> None:
     row = next(line for line in drawn(seen(realistic_run()), 80) if line.startswith("completeness"))
     assert row.rstrip() == f"completeness {'━' * 23}─ 0.62 → 0.97"
-
-
-def test_of_a_long_plan_the_steps_that_matter_are_shown() -> None:
-    states = ["complete"] * 60 + ["running", "failed"] + ["pending"] * 38
-    views = [StepView(step(f"s{n}").model_copy(update={"status": state})) for n, state in enumerate(states)]
-    assert [view.step.step_id for view in select_steps(views, 8)] == ["s56", "s57", "s58", "s59", "s60", "s61", "s62"]
-    assert select_steps(views[:8], 8) == views[:8]
-    assert [v.step.step_id for v in select_steps(views[62:], 4)] == ["s62", "s63", "s64"]
 
 
 def test_steps_stay_known_when_a_refinement_changes_the_plan() -> None:

@@ -64,7 +64,6 @@ def test_the_picture_shows_tools_while_they_run_and_outputs_when_it_is_over() ->
     story = told()
     view = seen(story.told[:-1])
     assert any("[tool calculator]" in line for line in drawn(view, 100))
-    assert any("2 tool calls" in line for line in drawn(view, 100))
     last = shown_by("live", story.told, Terminal())
     for output in ("gave sum", "gave lost", "gave found", "gave say"):
         assert output in last
@@ -96,7 +95,6 @@ def test_a_tool_that_was_not_called_is_neither_shown_as_called_nor_counted(kind:
     assert f"tool  calculator sum  not called ({kind})" in text
     assert "  called" not in text
     assert "failed" not in text
-    assert not seen(story.told).counts["tool call"]
 
 
 def test_a_name_with_markup_in_it_is_shown_as_it_is() -> None:
@@ -112,7 +110,7 @@ def test_a_call_that_is_under_way_is_shown_at_its_step_until_it_is_over(width: i
     told_first = told().told
     started = next(i for i, recorded in enumerate(told_first) if isinstance(recorded.event, e.ToolStarted))
     under_way, over = (seen(told_first[: started + more]) for more in (1, 2))
-    (row,) = [line for line in drawn(under_way, width) if " sum " in line]
+    (row,) = [line for line in drawn(under_way, width) if " sum " in line and "pass" not in line]
     assert "tool calculator  add" in row
     assert not any("tool calculator  add" in line for line in drawn(over, width))
 
