@@ -15,6 +15,7 @@ from aeon.domain.request import LLMAdapter
 from aeon.llm.custom import CustomAdapter, describe_given, load_adapter
 from aeon.llm.prices import AnyEndpoint, named_endpoints, price_list
 from aeon.llm.prompts import PromptLibrary
+from aeon.llm.protocols import close
 from aeon.llm.schemas import SchemaLibrary
 from aeon.llm.settings import (
     AutoProvider,
@@ -121,7 +122,7 @@ def _workflow(settings: Settings, registry: ToolRegistry) -> Workflow | None:
 
 def close_process(shared: Process) -> None:
     """Close what a process holds open."""
-    stack.close(shared.adapter)
+    close(shared.adapter)
     shared.registry.close()
 
 

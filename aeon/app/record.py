@@ -22,7 +22,7 @@ from aeon.domain.request import Usage
 from aeon.domain.result import Hashes, ParentRun, ProviderReport, RunResult, Saved, Timings, TTLReport, versions
 from aeon.llm.prices import price_book
 from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
-from aeon.llm.stack import findings
+from aeon.llm.stack import build as stack
 from aeon.observability.ledger import Ledger
 from aeon.store.opening import shared_store, store_in
 from aeon.store.session import Session
@@ -198,7 +198,7 @@ def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:
         base_url=_address(provider),
         models=ledger.models(),
         endpoints=dict(sorted(ledger.endpoints.items())),
-        findings=findings.all_findings(shared.adapter),
+        findings=stack.findings(shared.adapter),
     )
 
 

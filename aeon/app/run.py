@@ -23,7 +23,7 @@ from aeon.kernel.budget import TTLExpired
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.prices import price_book
-from aeon.llm.stack import findings
+from aeon.llm.stack import build as stack
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, RunMemory
 from aeon.memory.settings import open_memory
@@ -145,7 +145,7 @@ class Run:
             )
             stream.emit(started)
             yield kernel, session
-        for finding in findings.new_findings(self._shared.adapter):
+        for finding in stack.findings(self._shared.adapter, only_new=True):
             around.warn(finding)
 
     def _begin_in(self, around: Surroundings) -> None:

@@ -10,7 +10,7 @@ from aeon.domain.errors import AnswerError, ConfigError, ProviderError, StopRequ
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.files.reference import load_object
 from aeon.files.stdout import redirect_prints_to_stderr
-from aeon.llm.protocols import Closable, NamesModel, SaysWhetherSynthetic
+from aeon.llm.protocols import close
 from aeon.llm.settings import NO_NAME, CustomProvider, ProviderSettings
 
 KEY = "provider.adapter"
@@ -28,7 +28,7 @@ class CustomAdapter:
 
     def __init__(self, inner: LLMAdapter, settings: CustomProvider, *, owned: bool) -> None:
         self._inner, self._settings, self._owned = inner, settings, owned
-        self.synthetic = isinstance(inner, SaysWhetherSynthetic) and bool(inner.synthetic)
+        self.synthetic = bool(getattr(inner, "synthetic", False))
 
     def __repr__(self) -> str:
         return f"CustomAdapter({self._inner!r})"
@@ -61,8 +61,8 @@ class CustomAdapter:
 
     def close(self) -> None:
         """Close the adapter, unless it was given and stays the caller's."""
-        if self._owned and isinstance(self._inner, Closable):
-            self._inner.close()
+        if self._owned:
+            close(self._inner)
 
 
 def load_adapter(settings: CustomProvider) -> CustomAdapter:
@@ -102,14 +102,14 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
     if inspect.isclass(adapter):
         raise ConfigError(f"adapter={name}: a class is no adapter", hint=f"Give an object of it: {kind.__name__}(...)")
     _check_complete(f"adapter={name}", adapter)
-    model = adapter.model if isinstance(adapter, NamesModel) else None
-    if isinstance(provider, CustomProvider):
-        if provider.adapter:
-            raise ConfigError(
-                f"adapter={name}: the configuration names one too, {KEY}={provider.adapter}",
-                hint=f"Leave one of them out; {KEY}=null undoes what a file or a recorded run sets.",
-            )
-        model = model if provider.model == NO_NAME else provider.model
+    model = getattr(adapter, "model", None)
+    if isinstance(provider, CustomProvider) and provider.adapter:
+        raise ConfigError(
+            f"adapter={name}: the configuration names one too, {KEY}={provider.adapter}",
+            hint=f"Leave one of them out; {KEY}=null undoes what a file or a recorded run sets.",
+        )
+    if isinstance(provider, CustomProvider) and provider.model != NO_NAME:
+        model = provider.model
     shared = provider.model_dump(include=set(SHARED))
     return CustomProvider(**shared, adapter=name, model=model if isinstance(model, str) and model else name)
 

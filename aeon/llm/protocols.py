@@ -1,4 +1,4 @@
-"""What an adapter may offer beside `complete`; each is asked for where it is used."""
+"""What an adapter may offer beside `complete`: `close()`, `model`, `synthetic`, and what it has found out."""
 
 from __future__ import annotations
 
@@ -7,30 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 
-@runtime_checkable
-class Closable(Protocol):
-    """An adapter that holds something open."""
-
-    def close(self) -> None:
-        """Close it; calls under way fail."""
-
-
-@runtime_checkable
-class NamesModel(Protocol):
-    """An adapter that names the model of calls that name none."""
-
-    @property
-    def model(self) -> str:
-        """The model's name."""
-
-
-@runtime_checkable
-class SaysWhetherSynthetic(Protocol):
-    """An adapter that says whether it calls a model at all."""
-
-    @property
-    def synthetic(self) -> bool:
-        """Whether its answers are made up."""
+def close(held: object) -> None:
+    """Close an adapter, or anything, that holds something open; calls under way fail."""
+    method = getattr(held, "close", None)
+    if callable(method):
+        method()
 
 
 @dataclass(frozen=True, slots=True, order=True)

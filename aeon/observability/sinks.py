@@ -11,7 +11,7 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.events import Subscriber
 from aeon.files.reference import load_object
 from aeon.files.stdout import redirect_prints_to_stderr
-from aeon.llm.protocols import Closable
+from aeon.llm.protocols import close
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
 from aeon.observability.observers import BestEffortJournal, QueuedObserver
@@ -60,8 +60,7 @@ def _open_sink(key: str, settings: SinkSettings, warn: Callable[[str], None]) ->
     finally:
         queue.close()
         try:
-            if isinstance(sink, Closable):
-                sink.close()
+            close(sink)
         except Exception as error:
             warn(f"{key}: cannot be closed: {type(error).__name__}: {error}")
         if queue.failed or queue.dropped:

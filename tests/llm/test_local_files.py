@@ -71,10 +71,9 @@ def test_a_file_and_a_repository_are_too_much(model_file: Path, name: str) -> No
 
 @pytest.mark.usefixtures("installed")
 def test_a_file_that_is_not_there_or_a_folder_is_named(tmp_path: Path) -> None:
-    assert (
-        "missing.gguf: cannot be read: No such file" in problem(settings(model_path=tmp_path / "missing.gguf")).message
-    )
-    assert "is a folder" in problem(settings(model_path=tmp_path)).message
+    missing = problem(settings(model_path=tmp_path / "missing.gguf"))
+    assert "missing.gguf: cannot be read: No such file" in missing.message
+    assert "Is a directory" in problem(settings(model_path=tmp_path)).message
 
 
 @pytest.mark.usefixtures("installed")

@@ -13,7 +13,7 @@ from aeon.config.load import compose_settings, environment
 from aeon.config.settings import Settings
 from aeon.domain.values import shown_address
 from aeon.llm.settings import CustomProvider, EndpointSettings, SimulatedProvider
-from aeon.llm.stack import findings
+from aeon.llm.stack import build as stack
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,7 +36,7 @@ def _examine(shared: process.Process) -> int:
     for check in doctor.check_roles(shared):
         checks.append(check)
         put(_describe_check(check))
-    if found := findings.new_findings(shared.adapter):
+    if found := stack.findings(shared.adapter, only_new=True):
         put("\nFound out:\n" + "\n".join(f"  {finding}" for finding in found))
     failed = [check for check in checks if not check.works]
     if not failed:

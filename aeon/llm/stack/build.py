@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from aeon.domain.events import Emit, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
-from aeon.llm.protocols import Closable, LearningAdapter, NamesModel, SaysWhetherSynthetic
+from aeon.llm.protocols import LearningAdapter, close
 from aeon.llm.settings import Price, ProviderSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState, Gate
 from aeon.llm.stack.fallback import Choice, Fallback
@@ -77,8 +77,7 @@ class Endpoints:
     @property
     def synthetic(self) -> bool:
         """Whether the first adapter says that its answers are made up."""
-        adapter = self._endpoints[0].adapter
-        return isinstance(adapter, SaysWhetherSynthetic) and bool(adapter.synthetic)
+        return bool(getattr(self._endpoints[0].adapter, "synthetic", False))
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request, at the first endpoint, once."""
@@ -139,12 +138,16 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
     """The endpoints that an adapter asks; of one that is not `Endpoints`, itself, retried and priced as `provider`."""
     if isinstance(adapter, Endpoints):
         return adapter
-    model = str(adapter.model) if isinstance(adapter, NamesModel) else provider.model if provider else ""
+    model = str(getattr(adapter, "model", provider.model if provider else ""))
     prices = PriceList(provider.prices if provider else None, model=model)
     return Endpoints([Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)])
 
 
-def close(adapter: LLMAdapter) -> None:
-    """Close an adapter that holds something open."""
-    if isinstance(adapter, Closable):
-        adapter.close()
+def findings(adapter: LLMAdapter, *, only_new: bool = False) -> tuple[str, ...]:
+    """What servers do not take or do not hold to, and what is done instead, sorted; known for the life of the process.
+
+    `only_new`: what was not returned so before, so that each is reported once.
+    """
+    learners = [endpoint.adapter for endpoint in endpoints_of(adapter) if isinstance(endpoint.adapter, LearningAdapter)]
+    found = [learner.new_findings() if only_new else learner.findings() for learner in learners]
+    return tuple(sorted({str(finding) for each in found for finding in each}))

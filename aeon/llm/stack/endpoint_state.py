@@ -80,13 +80,11 @@ class EndpointState:
     def refusal(self) -> CircuitOpen:
         """The error that says why the endpoint is not asked, and for how long."""
         seconds, cause = max(0.0, (self._cooling_until or 0.0) - self._clock()), self._cause
-        if cause is None or isinstance(cause, RateLimited):
-            what = "is busy (429)"
-            hint = "Lower execution.max_parallel, or set provider.requests_per_minute to what the account allows."
-            why = ""
-        else:
-            what, hint = f"has failed {self._failures} times in a row", cause.hint
-            why = f"; {type(cause).__name__}: {cause.message}"
+        what, why = "is busy (429)", ""
+        hint = "Lower execution.max_parallel, or set provider.requests_per_minute to what the account allows."
+        if cause is not None and not isinstance(cause, RateLimited):
+            what, why = f"has failed {self._failures} times in a row", f"; {type(cause).__name__}: {cause.message}"
+            hint = cause.hint
         message = f"{self._name} {what} and is not asked for {seconds:.3g} s{why}"
         return CircuitOpen(message, retry_after=seconds, hint=hint)
 

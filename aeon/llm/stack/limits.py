@@ -30,11 +30,9 @@ class LimitSettings(Value):
 class RunLimits:
     """Holds one run to its caps; the outermost wrapper, so that it counts what the run asks for (logical usage).
 
-    A call is counted before it goes out, so that exactly `max_llm_calls` go out however many threads ask. Its tokens
-    and cost are known when it has ended: a call may start while what is recorded is below the cap, so a run can exceed
-    `max_tokens` and `max_cost` by no more than the calls then under way. What a failed call has paid is recorded too.
-    A cap on what cannot be known is reached: after an answer without a price, or without its usage, no call starts
-    under `max_cost` (or `max_tokens`).
+    A call is counted before it goes out, its tokens and cost when it has ended: a run can exceed `max_tokens` and
+    `max_cost` by no more than the calls then under way. What a failed call has paid is recorded too. A cap on what
+    cannot be known is reached: after an answer without a price, or without its usage, no call starts under it.
     """
 
     def __init__(self, inner: LLMAdapter, limits: LimitSettings, prices: PriceBook) -> None:
@@ -73,25 +71,17 @@ def _is_metered(outcome: LLMResponse | LLMError) -> bool:
 
 def check(limits: LimitSettings, spent: Spent) -> None:
     """Raise `LimitReached`, naming the cap, if another call may not start."""
-    known = not spent.unmetered
-    caps: tuple[tuple[str, float | None, float | None], ...] = (
-        ("max_llm_calls", limits.max_llm_calls, spent.calls),
-        ("max_tokens", limits.max_tokens, spent.usage.total_tokens if known else None),
-        ("max_cost", limits.max_cost, spent.cost if known else None),
-    )
-    for name, cap, used in caps:
-        if cap is None:
+    caps: dict[str, tuple[float | None, float | None]] = {
+        "max_llm_calls": (limits.max_llm_calls, spent.calls),
+        "max_tokens": (limits.max_tokens, None if spent.unmetered else spent.usage.total_tokens),
+        "max_cost": (limits.max_cost, None if spent.unmetered else spent.cost),
+    }
+    for name, (cap, used) in caps.items():
+        if cap is None or (used is not None and used < cap):
             continue
+        what, hint = f" is reached ({used:.12g} used)" if used is not None else "", f"Raise limits.{name}"
         if used is None:
             missing = "usage" if spent.unmetered else "price"
-            raise LimitReached(
-                name,
-                f"limits.{name}={cap:.12g}: how much is used cannot be known, as an answer came without its {missing}",
-                hint=f"Use a provider that reports usage, and models with a price; or set limits.{name} to null.",
-            )
-        if used >= cap:
-            raise LimitReached(
-                name,
-                f"limits.{name}={cap:.12g} is reached ({used:.12g} used)",
-                hint=f"Raise limits.{name}, or set it to null.",
-            )
+            what = f": how much is used cannot be known, as an answer came without its {missing}"
+            hint = "Use a provider that reports usage, and models with a price"
+        raise LimitReached(name, f"limits.{name}={cap:.12g}{what}", hint=f"{hint}; or set limits.{name} to null.")

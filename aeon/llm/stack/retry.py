@@ -23,12 +23,10 @@ LEAST_WAIT_SECONDS = 1.0
 class Retry:
     """Repeats a request whose failure may pass (`error.retryable`), 429 too: at most `settings.attempts` attempts.
 
-    The wait after attempt n is `initial_seconds * factor ** (n - 1)` plus up to `jitter_seconds`, and at most
-    `max_seconds`. It is longer if the server asks for it (`retry_after`); an attempt that ends so is not counted, as
-    long as such waits take no more than `max_wait_seconds` together and no other endpoint `has_next` to answer. No
-    further attempt is made if the server asks for more than `max_wait_seconds` at once, or the endpoint cools down
-    (`state`). Each wait is reported as a `RetryScheduled`, whose `attempt` is the one that failed, from 1. `stop` is
-    asked before and during a wait; a yes raises `StopRequested`. `sleep` takes seconds and replaces the wait.
+    A wait is longer than the backoff if the server asks for it (`retry_after`); an attempt that ends so is not counted,
+    as long as such waits take no more than `max_wait_seconds` together and no other endpoint `has_next` to answer. No
+    further attempt is made if the server asks for more at once, or the endpoint cools down (`state`). Each wait is
+    reported as a `RetryScheduled`; a yes of `stop` ends it and raises `StopRequested`. `sleep` replaces the wait.
     """
 
     def __init__(
@@ -89,12 +87,11 @@ class Retry:
             raise StopRequested(stopped, usage=total_usage(failed))
 
     def _given_up(self, failed: Sequence[LLMError], asked: float) -> LLMError:
-        most = self._settings.max_wait_seconds
-        why = "no more are made"
+        why, most = "no more are made", self._settings.max_wait_seconds
         if asked > most:
             why = f"the server asks to wait {asked:g} s, more than provider.retry.max_wait_seconds={most:g}"
-        made = f"{len(failed)} {'attempt' if len(failed) == 1 else 'attempts'} made"
-        return in_other_words(failed, f"{failed[-1].message} ({made}; {why})")
+        attempts = "1 attempt" if len(failed) == 1 else f"{len(failed)} attempts"
+        return in_other_words(failed, f"{failed[-1].message} ({attempts} made; {why})")
 
     def _sleep_until_stopped(self, seconds: float) -> None:
         end = time.monotonic() + seconds

@@ -7,6 +7,7 @@ from aeon.domain.errors import ConfigError, LimitReached, ServerFailed
 from aeon.domain.events import Event
 from aeon.domain.request import CallSite, LLMAdapter
 from aeon.llm.openai.adapter import OpenAIAdapter
+from aeon.llm.protocols import close
 from aeon.llm.settings import AutoProvider, OpenAIProvider, Price, RetrySettings, SimulatedProvider
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.limits import LimitSettings
@@ -26,7 +27,7 @@ def test_the_key_and_secret_headers_come_from_the_variables_that_the_settings_na
     provider = OpenAIProvider(base_url=openai_server.url, api_key_env="MY_KEY", extra_headers_env={"X-Team": "TEAM"})
     adapter = process_stack(provider, {"MY_KEY": " sk-1\n", "TEAM": "blue", "OPENAI_API_KEY": "another"})
     adapter.complete(request())
-    stack.close(adapter)
+    close(adapter)
     headers = openai_server.requests[0].headers
     assert (headers["authorization"], headers["x-team"]) == ("Bearer sk-1", "blue")
 
@@ -36,7 +37,7 @@ def test_the_address_comes_from_the_environment_unless_it_is_configured(openai_s
     environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": openai_server.url}
     adapter = process_stack(OpenAIProvider(), environ)
     adapter.complete(request())
-    stack.close(adapter)
+    close(adapter)
     assert openai_server.names == ["plan"]
     elsewhere = process_stack(OpenAIProvider(base_url="http://localhost:1/v1"), environ)
     assert "localhost:1" in repr(elsewhere)
@@ -84,7 +85,7 @@ def test_retries_are_inside_the_limits_and_count_as_one_call(openai_server: Open
     assert (run.spent.calls, len(openai_server.requests), len(told)) == (1, 3, 2)
     with pytest.raises(LimitReached):
         run.complete(request())
-    stack.close(adapter)
+    close(adapter)
     assert len(openai_server.requests) == 3
 
 
@@ -95,7 +96,7 @@ def test_calls_that_name_no_model_are_priced_as_the_providers(openai_server: Ope
     prices = {"m": Price(input=3, output=0)}
     run = stack.run_stack(adapter, limits=LimitSettings(max_cost=100), retry=FAST, prices=prices)
     run.complete(request())
-    stack.close(adapter)
+    close(adapter)
     assert run.spent.cost == pytest.approx(3.0)
 
 
@@ -105,7 +106,7 @@ def test_runs_share_an_adapter_and_not_their_limits(openai_server: OpenAIServer)
     for _ in range(2):
         run = stack.run_stack(adapter, limits=LimitSettings(max_llm_calls=1), retry=FAST)
         assert run.complete(request()).text == '{"answer": "x"}'
-    stack.close(adapter)
+    close(adapter)
 
 
 def test_a_run_that_is_stopped_retries_no_more(openai_server: OpenAIServer) -> None:
@@ -114,7 +115,7 @@ def test_a_run_that_is_stopped_retries_no_more(openai_server: OpenAIServer) -> N
     run = stack.run_stack(adapter, limits=LimitSettings(), retry=FAST, stop=lambda: True)
     with pytest.raises(Exception, match="stopped before attempt 2"):
         run.complete(request())
-    stack.close(adapter)
+    close(adapter)
     assert len(openai_server.requests) == 1
 
 
@@ -124,7 +125,7 @@ def test_the_last_failure_comes_out_of_the_whole_stack(openai_server: OpenAIServ
     run = stack.run_stack(adapter, limits=LimitSettings(), retry=FAST)
     with pytest.raises(ServerFailed, match="3 attempts"):
         run.complete(request())
-    stack.close(adapter)
+    close(adapter)
     assert len(openai_server.requests) == 3
 
 
@@ -132,4 +133,4 @@ def test_closing_an_adapter_that_holds_nothing_is_no_error() -> None:
     class Plain:
         complete = None
 
-    stack.close(Plain())  # type: ignore[arg-type]
+    close(Plain())
