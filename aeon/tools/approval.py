@@ -11,13 +11,13 @@ from typing import Any
 from aeon.domain.plan import PlanStep
 from aeon.tools.registry import Tool
 
+asking_step: ContextVar[PlanStep | None] = ContextVar("asking_step", default=None)
+"""The step that the tool call being made in this context is for; None when there is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that waits for a person's word: the tool, a copy of its arguments, and the step that asks for it.
-
-    `step` is None when the call is made for no step of a plan.
-    """
+    """A call that waits for a person's word: the tool, a copy of its arguments, and the step that asks for it, if any."""
 
     tool: Tool
     arguments: Mapping[str, Any]
@@ -26,19 +26,12 @@ class ApprovalRequest:
 
 Approve = Callable[[ApprovalRequest], bool]
 
-_step: ContextVar[PlanStep | None] = ContextVar("step_of_tool_call", default=None)
-
-
-def asking_step() -> PlanStep | None:
-    """The step that the tool call being made in this thread is for; None when there is none."""
-    return _step.get()
-
 
 @contextmanager
 def on_behalf_of(step: PlanStep) -> Iterator[None]:
     """Tool calls in this block are made for a step, whatever stands between its worker and the tool."""
-    token = _step.set(step)
+    token = asking_step.set(step)
     try:
         yield
     finally:
-        _step.reset(token)
+        asking_step.reset(token)

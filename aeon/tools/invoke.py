@@ -93,7 +93,7 @@ class ToolInvoker:
             return "tools.approval asks a person, and there is nobody to ask"
         try:
             with self._asking:
-                is_approved = self._approve(ApprovalRequest(tool, _copy_json(given)[0], asking_step()))
+                is_approved = self._approve(ApprovalRequest(tool, _copy_json(given)[0], asking_step.get()))
         except Exception as error:  # asking may fail in any way, and then nobody approved
             return f"the person could not be asked: {_describe_error(error)}"
         return None if is_approved else "the person refused it"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from aeon.domain.errors import ConfigError
-from aeon.tools.settings import LONGEST_CALL, Approval
+from aeon.tools.settings import Approval
 
 if TYPE_CHECKING:
     from aeon.schema.validators import SchemaValidator
@@ -22,11 +22,10 @@ class Tool:
     """A capability: its name, what it does, JSON Schemas of input and output, the function, and example arguments.
 
     `invoke` is given the mapping of arguments, already checked, and returns a JSON value; it may run in any thread, and
-    several times at once. `timeout_seconds`, at most `LONGEST_CALL`, and `max_output_characters` override
-    `tools.timeout_seconds` and `tools.max_output_characters` for this tool. `side_effects`: a call changes something
-    outside; `pure`: equal arguments always give an equal result, whenever they are given. `approval` holds where no
-    pattern of `tools.approval` matches the name. `again` is called instead of `invoke` when the result of a call comes
-    from the store: for effects on the run itself.
+    several times at once. `timeout_seconds` and `max_output_characters` override the settings of that name for this
+    tool. `side_effects`: a call changes something outside; `pure`: equal arguments always give an equal result.
+    `approval` holds where no pattern of `tools.approval` matches the name. `again` is called instead of `invoke` when
+    the result of a call comes from the store: for effects on the run itself.
     """
 
     name: str
@@ -44,15 +43,13 @@ class Tool:
 
     def describe(self) -> dict[str, Any]:
         """The tool as prompts show it to a model."""
-        described: dict[str, Any] = {
+        described = {
             "name": self.name,
             "description": self.description,
             "input_schema": dict(self.input_schema),
             "output_schema": dict(self.output_schema),
         }
-        if self.examples:
-            described["examples"] = [dict(example) for example in self.examples]
-        return described
+        return {**described, "examples": [dict(each) for each in self.examples]} if self.examples else described
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +79,7 @@ class ToolRegistry:
         """Add a tool; one without examples gets one made from its input schema.
 
         Raises ConfigError when its name is taken or is not 1 to 64 letters, digits, `_`, `.` and `-`, when a schema of
-        it is malformed, with the path, when a limit of its own is out of range, or when an example violates its input
-        schema.
+        it is malformed, with the path, or when an example violates its input schema.
         """
         entry = _check_tool(tool)
         if self.get(tool.name) is not None or self._tools.setdefault(tool.name, entry) is not entry:
@@ -140,15 +136,13 @@ class ToolRegistry:
 
 
 def _check_tool(tool: Tool) -> RegisteredTool:
-    from aeon.schema.validators import compile_schema, find_violations  # slow to load, and there may be no tools
+    # Slow to load, and there may be no tools.
+    from aeon.schema.examples import NoExample, make_example
+    from aeon.schema.validators import compile_schema, find_violations
 
-    named, seconds, characters = f"tool {tool.name!r}", tool.timeout_seconds, tool.max_output_characters
+    named = f"tool {tool.name!r}"
     if not _NAME.fullmatch(tool.name):
         raise ConfigError(f"{named}: a name is 1 to 64 letters, digits, '_', '.' and '-'")
-    if seconds is not None and not 0 < seconds <= LONGEST_CALL:
-        raise ConfigError(f"{named}: timeout_seconds={seconds:g}: more than 0 and at most {LONGEST_CALL} seconds")
-    if characters is not None and characters < 1:
-        raise ConfigError(f"{named}: max_output_characters={characters}: at least 1")
     inputs = compile_schema(tool.input_schema, f"{named}: input_schema")
     outputs = compile_schema(tool.output_schema, f"{named}: output_schema")
     if tool.input_schema.get("type", "object") != "object":
@@ -156,17 +150,8 @@ def _check_tool(tool: Tool) -> RegisteredTool:
     for index, example in enumerate(tool.examples):
         if found := find_violations(inputs, dict(example)):
             raise ConfigError(f"{named}: examples[{index}]: {found[0]}")
-    return RegisteredTool(_with_example(tool), inputs, outputs)
-
-
-def _with_example(tool: Tool) -> Tool:
-    """Add an example, if there is none and one can be made: plans and repairs show how a tool is called."""
-    from aeon.schema.examples import NoExample, make_example  # slow to load, and there may be no tools
-
-    if tool.examples:
-        return tool
-    try:
-        made = make_example(tool.input_schema)
-    except NoExample:
-        return tool
-    return replace(tool, examples=(made,)) if isinstance(made, Mapping) else tool
+    if not tool.examples:  # plans and repairs show how a tool is called
+        with contextlib.suppress(NoExample):
+            made = make_example(tool.input_schema)
+            tool = replace(tool, examples=(made,)) if isinstance(made, Mapping) else tool
+    return RegisteredTool(tool, inputs, outputs)

@@ -9,9 +9,6 @@ from pydantic import AnyHttpUrl, Field, StringConstraints, TypeAdapter, field_va
 
 from aeon.domain.values import Taken, Unneeded, Value
 
-LONGEST_CALL = 86_400
-"""The most seconds that a call of a tool may be allowed to take: a day."""
-
 Approval = Literal["never", "ask", "always"]
 Word = Annotated[str, StringConstraints(min_length=1)]
 ServerName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,32}$")]
@@ -60,11 +57,9 @@ class McpServer(Value):
     def _one_way_to_reach_it(self) -> Self:
         if bool(self.command) == bool(self.url):
             raise ValueError("give either command (a server over stdio) or url (streamable HTTP)")
-        of_a_command = {"args": self.args, "cwd": self.cwd, "env": self.env}
-        of_a_url = {"headers_env": self.headers_env, "bearer_env": self.bearer_env}
-        misplaced = [name for name, value in (of_a_command if self.url else of_a_url).items() if value]
-        if misplaced:
-            raise ValueError(f"{misplaced[0]} does not go with {'url' if self.url else 'command'}")
+        for name in ("args", "cwd", "env") if self.url else ("headers_env", "bearer_env"):
+            if getattr(self, name):
+                raise ValueError(f"{name} does not go with {'url' if self.url else 'command'}")
         return self
 
 
@@ -105,13 +100,12 @@ class ToolSettings(Value):
     docstring. `approval` says for patterns of names (`*`, `?`, `[...]`) whether a tool is called: `always`; `ask`, the
     person at the terminal decides, and it is refused when there is nobody to ask; `never`, it is refused. The first
     pattern that matches decides; what none matches is called, but for `memory_write`, which a person is asked about.
-    `timeout_seconds` is how long a call may take, at most `LONGEST_CALL`, `max_output_characters` the longest output;
-    a tool may have its own.
+    `timeout_seconds` is how long a call may take, `max_output_characters` the longest output; a tool may have its own.
     """
 
     builtin: BuiltinSettings | None = None
     mcp: McpSettings | None = None
     functions: dict[str, str] = Field(default_factory=dict)
     approval: Taken[dict[str, Approval]] = Field(default_factory=dict)
-    timeout_seconds: Taken[float] = Field(default=30, gt=0, le=LONGEST_CALL)
+    timeout_seconds: Taken[float] = Field(default=30, gt=0, le=86_400)
     max_output_characters: Taken[int] = Field(default=20_000, ge=1)

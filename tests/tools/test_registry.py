@@ -182,20 +182,6 @@ def test_a_tool_that_is_there_is_available_whatever_its_name() -> None:
     assert [run.unavailable(name) for name in ("dead.alive", "dead.own", "dead.x")] == [None, None, GONE]
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"timeout_seconds": -1}, "tool 'probe': timeout_seconds=-1: more than 0 and at most 86400 seconds"),
-        ({"timeout_seconds": 0}, "timeout_seconds=0: "),
-        ({"timeout_seconds": 1e10}, "timeout_seconds=1e+10: "),
-        ({"timeout_seconds": float("nan")}, "timeout_seconds=nan: "),
-        ({"max_output_characters": 0}, "tool 'probe': max_output_characters=0: at least 1"),
-    ],
-)
-def test_limits_of_a_tool_that_no_call_could_keep_are_refused(changes: dict[str, Any], said: str) -> None:
-    assert said in refusal(**changes)
-
-
 @pytest.mark.parametrize(("key", "most"), [("timeout_seconds", "86400"), ("builtin.http_timeout_seconds", "3600")])
 def test_a_time_limit_that_no_call_could_keep_is_refused_when_it_is_set(key: str, most: str) -> None:
     with pytest.raises(ConfigError) as refused:

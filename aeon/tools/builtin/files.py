@@ -35,15 +35,18 @@ class Listing(Value):
 
 
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
-    """`read_file` and `list_files`, when there is a `root`. Raises ConfigError when the folder is missing."""
-    if settings.root is None:
-        return ()
-    return read_file_tool(settings.root, settings.max_file_bytes), list_files_tool(settings.root)
+    """The tools for files, when there is a `root`. Raises ConfigError when the folder is missing."""
+    return file_tools(settings.root, settings.max_file_bytes) if settings.root else ()
 
 
-def read_file_tool(root: Path, max_bytes: int) -> Tool:
-    """`read_file`: UTF-8 text of files under `root` of at most `max_bytes`. Raises ConfigError without `root`."""
-    root = _check_root(root)
+def file_tools(root: Path, max_bytes: int, max_entries: int = MAX_ENTRIES) -> tuple[Tool, Tool]:
+    """`read_file`, UTF-8 text of files under `root` of at most `max_bytes`, and `list_files`, what is in folders.
+
+    Raises ConfigError when `root` is missing.
+    """
+    top = root.expanduser().resolve()
+    if not top.is_dir():
+        raise ConfigError(f"tools.builtin.root={root}: there is no such folder")
 
     @tool(examples=[{"path": "notes/meeting.md"}, {"path": "big.csv", "first_line": 1, "lines": 50}])
     def read_file(
@@ -52,17 +55,10 @@ def read_file_tool(root: Path, max_bytes: int) -> Tool:
         lines: Annotated[int | None, Field(ge=1, description="How many lines to read; null for all.")] = None,
     ) -> str:
         """Read a text file (UTF-8), or some lines of it."""
-        text = _read_text(_locate(root, path), path, max_bytes)
+        text = _read_text(_locate(top, path), path, max_bytes)
         if first_line == 1 and lines is None:
             return text
         return "".join(islice(text.splitlines(keepends=True), first_line - 1, lines and first_line - 1 + lines))
-
-    return read_file
-
-
-def list_files_tool(root: Path, max_entries: int = MAX_ENTRIES) -> Tool:
-    """`list_files`: the contents of folders under `root`. Raises ConfigError when `root` is missing."""
-    root = _check_root(root)
 
     @tool(examples=[{}, {"path": "notes", "recursive": True}])
     def list_files(
@@ -70,25 +66,18 @@ def list_files_tool(root: Path, max_entries: int = MAX_ENTRIES) -> Tool:
         recursive: Annotated[bool, Field(description="Whether to list what is in folders within, too.")] = False,
     ) -> Listing:
         """List the files and folders in a folder. Links are listed and not followed."""
-        folder = _locate(root, path)
+        folder = _locate(top, path)
         if not folder.is_dir():
             raise ValueError(f"{path}: there is no such folder")
         found = list(islice(_walk(folder, recursive), max_entries + 1))
-        entries = sorted((_describe(each, root) for each in found[:max_entries]), key=lambda entry: entry.path)
+        entries = sorted((_describe(each, top) for each in found[:max_entries]), key=lambda entry: entry.path)
         return Listing(entries=entries, complete=len(found) <= max_entries)
 
-    return list_files
-
-
-def _check_root(root: Path) -> Path:
-    folder = root.expanduser().resolve()
-    if not folder.is_dir():
-        raise ConfigError(f"tools.builtin.root={root}: there is no such folder")
-    return folder
+    return read_file, list_files
 
 
 def _locate(root: Path, path: str) -> Path:
-    """What a path leads to, links followed. Raises ValueError when that is not under `root`."""
+    """What a path leads to, links followed."""
     found = (root / path).resolve()
     if not found.is_relative_to(root):
         raise ValueError(f"{path}: leads out of the tools' folder")
@@ -102,13 +91,12 @@ def _read_text(file: Path, path: str, max_bytes: int) -> str:
         content = opened.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise ValueError(f"{path}: larger than {max_bytes} bytes")
+    if b"\0" in content:
+        raise ValueError(f"{path}: not a text file")
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: not a text file in UTF-8 (byte {error.start})") from None
-    if "\0" in text:
-        raise ValueError(f"{path}: not a text file")
-    return text
 
 
 def _walk(folder: Path, recursive: bool) -> Iterator[Path]:
@@ -121,9 +109,6 @@ def _walk(folder: Path, recursive: bool) -> Iterator[Path]:
 
 def _describe(found: Path, root: Path) -> Entry:
     path = os.fsencode(found.relative_to(root).as_posix()).decode("utf-8", "backslashreplace")
-    if found.is_symlink():
-        return Entry(path=path, kind="link", size=None)
-    if found.is_dir():
-        return Entry(path=path, kind="folder", size=None)
-    is_file = found.is_file()
-    return Entry(path=path, kind="file" if is_file else "other", size=found.stat().st_size if is_file else None)
+    if not found.is_symlink() and found.is_file():
+        return Entry(path=path, kind="file", size=found.stat().st_size)
+    return Entry(path=path, kind="link" if found.is_symlink() else "folder" if found.is_dir() else "other", size=None)

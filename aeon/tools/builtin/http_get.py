@@ -44,8 +44,7 @@ def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
 def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_bytes: int) -> Tool:
     """`http_get`: GET requests to `allowed_hosts`, `host` (the scheme's own port) or `host:port`, and to no other.
 
-    A redirect is followed only to an allowed host. `timeout_seconds` is for everything together, `max_bytes` for the
-    body. Raises ConfigError for a host that cannot be one.
+    `timeout_seconds` is for everything together, `max_bytes` for the body. Raises ConfigError as above.
     """
     allowed = frozenset(parse_host(host) for host in allowed_hosts)
 
@@ -63,8 +62,8 @@ def parse_host(host: str) -> str:
 
     try:
         found = httpx2.URL(f"any://{host}").netloc.decode("ascii")
-    except (httpx2.InvalidURL, ValueError) as error:
-        raise ConfigError(f"tools.builtin.allowed_hosts: {host!r} is not a host: {error}") from error
+    except httpx2.InvalidURL:
+        found = ""
     if not re.fullmatch(r"[a-z0-9_.:\[\]-]+", found):
         raise ConfigError(f"tools.builtin.allowed_hosts: {host!r} is not a host")
     return found
@@ -93,9 +92,7 @@ def _fetch(address: str, allowed: Collection[str], seconds: float, max_bytes: in
     try:
         with client, client.stream("GET", address) as response:
             return _read_page(response, deadline, max_bytes)
-    except httpx2.InvalidURL as error:
-        raise ValueError(f"not an address: {error}") from None
-    except httpx2.HTTPError as error:
+    except (httpx2.InvalidURL, httpx2.HTTPError) as error:
         raise ValueError(f"could not be fetched: {error}") from None
 
 

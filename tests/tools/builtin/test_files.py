@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from aeon.domain.tool_result import ToolResult
-from aeon.tools.builtin.files import list_files_tool, read_file_tool
+from aeon.tools.builtin.files import file_tools
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 
@@ -26,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def call(root: Path, name: str, **arguments: Any) -> ToolResult:
-    tools = [read_file_tool(root, 1_000), list_files_tool(root, 5)]
+    tools = file_tools(root, 1_000, 5)
     return ToolInvoker(ToolRegistry(tools)).invoke(name, arguments)
 
 
