@@ -18,16 +18,15 @@ action may do depends on its target's status alone:
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import by_id, cycle_text, find_cycle, is_live, topological, unneeded
-from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan, SubplanOrigin, renumbered
+from aeon.domain.plan import EXECUTED, Plan, Subplan, renumbered
 from aeon.domain.refinement import ACTIONS, RefinementAction, RefusedAction, StepChange
 from aeon.domain.values import Value
 from aeon.plan.draft import Draft, kind_of
-from aeon.plan.objections import objection
 
 _NO_SUBPLANS: Mapping[str, Subplan] = MappingProxyType({})
 
@@ -68,41 +67,30 @@ def apply_actions(
     steps are shared, and an unchanged plan is returned itself. Executed steps keep their output; only `status` and
     `replaced_by` of one change. Raises PlanError when the plan has a cycle of its own.
     """
+
+    def make_draft(chosen: Mapping[int, RefinementAction]) -> Draft:
+        return Draft(plan, chosen, subplans, max_nesting_depth)
+
     left, late = dict(enumerate(actions)), dict[int, str]()
     while True:
-        draft, refused = _make_draft(plan, left, subplans, max_nesting_depth)
-        accepted = {number: action for number, action in left.items() if number not in refused}
+        draft = make_draft(left)
+        accepted = {number: action for number, action in left.items() if number not in draft.refused}
         wrong = _find_unknown_references(draft)
         if not wrong and find_cycle(draft.result()):
-            wrong = _find_closing_action(plan, accepted, subplans, max_nesting_depth)
+            wrong = _find_closing_action(accepted, make_draft)
         wrong = wrong or _find_last_too_many(plan, draft, accepted, max_steps, one_final_step)
         if not wrong:
             break
         late |= wrong
         left = {number: action for number, action in left.items() if number not in wrong}
-    reasons = sorted((refused | late).items())
-    new_plan = _rebuilt(plan, draft.result(), _subplans(plan, accepted.values(), subplans)) if accepted else plan
+    reasons = sorted((draft.refused | late).items())
+    new_plan = _rebuilt(plan, draft, list(accepted.values()), subplans) if accepted else plan
     return DeltaResult(
         plan=new_plan,
         accepted=tuple(accepted.values()),
         refused=tuple(RefusedAction(action=actions[number], reason=reason) for number, reason in reasons),
         changes=tuple(_changes(plan, new_plan, draft)),
     )
-
-
-def _make_draft(
-    plan: Plan, actions: Mapping[int, RefinementAction], subplans: Mapping[str, Subplan], max_nesting_depth: int
-) -> tuple[Draft, dict[int, str]]:
-    """The plan with every action worked in that cannot be objected to, subplans last; and why the others cannot."""
-    draft, refused = Draft.of(plan), dict[int, str]()
-    for number, action in sorted(actions.items(), key=lambda each: each[1].rule.decomposes):
-        reason = objection(action, draft, subplans, max_nesting_depth)
-        if reason is None:
-            draft.apply(number, action, subplans)
-        else:
-            refused[number] = reason
-    draft.settle()
-    return draft, refused
 
 
 def _find_unknown_references(draft: Draft) -> dict[int, str]:
@@ -115,19 +103,19 @@ def _find_unknown_references(draft: Draft) -> dict[int, str]:
 
 
 def _find_closing_action(
-    plan: Plan, accepted: Mapping[int, RefinementAction], subplans: Mapping[str, Subplan], max_nesting_depth: int
+    accepted: Mapping[int, RefinementAction], make_draft: Callable[[Mapping[int, RefinementAction]], Draft]
 ) -> dict[int, str]:
     """The action that closes a cycle: those before it make none."""
     numbered = list(accepted.items())
 
     def cycle_after(count: int) -> tuple[str, ...]:
-        return find_cycle(_make_draft(plan, dict(numbered[:count]), subplans, max_nesting_depth)[0].result())
+        return find_cycle(make_draft(dict(numbered[:count])).result())
 
     count = bisect_left(range(len(numbered)), True, key=lambda count: bool(cycle_after(count)))
+    found = cycle_text(cycle_after(count))
     if count == 0:
-        found = cycle_text(cycle_after(0))
         raise PlanError(f"the plan has a cycle: {found}", hint="Remove one of these dependencies.")
-    return {numbered[count - 1][0]: f"it would close a cycle: {cycle_text(cycle_after(count))}"}
+    return {numbered[count - 1][0]: f"it would close a cycle: {found}"}
 
 
 def _find_last_too_many(
@@ -160,24 +148,18 @@ def _is_growing(action: RefinementAction, draft: Draft) -> bool:
     return rule.decomposes or (rule.adds and (not rule.retires or action.fragment in draft.steps))
 
 
-def _subplans(
-    plan: Plan, actions: Iterable[RefinementAction], made: Mapping[str, Subplan]
-) -> tuple[SubplanOrigin, ...]:
-    """What the plan's subplans are after the actions; a step that replaces a parent takes its subplan over."""
-    known = {each.parent_step_id: each for each in plan.subplans}
+def _rebuilt(plan: Plan, draft: Draft, actions: Sequence[RefinementAction], made: Mapping[str, Subplan]) -> Plan:
+    """The plan of a draft; a step that replaces a parent takes its subplan over."""
+    subplans = {each.parent_step_id: each for each in plan.subplans}
     for action in actions:
         step_id, new = action.fragment, action.new_step
         if action.rule.decomposes:
-            known[step_id] = made[step_id].origin
-        elif action.action_type == "REPLACE" and new is not None and step_id in known:
-            known[new.step_id] = known[step_id].model_copy(update={"parent_step_id": new.step_id})
-    return tuple(known.values())
-
-
-def _rebuilt(plan: Plan, steps: Sequence[PlanStep], subplans: tuple[SubplanOrigin, ...]) -> Plan:
-    new = renumbered(topological(steps))
-    is_same = [id(step) for step in new] == [id(step) for step in plan.steps]
-    return plan if is_same else plan.model_copy(update={"steps": new, "subplans": subplans})
+            subplans[step_id] = made[step_id].origin
+        elif action.action_type == "REPLACE" and new is not None and step_id in subplans:
+            subplans[new.step_id] = subplans[step_id].model_copy(update={"parent_step_id": new.step_id})
+    steps = renumbered(topological(draft.result()))
+    is_same = [id(step) for step in steps] == [id(step) for step in plan.steps]
+    return plan if is_same else plan.model_copy(update={"steps": steps, "subplans": tuple(subplans.values())})
 
 
 def _changes(plan: Plan, new_plan: Plan, draft: Draft) -> Iterator[StepChange]:

@@ -1,18 +1,23 @@
-"""A plan to which actions are being applied, one by one. Private to `aeon.plan.deltas`."""
+"""A plan to which actions are being applied, one by one. Private to `aeon.plan.deltas`.
+
+The reason to refuse an action is a sentence that a person, or a planner asked again, can act on.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import cast
 
-from aeon.domain.graph import by_id
+from aeon.domain.graph import by_id, nesting_level
 from aeon.domain.plan import Plan, PlanStep, Subplan
-from aeon.domain.refinement import ActionType, RefinementAction
+from aeon.domain.refinement import ACTIONS, ActionType, RefinementAction
 
 _PLANNED = ("description", "provides", "handoff_to_next", "tool", "agent", "arguments")
 _RETRIED = {"status": "pending", "clarity_state": None, "errors": (), "incomplete": False}
 _HELPFUL = ("pending", "running", "complete")
+_TOGETHER = ({"ADD", "SUBPLAN_CREATE"}, {"MODIFY", "SUBPLAN_CREATE"}, {"STEP_MARK_INVALID", "REPLACE"})
+"""The pairs of actions that one refinement may apply to the same step."""
 
 
 def is_changeable(step: PlanStep) -> bool:
@@ -32,40 +37,122 @@ def kind_of(action: RefinementAction) -> ActionType:
     return "MODIFY" if same_id else action.action_type
 
 
-@dataclass
 class Draft:
-    """The steps as they stand, in order. Mutable, and never seen outside one call of `apply_actions`.
+    """The steps as they stand, in order, with every action worked in that cannot be objected to.
 
-    `heirs` says what dependents of a step that is gone depend on instead. `declared` holds what each action said its
-    steps depend on, as (action's number, step, dependency); `rewritten` the steps whose dependencies an action set;
-    `kinds` what was done to a step; `held` the steps that ones no longer pending depend on.
+    `refused` says why the others cannot. `heirs` says what dependents of a step that is gone depend on instead.
+    `declared` holds what each action said its steps depend on, as (action's number, step, dependency); `rewritten` the
+    steps whose dependencies an action set; `kinds` what was done to a step; `held` the steps that ones no longer
+    pending depend on.
     """
 
-    original: Mapping[str, PlanStep]
-    steps: dict[str, PlanStep]
-    held: frozenset[str]
-    heirs: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    declared: list[tuple[int, str, str]] = field(default_factory=list)
-    rewritten: set[str] = field(default_factory=set)
-    kinds: dict[str, list[str]] = field(default_factory=dict)
+    def __init__(
+        self,
+        plan: Plan,
+        actions: Mapping[int, RefinementAction],
+        subplans: Mapping[str, Subplan],
+        max_nesting_depth: int,
+    ) -> None:
+        self.original = by_id(plan.steps)
+        self.steps = by_id(plan.steps)
+        self.held = {d for step in plan.steps if step.status != "pending" for d in step.dependencies}
+        self.refused: dict[int, str] = {}
+        self.heirs: dict[str, tuple[str, ...]] = {}
+        self.declared: list[tuple[int, str, str]] = []
+        self.rewritten: set[str] = set()
+        self.kinds: dict[str, list[str]] = {}
+        for number, action in sorted(actions.items(), key=lambda each: each[1].rule.decomposes):
+            reason = self._object_to(action, subplans, max_nesting_depth)
+            if reason is None:
+                self._apply(number, action, subplans)
+            else:
+                self.refused[number] = reason
+        self._settle()
 
-    @classmethod
-    def of(cls, plan: Plan) -> Draft:
-        """A draft that is the plan."""
-        held = frozenset(d for step in plan.steps if step.status != "pending" for d in step.dependencies)
-        return cls(original=by_id(plan.steps), steps=by_id(plan.steps), held=held)
+    def result(self) -> list[PlanStep]:
+        """The steps, neither sorted nor renumbered yet; unchanged ones are those of the plan."""
+        return [self.original[i] if step == self.original.get(i) else step for i, step in self.steps.items()]
 
-    def knows(self, step_id: str) -> bool:
-        """Whether an id is taken: by the plan as it was, or as it is becoming."""
-        return step_id in self.original or step_id in self.steps
-
-    def current(self, step_id: str) -> str:
+    def _current(self, step_id: str) -> str:
         """The step that stands for this one now, if it was replaced by an earlier refinement."""
         while (step := self.original.get(step_id)) is not None and step.replaced_by is not None:
             step_id = step.replaced_by
         return step_id
 
-    def apply(self, number: int, action: RefinementAction, subplans: Mapping[str, Subplan]) -> None:
+    def _object_to(
+        self, action: RefinementAction, subplans: Mapping[str, Subplan], max_nesting_depth: int
+    ) -> str | None:
+        """The reason to refuse an action, by ids and status alone; references to other steps are not checked."""
+        rule, target = ACTIONS[kind_of(action)], None
+        if rule.needs_target:
+            target = self.original.get(action.fragment) or self.steps.get(action.fragment)
+            if target is None:
+                return f"there is no step '{action.fragment}' in the plan"
+            if reason := self._object_to_target(action, target):
+                return reason
+        if rule.needs_new_step and action.new_step is not None:
+            return self._object_to_new_step(action.new_step, target, rule.adds)
+        if rule.decomposes and target is not None:
+            return self._object_to_subplan(target.step_id, subplans.get(target.step_id), max_nesting_depth)
+        return None
+
+    def _object_to_target(self, action: RefinementAction, target: PlanStep) -> str | None:
+        kind, named = kind_of(action), f"step '{target.step_id}'"
+        rule = ACTIONS[kind]
+        for earlier in self.kinds.get(target.step_id, ()):
+            if {kind, earlier} not in _TOGETHER:
+                return f"{named} has already been given to {earlier} in this refinement: one change is enough"
+        if target.replaced_by is not None:
+            instead = self._current(target.step_id)
+            return f"{named} is replaced by '{target.replaced_by}': change '{instead}' instead"
+        if target.status == "running":
+            return f"{named} is running: a running step cannot be changed"
+        if target.standing not in rule.targets:
+            return f"{named} is {target.standing}: {rule.refusal}"
+        if rule.retires and target.status == "pending" and target.step_id in self.held:
+            return f"{named} is pending, and a step already executed depends on it: it has to stay"
+        return None
+
+    def _object_to_new_step(self, new: PlanStep, target: PlanStep | None, is_added: bool) -> str | None:
+        step_id = new.step_id if is_added or target is None else target.step_id
+        wanted = {self._current(dependency) for dependency in new.dependencies}
+        if is_added and target is not None and target.step_id in wanted:
+            return f"step '{step_id}' depends on '{target.step_id}', the step that it is to change"
+        if not step_id.strip():
+            return "the new step has no step_id"
+        if is_added and (step_id in self.original or step_id in self.steps):
+            return f"the id '{step_id}' is taken: a new step needs a new id"
+        if step_id in wanted:
+            return f"step '{step_id}' depends on itself"
+        return None if new.description.strip() else f"step '{step_id}' has no description"
+
+    def _object_to_subplan(self, parent_id: str, subplan: Subplan | None, max_nesting_depth: int) -> str | None:
+        level = nesting_level(self.steps, parent_id) + 1
+        if level > max_nesting_depth:
+            return (
+                f"step '{parent_id}' cannot be decomposed: its subplan would be level {level}, deeper than "
+                "refinement.max_nesting_depth allows; it needs manual intervention"
+            )
+        if subplan is None:
+            return f"there is no subplan for step '{parent_id}'"
+        if subplan.parent_step_id != parent_id:
+            return f"the subplan for step '{parent_id}' belongs to step '{subplan.parent_step_id}'"
+        counts = Counter(substep_id(parent_id, step.step_id) for step in subplan.substeps)
+        for step in subplan.substeps:
+            step_id = substep_id(parent_id, step.step_id)
+            if counts[step_id] > 1:
+                return f"the subplan names '{step_id}' {counts[step_id]} times"
+            if step_id in self.original or step_id in self.steps:
+                return f"the subplan's id '{step_id}' is taken: it needs new ids"
+            if step_id in {substep_id(parent_id, dependency) for dependency in step.dependencies}:
+                return f"the subplan's step '{step_id}' depends on itself"
+            if parent_id in step.dependencies and substep_id(parent_id, parent_id) not in counts:
+                return f"the subplan's step '{step_id}' depends on '{parent_id}', the step it is a part of"
+            if not step.step_id.strip() or not step.description.strip():
+                return f"the subplan's step '{step_id}' lacks an id or a description"
+        return None
+
+    def _apply(self, number: int, action: RefinementAction, subplans: Mapping[str, Subplan]) -> None:
         """Work in an action to which there is no objection."""
         kind, new = kind_of(action), cast(PlanStep, action.new_step)  # there where the action needs it
         if kind == "ADD":
@@ -89,11 +176,7 @@ class Draft:
         else:
             self._decompose(number, target, subplans[target.step_id])
 
-    def result(self) -> list[PlanStep]:
-        """The steps, neither sorted nor renumbered yet; unchanged ones are those of the plan."""
-        return [self.original[i] if step == self.original.get(i) else step for i, step in self.steps.items()]
-
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """Let parents wait for their substeps, and pending dependents let go of what was taken away."""
         for step in self.steps.values():
             parent = step.parent_step_id
@@ -145,7 +228,7 @@ class Draft:
         self._set_dependencies(number, new.step_id, new.dependencies)
 
     def _set_dependencies(self, number: int, step_id: str, dependencies: Iterable[str]) -> None:
-        asked = tuple(dict.fromkeys(self.current(dependency) for dependency in dependencies))
+        asked = tuple(dict.fromkeys(self._current(dependency) for dependency in dependencies))
         self._change(step_id, dependencies=asked)
         self.rewritten.add(step_id)
         self.declared += [(number, step_id, dependency) for dependency in asked]

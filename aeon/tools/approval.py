@@ -17,7 +17,7 @@ asking_step: ContextVar[PlanStep | None] = ContextVar("asking_step", default=Non
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """A call that waits for a person's word: the tool, a copy of its arguments, and the step that asks for it, if any."""
+    """A call that waits for a person: the tool, a copy of its arguments, and the step that asks for it, if any."""
 
     tool: Tool
     arguments: Mapping[str, Any]

@@ -18,22 +18,14 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml, UnreadableFile
 from aeon.plan.workflow.check import Checks, content_problems
-from aeon.plan.workflow.models import Problem, WorkflowFile, WorkflowStep, problem_at
+from aeon.plan.workflow.models import Problem, WorkflowFile, problem_at
 from aeon.plan.workflow.references import Reference, references, resolve_text
 
 _OTHER_SPELLINGS = {
-    "step_id": "id",
-    "name": "id",
-    "dependencies": "depends_on",
-    "needs": "depends_on",
-    "requires": "depends_on",
-    "handoff_to_next": "handoff",
-    "args": "arguments",
-    "params": "arguments",
-    "parameters": "arguments",
-    "with": "arguments",
-    "uses": "tool",
-    "prompt": "description",
+    **dict.fromkeys(("step_id", "name"), "id"),
+    **dict.fromkeys(("dependencies", "needs", "requires"), "depends_on"),
+    **dict.fromkeys(("args", "params", "parameters", "with"), "arguments"),
+    **{"handoff_to_next": "handoff", "uses": "tool", "prompt": "description"},
 }
 
 
@@ -53,18 +45,27 @@ class Workflow:
     @property
     def input_names(self) -> tuple[str, ...]:
         """The inputs it needs, declared ones first."""
-        texts = [text for step in self.content.steps for text in (step.description, step.arguments)]
-        found = [each for text in texts for each in references(text) if isinstance(each, Reference)]
-        return tuple(dict.fromkeys((*self.content.inputs, *(r.name for r in found if r.kind == "input"))))
+        found = references([[step.description, step.arguments] for step in self.content.steps])
+        used = (each.name for each in found if isinstance(each, Reference) and each.kind == "input")
+        return tuple(dict.fromkeys((*self.content.inputs, *used)))
 
     def plan(self, task: str | None = None, inputs: Mapping[str, str] | None = None) -> Plan:
         """The plan, in stable topological order (Sprint 1 FR-007). `task` overrides the task of the file.
 
         With `inputs`, the descriptions have them filled in; arguments keep their references, as outputs are known only
-        while the plan runs: `aeon.plan.workflow.references.resolve_arguments` fills them in. Raises PlanError when an
-        input is missing.
+        while the plan runs. Raises PlanError when an input is missing.
         """
-        steps = tuple(_plan_step(step, inputs) for step in self.content.steps)
+        steps = [
+            PlanStep(
+                step_id=step.id,
+                description=step.description if inputs is None else resolve_text(step.description, inputs),
+                dependencies=tuple(dict.fromkeys(step.depends_on)),
+                incoming_context="",
+                handoff_to_next=step.handoff,
+                **{name: getattr(step, name) for name in ("provides", "tool", "agent", "arguments")},
+            )
+            for step in self.content.steps
+        ]
         return Plan(goal=self.content.goal, steps=topological(steps), task=task or self.task)
 
 
@@ -93,14 +94,13 @@ def inspect_workflow(path: Path, **checks: Unpack[Checks]) -> tuple[Workflow | N
     except UnreadableFile as error:
         said = f"{error.problem}. {error.hint}" if error.hint else error.problem
         return None, (problem_at(error.position, said),)
+    found = content_problems(document, **checks)
     content: WorkflowFile | None = None
-    found: list[Problem] = []
     try:
         content = WorkflowFile.model_validate(document.value)
     except pydantic.ValidationError as error:
         mistakes = explain(error, document.value, WorkflowFile, _OTHER_SPELLINGS)
         found += [problem_at(mistake.position(document), mistake.sentence()) for mistake in mistakes]
-    found += content_problems(document, **checks)
     problems = tuple(sorted(dict.fromkeys(found), key=lambda p: (p.line, p.column, p.severity, p.message)))
     if content is None or any(problem.severity == "error" for problem in problems):
         return None, problems
@@ -110,17 +110,3 @@ def inspect_workflow(path: Path, **checks: Unpack[Checks]) -> tuple[Workflow | N
 def format_problem(path: Path, problem: Problem) -> str:
     """A problem as one line that editors and terminals can jump to."""
     return f"{path}:{problem.line}:{problem.column}: {problem.severity}: {problem.message}"
-
-
-def _plan_step(step: WorkflowStep, inputs: Mapping[str, str] | None) -> PlanStep:
-    return PlanStep(
-        step_id=step.id,
-        description=step.description if inputs is None else resolve_text(step.description, inputs),
-        dependencies=tuple(dict.fromkeys(step.depends_on)),
-        provides=step.provides,
-        incoming_context="",
-        handoff_to_next=step.handoff,
-        tool=step.tool,
-        agent=step.agent,
-        arguments=step.arguments,
-    )

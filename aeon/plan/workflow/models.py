@@ -74,9 +74,9 @@ def workflow_json_schema() -> dict[str, Any]:
 
 
 def _without_titles(schema: Any) -> Any:
-    """Remove titles: pydantic repeats each name as one, and editors show it instead of the description."""
-    if isinstance(schema, list):
-        return [_without_titles(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {key: _without_titles(item) for key, item in schema.items() if key != "title" or not isinstance(item, str)}
+    """pydantic repeats each name as a title, and editors show it instead of the description."""
+    if isinstance(schema, dict):
+        return {
+            name: _without_titles(each) for name, each in schema.items() if name != "title" or isinstance(each, dict)
+        }
+    return [_without_titles(item) for item in schema] if isinstance(schema, list) else schema
