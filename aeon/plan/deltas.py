@@ -85,12 +85,9 @@ def apply_actions(
         left = {number: action for number, action in left.items() if number not in wrong}
     reasons = sorted((draft.refused | late).items())
     new_plan = _rebuilt(plan, draft, list(accepted.values()), subplans) if accepted else plan
-    return DeltaResult(
-        plan=new_plan,
-        accepted=tuple(accepted.values()),
-        refused=tuple(RefusedAction(action=actions[number], reason=reason) for number, reason in reasons),
-        changes=tuple(_changes(plan, new_plan, draft)),
-    )
+    refused = tuple(RefusedAction(action=actions[number], reason=reason) for number, reason in reasons)
+    changes = tuple(_changes(plan, new_plan, draft))
+    return DeltaResult(plan=new_plan, accepted=tuple(accepted.values()), refused=refused, changes=changes)
 
 
 def _find_unknown_references(draft: Draft) -> dict[int, str]:

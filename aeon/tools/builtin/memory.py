@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import Field, JsonValue
@@ -59,8 +60,9 @@ def memory_tools(memory: Memory) -> tuple[Tool, ...]:
         memory.write(key, value)
         return Remembered(found=True, value=value)
 
-    def write_again(arguments: Mapping[str, Any]) -> None:
-        with suppress(Exception):  # the run has the value even when its memory fails
-            memory.write(arguments["key"], arguments["value"])
+    return memory_read, memory_search, replace(memory_write, approval="ask", again=partial(_write_again, memory))
 
-    return memory_read, memory_search, replace(memory_write, approval="ask", again=write_again)
+
+def _write_again(memory: Memory, arguments: Mapping[str, Any]) -> None:
+    with suppress(Exception):  # the run has the value even when its memory fails
+        memory.write(arguments["key"], arguments["value"])
