@@ -11,7 +11,7 @@ from aeon.app import parent, process, rehearsal
 from aeon.app.record import Work
 from aeon.app.rehearsal import Rendered
 from aeon.app.run import Run
-from aeon.app.surroundings import Surroundings
+from aeon.app.wiring import Surroundings
 from aeon.config import load
 from aeon.config.load import environment, read_inputs, read_task
 from aeon.config.origin import Composition
@@ -67,12 +67,9 @@ class Aeon:
         if adapter is not None and composition is not None and not isinstance(settings.provider, CustomProvider):
             composition = with_own_adapter(composition, SHARED)
         self._composition, self._parent = composition, parent.find_parent(settings, composition)
-        self._memory = _as_memory(memory)
+        self._memory = _as_memory(memory) if isinstance(memory, Mapping) else memory
         environ = environment() if environ is None else environ
-        try:
-            self._process = process.build_process(settings, environ, tools, adapter)
-        except ConfigError as error:
-            raise parent.advise_without_key(error, self._parent, settings, environ) from error
+        self._process = process.build_process(settings, environ, tools, adapter)
         try:
             rehearsal.check(self._process)
         except BaseException:
@@ -111,6 +108,18 @@ class Aeon:
         adapter = self._process.adapter
         return adapter.meter.spent if isinstance(adapter, Endpoints) else Spent()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a person should know before a run: tools that are missing, what has changed since the run resumed, what
+        of a cassette's settings is not taken."""
+        changes = parent.change_warnings(self._parent, self._process, self._composition)
+        return (*self._process.warnings, *changes, *parent.cassette_warnings(self.settings, self._composition))
+
+    @property
+    def workflow(self) -> Workflow | None:
+        """The plan file in force, if there is one."""
+        return self._process.workflow
+
     def run(
         self,
         task: str | None = None,
@@ -137,15 +146,9 @@ class Aeon:
         ArtefactError when the directory cannot be written; if that is so at the end, the error holds the `result`. The
         error of a failing model is not raised but reported in the result's `error`.
         """
-        around = Surroundings(
-            directory=directory,
-            observers=observers,
-            control=control or RunControl(),
-            ask=ask,
-            approve=approve,
-            on_start=on_start,
-            warn=warn,
-        )
+        person: dict[str, Any] = {"ask": ask, "approve": approve, "on_start": on_start, "warn": warn}
+        control = control or RunControl()
+        around = Surroundings(directory=directory, observers=observers, control=control, **person)
         return self.prepared_run(task, inputs=inputs, context=context).to_end(around)
 
     def prepared_run(
@@ -156,35 +159,6 @@ class Aeon:
         context: Mapping[str, Any] | None = None,
     ) -> Run:
         """What `run` runs, before it has begun: to claim its directory first. Raises TaskTextError."""
-        work = self._work(task, inputs, context)
-        return Run(self._process, work, composition=self._composition, parent=self._parent, memory=self._memory)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What a person should know before a run: tools that are missing, what has changed since the run resumed, what
-        of a cassette's settings is not taken."""
-        return (
-            *self._process.warnings,
-            *parent.change_warnings(self._parent, self._process, self._composition),
-            *parent.cassette_warnings(self.settings, self._composition),
-        )
-
-    @property
-    def workflow(self) -> Workflow | None:
-        """The plan file in force, if there is one."""
-        return self._process.workflow
-
-    def check_inputs(self, names: Collection[str]) -> None:
-        """ConfigError when the plan file needs an input that is not among `names`."""
-        missing = [name for name in self.workflow.input_names if name not in names] if self.workflow else []
-        if missing:
-            raise ConfigError(
-                f"plan_file={self.settings.plan_file}: it needs {', '.join(f'inputs.{name}' for name in missing)}",
-                hint=f'Give inputs.{missing[0]}="..." or input_files.{missing[0]}=path.',
-            )
-
-    def _work(self, task: str | None, inputs: Mapping[str, str] | None, context: Mapping[str, Any] | None) -> Work:
-        """What is to be done; what is not given is what the run that is resumed was given."""
         before = self._parent.origin if self._parent else None
         if before is not None:
             task = read_task(self.settings) if task is None else task
@@ -193,11 +167,21 @@ class Aeon:
         text = self.workflow.task if task is None and self.workflow is not None else task or ""
         if not require_unicode(text, "task").strip():
             raise TaskTextError("the task is empty", hint="Say what is to be done.")
-        given = {name: require_unicode(text, f"inputs.{name}") for name, text in (inputs or {}).items()}
+        given = {name: require_unicode(value, f"inputs.{name}") for name, value in (inputs or {}).items()}
         self.check_inputs(given)
         plan = self.workflow.plan(text, given) if self.workflow else None
-        inherited = before is not None and before.task_in_plan and text == before.task
-        return Work(text, given, dict(context) if context else None, plan, task_in_plan=task is None or inherited)
+        in_plan = task is None or (before is not None and before.task_in_plan and text == before.task)
+        work = Work(text, given, dict(context) if context else None, plan, task_in_plan=in_plan)
+        return Run(self._process, work, composition=self._composition, parent=self._parent, memory=self._memory)
+
+    def check_inputs(self, names: Collection[str]) -> None:
+        """ConfigError when the plan file needs an input that is not among `names`."""
+        needed = self.workflow.input_names if self.workflow else ()
+        if missing := [f"inputs.{name}" for name in needed if name not in names]:
+            raise ConfigError(
+                f"plan_file={self.settings.plan_file}: it needs {', '.join(missing)}",
+                hint=f'Give {missing[0]}="..." or {missing[0].replace("inputs", "input_files", 1)}=path.',
+            )
 
     def render(self, call: str, task: str, inputs: Mapping[str, str] | None = None) -> Rendered:
         """One call as it would be sent, in a small worked example. Raises ConfigError for an unknown call."""
@@ -228,12 +212,10 @@ def render(
         process.close_process(shared)
 
 
-def _as_memory(given: Memory | Mapping[str, Any] | None) -> Memory | None:
-    """A mapping as a memory of its own. Raises ConfigError for what it cannot hold."""
-    if not isinstance(given, Mapping):
-        return given
+def _as_memory(entries: Mapping[str, Any]) -> Memory:
+    """A memory with these entries. Raises ConfigError for what it cannot hold."""
     memory = InMemory()
-    for key, value in given.items():
+    for key, value in entries.items():
         if problem := key_problem(key):
             raise ConfigError(f"memory: {problem}")
         try:

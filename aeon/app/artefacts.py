@@ -1,26 +1,23 @@
 """A result as files: `result.json`, `history.json` and `answer.md`, each there whole or not at all.
 
 `answer.md` is written first, for it is what a person paid for; one file that fails does not keep the next from being
-tried, so where all three are, all three are whole. The journals beside them (`events.jsonl`,
-`cycles.jsonl`) are written while the run goes on, by `aeon.observability`.
+tried. The journals beside them (`events.jsonl`, `cycles.jsonl`) are written while the run goes on, by
+`aeon.observability`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from errno import ENOTEMPTY
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pydantic
 
-from aeon.config import origin
-from aeon.config.origin import Origin
 from aeon.domain.errors import ArtefactError
 from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
@@ -30,19 +27,6 @@ from aeon.files.writing import encode_json, unwritable_error
 from aeon.observability.history_file import history_document, restore_document
 
 RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
-
-
-def prepare_directory(directory: Path) -> None:
-    """Make the output directory, if it is not there, and see that files can be written in it.
-
-    Raises:
-        ArtefactError: it cannot be made or written in.
-    """
-    probe = Path(directory) / f".aeon-{uuid4().hex}"
-    with as_artefact_error(directory):
-        probe.parent.mkdir(parents=True, exist_ok=True)
-        probe.touch(exist_ok=False)
-        probe.unlink()
 
 
 def create_directory(directory: Path, fill: Callable[[Path], None]) -> None:
@@ -59,16 +43,8 @@ def create_directory(directory: Path, fill: Callable[[Path], None]) -> None:
         staged.mkdir()
         fill(staged)
         staged.rename(directory)
-    except OSError as error:
-        # Somebody else has just made it.
-        raise FileExistsError(*error.args) if error.errno == ENOTEMPTY else error from None
     finally:
         shutil.rmtree(staged, ignore_errors=True)
-
-
-def write_origin(of: Origin, directory: Path) -> None:
-    """Write `run.json`, whole or not at all, into a directory that is there. Raises ArtefactError."""
-    replace_file(directory / origin.FILE, _document(of.model_dump(mode="json")))
 
 
 def write(result: RunResult, directory: Path) -> None:
@@ -78,35 +54,27 @@ def write(result: RunResult, directory: Path) -> None:
         ArtefactError: a file could not be written; it names all of them, with the first one's cause, and holds the
             result. The others are complete.
     """
-    directory = Path(directory)
     answer = result.answer if result.answer.endswith("\n") or not result.answer else result.answer + "\n"
+    contents = {
+        ANSWER: answer.encode("utf-8", "backslashreplace"),
+        HISTORY: write_json(history_document(result.history)),
+        RESULT: write_json(result.model_dump(mode="json", exclude={"history"})),
+    }
     failed: dict[str, ArtefactError] = {}
-    contents: tuple[tuple[str, Callable[[], bytes]], ...] = (
-        (ANSWER, lambda: answer.encode("utf-8", "backslashreplace")),
-        (HISTORY, lambda: _document(history_document(result.history))),
-        (RESULT, lambda: _document(_without_history(result))),
-    )
-    for name, content in contents:
+    for name, content in contents.items():
         try:
-            replace_file(directory / name, content())
+            replace_file(Path(directory) / name, content)
         except ArtefactError as error:
             failed[name] = error
     if failed:
-        raise _unwritten(directory, failed, result)
+        first = next(iter(failed.values()))
+        message = first.message.replace(next(iter(failed)), ", ".join(failed), 1)
+        raise ArtefactError(message, hint=first.hint, result=result) from first.__cause__
 
 
-def _unwritten(directory: Path, failed: Mapping[str, ArtefactError], result: RunResult) -> ArtefactError:
-    """One error for all files that could not be written."""
-    first, *more = failed
-    cause = failed[first].__cause__ or failed[first]
-    message = (
-        failed[first].message
-        if not more
-        else (f"{directory}: {', '.join(failed)} cannot be written: {getattr(cause, 'strerror', None) or cause}")
-    )
-    error = ArtefactError(message, hint=failed[first].hint, result=result)
-    error.__cause__ = cause
-    return error
+def write_json(value: dict[str, Any]) -> bytes:
+    """The content of a JSON file for people to read."""
+    return encode_json(value, indent=2) + b"\n"
 
 
 def read(directory: Path) -> RunResult:
@@ -116,9 +84,9 @@ def read(directory: Path) -> RunResult:
         ArtefactError: a file is missing or cannot be read, or does not hold what it should.
     """
     directory = Path(directory)
-    head, history = _loaded(directory / RESULT), _loaded(directory / HISTORY)
-    with _of_this_version(directory, "a result"):
-        return RunResult.model_validate({**head, "history": restore_document(history)}, context=OWN_LEVELS)
+    with _explain_errors(directory / RESULT, "a result"):
+        head = json.loads((directory / RESULT).read_bytes())
+        return RunResult.model_validate({**head, "history": read_history(directory)}, context=OWN_LEVELS)
 
 
 def read_history(path: Path | str) -> ExecutionHistory:
@@ -129,22 +97,23 @@ def read_history(path: Path | str) -> ExecutionHistory:
     """
     path = Path(path)
     path = path / HISTORY if path.is_dir() else path
-    document = _loaded(path)
-    with _of_this_version(path, "a history"):
-        return ExecutionHistory.model_validate(restore_document(document), context=OWN_LEVELS)
+    with _explain_errors(path, "a history"):
+        return ExecutionHistory.model_validate(restore_document(json.loads(path.read_bytes())), context=OWN_LEVELS)
 
 
-def result_json(result: RunResult) -> str:
-    """A whole result, its history included, as JSON text with keys in a fixed order (`output=json`)."""
-    return encode_json(result.model_dump(mode="json"), indent=2).decode("utf-8")
-
-
-def _without_history(result: RunResult) -> dict[str, Any]:
-    return result.model_dump(mode="json", exclude={"history"})
-
-
-def _document(value: dict[str, Any]) -> bytes:
-    return encode_json(value, indent=2) + b"\n"
+@contextmanager
+def _explain_errors(path: Path, what: str) -> Iterator[None]:
+    """Whatever is wrong with an artefact as an ArtefactError."""
+    try:
+        yield
+    except OSError as error:
+        raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        reason = first_mistake(error) if isinstance(error, pydantic.ValidationError) else str(error)
+        raise ArtefactError(
+            f"{path} does not hold {what} of this version: {reason}",
+            hint="Read it with the version of Aeon that wrote it; result.json names it under versions.",
+        ) from error
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -159,47 +128,9 @@ def replace_file(path: Path, data: bytes) -> None:
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
-        _sync_directory(path.parent)
 
 
-def _sync_directory(directory: Path) -> None:
-    """Make a rename last; not every file system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
-def _loaded(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ArtefactError(f"{path} cannot be read: {error.strerror or error}") from error
-    except ValueError as error:
-        raise ArtefactError(f"{path} is not JSON: {error}") from error
-    if not isinstance(value, dict):
-        raise ArtefactError(f"{path} does not hold a JSON object")
-    return value
-
-
-@contextlib.contextmanager
-def _of_this_version(path: Path, what: str) -> Iterator[None]:
-    """Whatever is wrong with the content of an artefact as an ArtefactError."""
-    try:
-        yield
-    except (pydantic.ValidationError, LookupError, TypeError, AttributeError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        if isinstance(error, pydantic.ValidationError):
-            reason = first_mistake(error)
-        raise ArtefactError(
-            f"{path} does not hold {what} of this version: {reason}",
-            hint="Read it with the version of Aeon that wrote it; result.json names it under versions.",
-        ) from error
-
-
-@contextlib.contextmanager
+@contextmanager
 def as_artefact_error(path: Path) -> Iterator[None]:
     """Whatever goes wrong with a file or folder as an ArtefactError."""
     try:

@@ -31,34 +31,28 @@ def relative_to_here(path: Path) -> Path:
 
 def claim_run_directory(cfg: DictConfig, run: Run) -> Path:
     """Begin the run in its directory. Raises ConfigError when that cannot be made or already holds a run."""
-
-    def claim(directory: Path) -> None:
-        (directory / ".hydra").mkdir()
-
-    return _claimed(cfg, "hydra.run.dir", lambda directory: run.begin(directory, claim))
+    return _claim(cfg, "hydra.run.dir", lambda directory: run.begin(directory, lambda made: (made / ".hydra").mkdir()))
 
 
 def claim_sweep_directory(cfg: DictConfig) -> Path:
     """The same for the directory of a multirun, in which each job makes its own."""
 
-    def claim(directory: Path) -> None:
+    def mark(directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / "multirun.yaml").touch(exist_ok=False)
 
-    return _claimed(cfg, "hydra.sweep.dir", claim)
+    return _claim(cfg, "hydra.sweep.dir", mark)
 
 
-def _claimed(cfg: DictConfig, key: str, claim: Callable[[Path], object]) -> Path:
+def _claim(cfg: DictConfig, key: str, claim: Callable[[Path], object]) -> Path:
+    hint = f"Choose another directory ({key}=...), or none: by default each run gets its own."
     try:
         directory = Path(str(OmegaConf.select(cfg, key, throw_on_missing=True))).expanduser().absolute()
+        claim(directory)
     except OmegaConfBaseException as error:
         raise ConfigError(f"{key}: {error.msg or error}") from None
-    try:
-        claim(directory)
+    except FileExistsError:
+        raise ConfigError(f"{key}={directory}: this directory already holds a run", hint=hint) from None
     except OSError as error:
-        if isinstance(error, FileExistsError) and directory.is_dir():
-            hint = f"Choose another directory ({key}=...), or none: by default each run gets its own."
-            raise ConfigError(f"{key}={directory}: this directory already holds a run", hint=hint) from None
-        hint = f"Choose a directory that can be written: {key}=..."
         raise ConfigError(f"{key}={directory}: cannot be written: {error.strerror or error}", hint=hint) from None
     return directory

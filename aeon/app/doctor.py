@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aeon.app.process import Process
 from aeon.domain.errors import AeonError, ProviderError
-from aeon.domain.request import CallName, LLMAdapter, LLMRequest, Message, Parameters, Role, Usage
-from aeon.llm.exchange import Answered, exchange
+from aeon.domain.request import CallName, LLMRequest, Message, Parameters, Role, Usage
+from aeon.llm.exchange import exchange
 from aeon.llm.protocols import LearningAdapter
 from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
@@ -36,15 +36,6 @@ ROLE_CALLS = (
     RoleCall("grader", "convergence", "convergence"),
     RoleCall("repairer", "repair", "step"),
 )
-FALLBACK_CALL = ROLE_CALLS[1]
-
-_NOT_HELD = "The server does not hold its answers to the schema"
-_NOT_FOLLOWED = "The model does not follow the schema"
-_OUT_OF_RANGE = "Its form is right and a value is out of its range, which servers and grammars seldom enforce"
-_COSTS = ": every such answer costs a repair. Try another model"
-_OTHER_FORM = ", or provider.structured_output=prompt."
-
-
 NOT_TRIED = "not tried: the provider cannot be used"
 
 
@@ -64,6 +55,7 @@ class RoleCheck:
     usage: Usage | None = field(default_factory=Usage)
     problem: str = ""
     hint: str = ""
+    ends_run: bool = False
 
     @property
     def works(self) -> bool:
@@ -77,69 +69,63 @@ def check_roles(shared: Process) -> Iterator[RoleCheck]:
     Nothing is retried, repaired or handed to a fallback, no limit of a run applies, and no answer is stored. When the
     provider cannot be used at all, its remaining roles are not tried.
     """
-    first, *others = stack.endpoints_of(shared.adapter, shared.settings.provider)
+    settings = shared.settings
+    parameters = {role: parameters_for(settings.roles, settings.reasoning, role, "balanced") for role, *_ in ROLE_CALLS}
+    first, *others = stack.endpoints_of(shared.adapter, settings.provider)
     down = False
     for call in ROLE_CALLS:
         if down:
-            model = _parameters(shared, call.role).model or first.prices.model
-            yield RoleCheck(call.role, model, problem=NOT_TRIED)
+            yield RoleCheck(call.role, parameters[call.role].model or first.prices.model, problem=NOT_TRIED)
             continue
-        check, error = _examined(shared, first, call, _parameters(shared, call.role))
-        down = isinstance(error, ProviderError) and error.ends_run
+        check = _check_call(shared, first, call, parameters[call.role])
+        down = check.ends_run
         yield check
     for endpoint in others:
-        parameters = replace(_parameters(shared, "worker"), model=endpoint.prices.model)
-        check, _ = _examined(shared, endpoint, FALLBACK_CALL, parameters)
-        yield replace(check, fallback=endpoint.name)
+        of_worker = replace(parameters["worker"], model=endpoint.prices.model)
+        yield replace(_check_call(shared, endpoint, ROLE_CALLS[1], of_worker), fallback=endpoint.name)
 
 
-def _examined(
-    shared: Process, endpoint: Endpoint, call: RoleCall, parameters: Parameters
-) -> tuple[RoleCheck, AeonError | None]:
-    """One call to one endpoint alone, asked once; and its error, if it failed."""
-    request = _request(shared, call, parameters)
-    asked = parameters.model or endpoint.prices.model
+def _check_call(shared: Process, endpoint: Endpoint, call: RoleCall, parameters: Parameters) -> RoleCheck:
+    """One call to one endpoint alone, asked once."""
+    once = endpoint.retry.model_copy(update={"attempts": 1, "max_wait_seconds": 0.0})
+    alone = stack.run_stack(Endpoints([replace(endpoint, has_next=False)]), limits=LimitSettings(), retry=once)
+    request, schema = _build_request(shared, call, parameters), shared.schemas.local(call.schema)
+    check = RoleCheck(call.role, parameters.model or endpoint.prices.model)
     started = perf_counter()
     try:
-        answered: Answered[Any] = exchange(
-            _once(endpoint), request, shared.schemas.local(call.schema), lambda value: value
-        )
+        answered = exchange(alone, request, schema, lambda value: value)
     except AeonError as error:
-        seconds, problem = perf_counter() - started, f"{type(error).__name__}: {error.message}"
-        return RoleCheck(call.role, asked, seconds=seconds, usage=error.usage, problem=problem, hint=error.hint), error
-    response = answered.response
-    return RoleCheck(
-        call.role,
-        asked,
+        return replace(
+            check,
+            seconds=perf_counter() - started,
+            usage=error.usage,
+            problem=f"{type(error).__name__}: {error.message}",
+            hint=error.hint,
+            ends_run=isinstance(error, ProviderError) and error.ends_run,
+        )
+    response, errors = answered.response, answered.errors
+    return replace(
+        check,
         answered=response.model,
         seconds=perf_counter() - started,
         usage=response.usage if response.usage_reported else None,
-        problem=f"the answer is not valid by its schema: {answered.errors[0]}" if answered.errors else "",
-        hint=_bad_answer_hint(endpoint, asked, kind_of(answered.errors)) if answered.errors else "",
-    ), None
+        problem=f"the answer is not valid by its schema: {errors[0]}" if errors else "",
+        hint=_explain_bad_answer(endpoint, check.asked, kind_of(errors)) if errors else "",
+    )
 
 
-def _bad_answer_hint(endpoint: Endpoint, model: str, kind: ErrorKind) -> str:
-    """What to change; another form only where the endpoint has one that is not in use already, and where it may help:
-    no form tells ranges better than the schema itself."""
+def _explain_bad_answer(endpoint: Endpoint, model: str, kind: ErrorKind) -> str:
+    """What to change; another form only where the endpoint has one that is not in use already."""
+    costs = "every such answer costs a repair. Try another model"
     if kind == "range":
-        return f"{_OUT_OF_RANGE}{_COSTS}."
+        return f"Its form is right and a value is out of its range, which servers seldom enforce: {costs}."
     if not isinstance(endpoint.adapter, LearningAdapter):
-        return f"{_NOT_FOLLOWED}{_COSTS}."
-    return _NOT_HELD + _COSTS + (_OTHER_FORM if endpoint.adapter.form_in_use(model) != "prompt" else ".")
+        return f"The model does not follow the schema: {costs}."
+    other = ", or provider.structured_output=prompt" if endpoint.adapter.form_in_use(model) != "prompt" else ""
+    return f"The server does not hold its answers to the schema: {costs}{other}."
 
 
-def _once(endpoint: Endpoint) -> LLMAdapter:
-    once = endpoint.retry.model_copy(update={"attempts": 1, "max_wait_seconds": 0.0})
-    return stack.run_stack(Endpoints([replace(endpoint, has_next=False)]), limits=LimitSettings(), retry=once)
-
-
-def _parameters(shared: Process, role: Role) -> Parameters:
-    settings = shared.settings
-    return parameters_for(settings.roles, settings.reasoning, role, "balanced")
-
-
-def _request(shared: Process, call: RoleCall, parameters: Parameters) -> LLMRequest:
+def _build_request(shared: Process, call: RoleCall, parameters: Parameters) -> LLMRequest:
     wire = shared.schemas.wire(call.schema, tools=shared.registry.names() if call.schema == "plan" else None)
     prompts = shared.prompts
     messages = (

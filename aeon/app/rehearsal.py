@@ -4,21 +4,22 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from aeon.app.process import Process
-from aeon.app.wiring import Components, components
-from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, CriterionResult
+from aeon.app.wiring import Components, build_components
+from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores
 from aeon.domain.errors import ConfigError, LLMError, PromptError
 from aeon.domain.graph import current_outputs
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.domain.profile import DEFAULT_PROFILE
 from aeon.domain.refinement import RefinementAction
-from aeon.domain.report import IssueLocation, SemanticValidationReport, ValidationIssue
+from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import CallName, LLMRequest, LLMResponse, Message
 from aeon.execution.worker import Situation
 from aeon.kernel.event_stream import EventStream
@@ -91,116 +92,96 @@ def check(shared: Process) -> None:
     Raises PromptError naming file and line, and naming the file of a prompt that does not show what its call is about:
     the task, and to a worker the description of the step. A repair is about neither.
     """
-    tried = _what_decides(shared)
-    if tried in _PASSED:
+    # Own templates are tried each time: their folder counts, too.
+    own = shared.settings.prompts.dir is not None
+    decisive = shared.settings.model_dump_json(exclude=_NOT_IN_PROMPTS)
+    tried = repr((shared.digests["prompts"], shared.digests["schemas"], decisive, shared.registry.describe()))
+    if tried in _PASSED and not own:
         return
     checking = replace(shared, prompts=_Checking(shared.prompts))
     requests = _rehearse(checking, _SENTINEL_TASK, {"example": "An example input."}, _SENTINEL_GOAL)
-    problems = dict.fromkeys(_not_shown(shared.prompts, requests))
+    problems = dict.fromkeys(problem for request in requests for problem in _not_shown(shared.prompts, request))
     if problems:
-        raise PromptError(
-            "\n".join(problems), hint="Without it the model does not know what to do, and the call is wasted."
-        )
-    if tried is not None:
-        _PASSED.add(tried)
+        hint = "Without it the model does not know what to do, and the call is wasted."
+        raise PromptError("\n".join(problems), hint=hint)
+    _PASSED.add(tried)
 
 
-def _what_decides(shared: Process) -> str | None:
-    """What the outcome depends on; None where it is tried each time: with own templates, whose folder counts too."""
-    digests = shared.prompts_digest, shared.schemas_digest
-    if shared.settings.prompts.dir is not None:
-        return None
-    settings = shared.settings.model_dump_json(exclude=_NOT_IN_PROMPTS)
-    return repr((*digests, settings, shared.registry.describe()))
-
-
-def _not_shown(prompts: PromptLibrary, requests: Iterable[LLMRequest]) -> Iterator[str]:
-    task, goal = ("the task", "{{ task }}", _SENTINEL_TASK), ("the step", "{{ step.description }}", _SENTINEL_GOAL)
-    for request in requests:
-        text = "\n".join(message.content for message in request.messages)
-        needed = {"repair": (), "step": (task, goal), "tool_arguments": (task, goal)}.get(request.call, (task,))
-        for what, variable, sentinel in needed:
-            if sentinel not in text:
-                where = shown_path(prompts.files(request.call)["user"])
-                yield f"{where}: a prompt of the call {request.call!r} does not show {what}: {variable}"
+def _not_shown(prompts: PromptLibrary, request: LLMRequest) -> Iterator[str]:
+    text = "\n".join(message.content for message in request.messages)
+    needed = [] if request.call == "repair" else [("the task", "{{ task }}", _SENTINEL_TASK)]
+    if request.call in ("step", "tool_arguments"):
+        needed.append(("the step", "{{ step.description }}", _SENTINEL_GOAL))
+    for what, variable, sentinel in needed:
+        if sentinel not in text:
+            where = shown_path(prompts.files(request.call)["user"])
+            yield f"{where}: a prompt of the call {request.call!r} does not show {what}: {variable}"
 
 
 def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> Rendered:
     """One call of a task as it would be sent, in the worked example. Raises ConfigError for a call there is not."""
-    requests = {request.call: request for request in _rehearse(shared, task, inputs)}
-    request = next((found for name, found in requests.items() if name == call), None)
-    if request is None:
-        raise ConfigError(f"there is no call {call!r}", hint=f"the calls are {', '.join(sorted(requests))}")
+    requests = _rehearse(shared, task, inputs, only=call)
+    if not requests:
+        known = ", ".join(sorted(get_args(CallName)))
+        raise ConfigError(f"there is no call {call!r}", hint=f"the calls are {known}")
+    request = requests[-1]
     files = {**shared.prompts.files(request.call), **shared.schemas.files(request.call)}
     system, user = (message.content for message in request.messages)
     return Rendered(request.call, system, user, request.schema, request.strict, files)
 
 
-def _rehearse(shared: Process, task: str, inputs: Mapping[str, str], goal: str = _GOAL) -> list[LLMRequest]:
-    """The requests of every call, in the order of a run."""
+def _rehearse(
+    shared: Process, task: str, inputs: Mapping[str, str], goal: str = _GOAL, only: str = ""
+) -> list[LLMRequest]:
+    """The requests of every call, or of one of that name alone, in the order of a run."""
     recorder = _Recorder()
     memory = RunMemory(held=shared.settings.memory.entries or {"note": "An example memory."})
-    parts = components(shared, recorder, inputs, EventStream(), memory)
-    for ask in _calls(parts, shared, example_plan(task, goal), recorder, memory):
-        try:
-            ask()
-        except NotSent:
-            continue
+    parts = build_components(shared, recorder, inputs, EventStream(), memory)
+    tooled = replace(shared, registry=ToolRegistry([EXAMPLE_TOOL]))
+    with_tool = build_components(tooled, recorder, {}, EventStream(), memory)
+    for call, ask in _calls(parts, with_tool, shared, example_plan(task, goal), recorder):
+        if only in ("", call):
+            with suppress(NotSent):
+                ask()
     return recorder.requests
 
 
 def _calls(
-    parts: Components, shared: Process, plan: Plan, recorder: _Recorder, memory: RunMemory
-) -> list[Callable[[], object]]:
-    task, report, assessment = plan.task, example_report(), example_assessment()
-    alone = plan.model_copy(update={"steps": (plan.steps[-1].model_copy(update={"dependencies": ()}),)})
-    outputs, steps = current_outputs(plan.steps), list(plan.steps)
-    criteria = shared.settings.convergence.criteria
-    triggers, delta = (
-        pass_triggers(plan, report.issues, assessment),
-        apply_actions(plan, [example_action(plan, report)]),
-    )
-    tooled = replace(shared, registry=ToolRegistry([EXAMPLE_TOOL]))
-    with_tool = components(tooled, recorder, {}, EventStream(), memory)
+    parts: Components, with_tool: Components, shared: Process, plan: Plan, recorder: _Recorder
+) -> Iterator[tuple[CallName, Callable[[], object]]]:
+    task, issues, answer, steps = plan.task, (EXAMPLE_ISSUE,), plan.steps[-1], list(plan.steps)
+    outputs, criteria = current_outputs(plan.steps), shared.settings.convergence.criteria
+    report, assessment, profile = EXAMPLE_REPORT, EXAMPLE_ASSESSMENT, DEFAULT_PROFILE
+    triggers, delta = pass_triggers(plan, issues, assessment), apply_actions(plan, [example_action(plan)])
     supervisor = Supervisor(recorder, prompts=shared.prompts, schemas=shared.schemas)
-    schema = shared.schemas.wire("step").schema
+    validate, refine = parts.validator.validate, parts.planner.refine
+    yield "task_profile", lambda: parts.adaptive.infer_task_profile(task)
+    yield "plan", lambda: parts.planner.generate_plan(task)
+    yield "semantic_validation", lambda: validate("plan", plan)
+    yield "semantic_validation", lambda: validate("step", delta.plan, [delta.plan.steps[-1]], outputs, delta=delta)
+    yield "subplan", lambda: parts.planner.create_subplan(answer, plan, 1)
+    alone = plan.model_copy(update={"steps": (answer.model_copy(update={"dependencies": ()}),)})
     # The form of the mode in force comes last: it is the one that is shown.
-    budgets = (None, 3) if shared.settings.mode.kind == "core" else (3, None)
-    return [
-        lambda: parts.adaptive.infer_task_profile(task),
-        lambda: parts.planner.generate_plan(task),
-        lambda: parts.validator.validate("plan", plan),
-        lambda: parts.validator.validate("step", delta.plan, [delta.plan.steps[1]], outputs, delta=delta),
-        lambda: parts.planner.create_subplan(plan.steps[1], plan, 1),
-        lambda: _step(parts, alone),
-        *(partial(_step, parts, plan, left) for left in budgets),
-        lambda: _tool_step(with_tool, alone),
-        *(partial(_tool_step, with_tool, plan, left) for left in budgets),
-        lambda: parts.adaptive.update_task_profile(DEFAULT_PROFILE, True, list(report.issues), ["BLOCKED"], task),
-        lambda: parts.validator.validate("cross_phase", plan, steps, outputs),
-        lambda: parts.convergence.assess(report, plan, steps, outputs, criteria, left_to_person=report.issues),
-        lambda: parts.planner.refine(plan, report.issues, triggers, ["gather"], ["other"], assessment=assessment),
-        lambda: supervisor.repair_json("{", schema, errors=[FieldError("", "not JSON")], call="step"),
-    ]
+    for left in (None, 3) if shared.settings.mode.kind == "core" else (3, None):
+        for whole in (alone, plan):
+            yield "step", partial(_step, parts, whole, left)
+            yield "tool_arguments", partial(_step, with_tool, whole, left, tool=EXAMPLE_TOOL.name)
+    yield "task_profile", lambda: parts.adaptive.update_task_profile(profile, True, list(issues), ["BLOCKED"], task)
+    yield "semantic_validation", lambda: validate("cross_phase", plan, steps, outputs)
+    assess = partial(parts.convergence.assess, report, plan, steps, outputs, criteria, left_to_person=issues)
+    yield "convergence", assess
+    yield "refinement", lambda: refine(plan, issues, triggers, ["gather"], ["other"], assessment=assessment)
+    schema, errors = shared.schemas.wire("step").schema, [FieldError("", "not JSON")]
+    yield "repair", lambda: supervisor.repair_json("{", schema, errors=errors, call="step")
 
 
-def _step(parts: Components, plan: Plan, ttl_remaining: int | None = None) -> None:
-    """The plan's last step, with context and an earlier attempt, carried out as the kernel would."""
+def _step(parts: Components, plan: Plan, ttl_remaining: int | None = None, tool: str | None = None) -> None:
+    """The plan's last step carried out as the kernel would: with context and an earlier attempt, or by asking for the
+    arguments of a tool."""
     worker = parts.executor.worker
-    step = plan.steps[-1].model_copy(
-        update={
-            "status": "running",
-            "incoming_context": worker.context([ContextPart("output", "gather", "The facts.")]),
-            "step_output": "A draft.",
-        }
-    )
-    worker.work(step, Situation(plan, {}, ttl_remaining, memory=worker.recall()))
-
-
-def _tool_step(parts: Components, plan: Plan, ttl_remaining: int | None = None) -> None:
-    """A step whose tool is asked its arguments for."""
-    step = plan.steps[-1].model_copy(update={"tool": EXAMPLE_TOOL.name, "agent": None})
-    worker = parts.executor.worker
+    context = worker.context([ContextPart("output", "gather", "The facts.")])
+    of_model = {"status": "running", "incoming_context": context, "step_output": "A draft."}
+    step = plan.steps[-1].model_copy(update={"tool": tool, "agent": None} if tool else of_model)
     worker.work(step, Situation(plan, {}, ttl_remaining, memory=worker.recall()))
 
 
@@ -216,72 +197,52 @@ EXAMPLE_TOOL = Tool(
     output_schema={"type": "string"},
     invoke=lambda arguments: arguments["word"],
 )
+EXAMPLE_ISSUE = ValidationIssue(
+    issue_id="i1", type="specificity", severity="MEDIUM", description="The comparison names no measure."
+)
+EXAMPLE_REPORT = SemanticValidationReport(validation_id="example", artifact_type="cross_phase", issues=(EXAMPLE_ISSUE,))
+EXAMPLE_ASSESSMENT = ConvergenceAssessment(
+    converged=False,
+    reason_codes=("incomplete", "omission_detected"),
+    scores=ConvergenceScores(completeness_score=0.4, coherence_score=0.9, consistency_score=0.9),
+    explanation="The comparison is missing.",
+    detected_issues=("The comparison is missing.",),
+    blocking_issues=("The comparison is missing.",),
+)
 
 
 def example_plan(task: str, goal: str = _GOAL) -> Plan:
-    """A plan under way: one step complete, one BLOCKED, one pending, whose description is `goal`."""
-    return Plan(
-        goal="An answer that the person can use as it stands.",
-        task=task,
-        steps=(
-            PlanStep(
-                step_id="gather",
-                description="Gather what the task and its inputs give",
-                status="complete",
-                provides=("facts",),
-                handoff_to_next="the facts that everything else rests on",
-                step_output="The facts.",
-                clarity_state="CLEAR",
-                agent="llm",
-            ),
-            PlanStep(
-                step_id="compare",
-                description="Compare the options by the facts",
-                dependencies=("gather",),
-                status="invalid",
-                step_output="The options, not yet compared.",
-                clarity_state="BLOCKED",
-                clarity_reason="It is not said what matters most.",
-                agent="llm",
-            ),
-            PlanStep(step_id="answer", description=goal, dependencies=("gather", "compare"), agent="llm"),
-        ),
-        questions=(FollowUpQuestion(question="What matters most?", assumption="Cost.", step_id="compare"),),
+    """A plan under way: one step complete, one BLOCKED, whose description is `goal`."""
+    gather = PlanStep(
+        step_id="gather",
+        description="Gather what the task and its inputs give",
+        status="complete",
+        provides=("facts",),
+        handoff_to_next="the facts that everything else rests on",
+        step_output="The facts.",
+        clarity_state="CLEAR",
+        agent="llm",
     )
-
-
-def example_report() -> SemanticValidationReport:
-    """A review with one issue."""
-    issue = ValidationIssue(
-        issue_id="i1",
-        type="specificity",
-        severity="MEDIUM",
-        description="The comparison names no measure.",
-        location=IssueLocation(step_id="compare"),
+    answer = PlanStep(
+        step_id="answer",
+        description=goal,
+        dependencies=("gather",),
+        status="invalid",
+        step_output="The options, not yet compared.",
+        clarity_state="BLOCKED",
+        clarity_reason="It is not said what matters most.",
+        agent="llm",
     )
-    return SemanticValidationReport(validation_id="example", artifact_type="cross_phase", issues=(issue,))
+    question = FollowUpQuestion(question="What matters most?", assumption="Cost.", step_id="answer")
+    return Plan(goal="An answer to use as it stands.", task=task, steps=(gather, answer), questions=(question,))
 
 
-def example_action(plan: Plan, report: SemanticValidationReport) -> RefinementAction:
+def example_action(plan: Plan) -> RefinementAction:
     """A change of the BLOCKED step that answers the review's issue."""
-    step = plan.steps[1]
     return RefinementAction(
         action_type="MODIFY",
-        target_step_id=step.step_id,
-        new_step=step.model_copy(update={"description": "Compare the options by cost", "status": "pending"}),
+        target_step_id="answer",
+        new_step=plan.steps[1].model_copy(update={"description": "Compare by cost", "status": "pending"}),
         justification="It now names the measure.",
-        semantic_validation_input=report.issues,
-    )
-
-
-def example_assessment() -> ConvergenceAssessment:
-    """An assessment that found something missing."""
-    return ConvergenceAssessment(
-        converged=False,
-        reason_codes=("incomplete", "omission_detected"),
-        scores=ConvergenceScores(completeness_score=0.4, coherence_score=0.9, consistency_score=0.9),
-        explanation="The comparison is missing.",
-        detected_issues=("The comparison is missing.",),
-        blocking_issues=("The comparison is missing.",),
-        criteria=(CriterionResult(name="example", met=False, reason="Not yet."),),
+        semantic_validation_input=(EXAMPLE_ISSUE,),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter
 from uuid import uuid4
@@ -12,13 +13,15 @@ from uuid import uuid4
 from aeon.app import artefacts, wiring
 from aeon.app.parent import Parent
 from aeon.app.process import Process
-from aeon.app.record import Identity, Work, make_origin, make_result, make_timings
-from aeon.app.surroundings import Planned, Surroundings
+from aeon.app.record import Identity, Work, make_origin, make_result
+from aeon.app.wiring import Surroundings
 from aeon.config import origin as origins
 from aeon.config.origin import Composition
-from aeon.domain.errors import ArtefactError, LimitReached, StopRequested
+from aeon.domain.errors import LimitReached, StopRequested
 from aeon.domain.events import RunStarted
-from aeon.domain.result import RunResult
+from aeon.domain.history import Advisory
+from aeon.domain.plan import Plan
+from aeon.domain.result import RunResult, Timings
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
@@ -32,6 +35,19 @@ from aeon.observability.observers import QueuedObserver
 from aeon.observability.sinks import open_sinks
 from aeon.store.opening import check_own_store, create_store, open_session, open_source
 from aeon.store.session import Session, stored_memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """The plan that was made, if there is one, about how many calls carrying it out takes, and what cut its making
+    short; `synthetic` says that no model made it."""
+
+    plan: Plan | None
+    synthetic: bool
+    calls: int = 0
+    advisories: tuple[Advisory, ...] = ()
+    cut_short: str = ""
+    interrupted: bool = False
 
 
 class Run:
@@ -54,7 +70,6 @@ class Run:
         self._identity = Identity(uuid4().hex[:12], shared, work, composition, parent)
         self._ledger = Ledger(price_book(shared.settings.provider))
         self._begun_in: Path | None = None
-        self._unrecorded = ""
 
     def begin(self, directory: Path, claim: Callable[[Path], object] = lambda _: None) -> None:
         """Make the run's directory, which has what the run can be resumed from before anything else is done.
@@ -67,13 +82,8 @@ class Run:
 
         def fill(folder: Path) -> None:
             claim(folder)
+            (folder / origins.FILE).write_bytes(artefacts.write_json(origin.model_dump(mode="json")))
             create_store(folder, self._settings.store)
-            try:
-                artefacts.write_origin(origin, folder)
-            except ArtefactError as error:
-                cause = getattr(error.__cause__, "strerror", None) or error.message
-                path = directory / origins.FILE
-                self._unrecorded = f"{path} cannot be written: {cause}; the run goes on, and cannot be resumed"
 
         artefacts.create_directory(directory, fill)
         self._begun_in = directory
@@ -83,7 +93,14 @@ class Run:
         started, began = datetime.now(UTC), perf_counter()
         with self._under_way(around) as (kernel, session):
             outcome = kernel.run(self._work.task, self._work.context, self._identity.run_id)
-        timings = make_timings(self._ledger, started, perf_counter() - began)
+        seconds = perf_counter() - began
+        timings = Timings(
+            start_time=started.isoformat(),
+            end_time=(started + timedelta(seconds=seconds)).isoformat(),
+            total_seconds=seconds,
+            seconds_by_call=self._ledger.seconds_by_call(),
+            seconds_by_phase=dict(self._ledger.seconds_by_phase),
+        )
         result = make_result(self._identity, outcome, self._ledger, session, timings, around.of_multirun)
         if around.directory is not None:
             artefacts.write(result, around.directory)
@@ -95,7 +112,7 @@ class Run:
         A budget or a person that ends it early leaves the plan as far as it came. Raises the error of a failing model,
         and ArtefactError and StoreFailed as `to_end` does.
         """
-        cut_short, interrupted = "", False
+        cut_short = ""
         with self._under_way(around) as (kernel, _):
             try:
                 kernel.plan(self._work.task, self._work.context)
@@ -104,7 +121,7 @@ class Run:
             except TTLExpired:
                 cut_short = "the TTL is used up"
             except StopRequested:
-                cut_short, interrupted = "interrupted", True
+                cut_short = "interrupted"
             state = kernel.state
         return Planned(
             plan=state.plan,
@@ -112,65 +129,45 @@ class Run:
             calls=kernel.forecast(state.plan) if state.plan else 0,
             advisories=state.advisories,
             cut_short=cut_short,
-            interrupted=interrupted,
+            interrupted=cut_short == "interrupted",
         )
 
     @contextmanager
     def _under_way(self, around: Surroundings) -> Iterator[tuple[Orchestrator, Session]]:
         """The kernel and the use of the store, once the start of the run is announced; closed at the end."""
+        if around.directory is not None and self._begun_in != around.directory:
+            with artefacts.as_artefact_error(around.directory):
+                self.begin(around.directory)
         with ExitStack() as opened:
-            self._begin_in(around)
             observers = [opened.enter_context(closing(QueuedObserver(observer))) for observer in around.observers]
             sinks = opened.enter_context(open_sinks(self._settings.observability, around.directory, around.warn))
             stream = EventStream((self._ledger, *sinks, *observers))
             session = self._open_session(around, opened)
-            kernel = wiring.orchestrator(
-                self._shared,
-                self._work.inputs,
-                stream,
-                around.control,
-                around.ask,
-                memory=self._open_memory(around, session, opened),
-                plan=self._work.plan,
-                approve=around.approve,
-                session=session,
-            )
+            memory = self._open_memory(around, session, opened)
+            kernel = wiring.build_kernel(self._shared, self._work, stream, around, session, memory)
             if around.on_start:
                 around.on_start(kernel)
-            started = RunStarted(
-                run_id=self._identity.run_id,
-                task=self._work.task,
-                provider=self._settings.provider.display_name,
-                synthetic=self._shared.synthetic,
+            stream.emit(
+                RunStarted(
+                    run_id=self._identity.run_id,
+                    task=self._work.task,
+                    provider=self._settings.provider.display_name,
+                    synthetic=self._shared.synthetic,
+                )
             )
-            stream.emit(started)
             yield kernel, session
         for finding in stack.findings(self._shared.adapter, only_new=True):
             around.warn(finding)
 
-    def _begin_in(self, around: Surroundings) -> None:
-        directory = around.directory
-        if directory is not None and self._begun_in != directory:
-            if directory.exists():
-                artefacts.prepare_directory(directory)
-            with artefacts.as_artefact_error(directory):
-                self.begin(directory)
-        if self._unrecorded:
-            around.warn(self._unrecorded)
-
     def _open_session(self, around: Surroundings, opened: ExitStack) -> Session:
         """The run's use of the store; what the runs that it stands on were answered comes first."""
-        parent = self._identity.parent
-        backend = self._settings.store.backend
-        answers = [open_source(path, backend) for path in (parent.directories if parent else ())]
-        for source in answers:
-            opened.callback(source.close)
+        store, parent = self._settings.store, self._identity.parent
+        answers = []
+        for path in parent.directories if parent else ():
+            answers.append(open_source(path, store.backend))
+            opened.callback(answers[-1].close)
         session = open_session(
-            self._settings.store,
-            directory=around.directory,
-            parents=answers,
-            of_multirun=around.of_multirun,
-            warn=around.warn,
+            store, directory=around.directory, parents=answers, of_multirun=around.of_multirun, warn=around.warn
         )
         opened.callback(session.close)
         return session

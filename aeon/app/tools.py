@@ -11,7 +11,7 @@ from aeon.domain.errors import ConfigError
 from aeon.files.reference import load_object
 from aeon.memory.interface import Memory
 from aeon.tools.registry import Tool, ToolRegistry
-from aeon.tools.settings import BuiltinSettings, McpSettings, ToolSettings
+from aeon.tools.settings import BuiltinSettings, ToolSettings
 
 Report = Callable[[str], None]
 _log = logging.getLogger(__name__)
@@ -46,7 +46,15 @@ def build(settings: ToolSettings, environ: Mapping[str, str], *, report: Report 
         for name, reference in settings.functions.items():
             registry.register(_import_tool(name, reference))
         if settings.mcp is not None:
-            _register_servers(registry, settings.mcp, environ, report)
+            from aeon.tools.mcp.provider import McpTools  # only when there are servers: it takes time to import
+
+            servers = McpTools(settings.mcp, environ)
+            registry.on_close(servers.close)
+            for made in servers.tools():
+                registry.register(made)
+            for problem in servers.problems():
+                report(problem)
+            registry.explain_missing_with(servers.unavailable)
     except BaseException:
         registry.close()
         raise
@@ -68,29 +76,13 @@ def build_run_registry(registry: ToolRegistry, memory: Memory, *, settings: Tool
 
 def _make_builtin(settings: BuiltinSettings) -> list[Tool]:
     known = (*BUILTIN, *MEMORY_TOOLS)
-    for name in settings.only or ():
-        if name not in known:
-            raise ConfigError(
-                f"tools.builtin.only: there is no built-in tool {name!r}", hint=f"Name some of {', '.join(known)}."
-            )
-    wanted = dict.fromkeys(module for name, module in BUILTIN.items() if _is_wanted(name, settings))
-    modules = [import_module(f"aeon.tools.builtin.{module}") for module in wanted]
+    if unknown := [name for name in settings.only or () if name not in known]:
+        problem = f"tools.builtin.only: there is no built-in tool {unknown[0]!r}"
+        raise ConfigError(problem, hint=f"Name some of {', '.join(known)}.")
+    wanted = [name for name in BUILTIN if _is_wanted(name, settings)]
+    modules = [import_module(f"aeon.tools.builtin.{module}") for module in {BUILTIN[name] for name in wanted}]
     made: dict[str, Tool] = {tool.name: tool for module in modules for tool in module.from_settings(settings)}
-    return [made[name] for name in BUILTIN if name in made and _is_wanted(name, settings)]
-
-
-def _register_servers(
-    registry: ToolRegistry, settings: McpSettings, environ: Mapping[str, str], report: Report
-) -> None:
-    from aeon.tools.mcp.provider import McpTools  # only when there are servers: it takes time to import
-
-    servers = McpTools(settings, environ)
-    registry.on_close(servers.close)
-    for made in servers.tools():
-        registry.register(made)
-    for problem in servers.problems():
-        report(problem)
-    registry.explain_missing_with(servers.unavailable)
+    return [made[name] for name in wanted if name in made]
 
 
 def _is_wanted(name: str, settings: BuiltinSettings) -> bool:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from aeon.app import process, rehearsal
-from aeon.app.process import Process
 from aeon.app.record import Work
 from aeon.app.run import Run
-from aeon.app.surroundings import Surroundings
-from aeon.config.provider import resolve_provider
+from aeon.app.wiring import Surroundings
 from aeon.config.settings import Settings
 from aeon.domain.events import CallAnswered, PassStarted, PhaseFinished, Recorded
 from aeon.domain.result import RunResult
-
-_log = logging.getLogger("aeon")
 
 Mode = Literal["adaptive", "core"]
 MODES: tuple[Mode, ...] = ("adaptive", "core")
@@ -31,7 +26,6 @@ TASKS = (
     "Compare tea and coffee as a morning drink in one short paragraph, and recommend one of them.",
     "Turn this into a table with the columns item and amount: bread 2, milk 1, apples 6.",
 )
-_OF_PROCESS = ("provider", "prompts", "schemas", "tools", "store", "plan_file", "answer")
 _LETTERS = {"PROFILE": "P", "PLAN": "L", "EXECUTE": "X", "RE_EXECUTE": "X", "EVALUATE": "E", "REFINE": "R"}
 LEGEND = "phases: P profile, L plan, X execute, E evaluate, R refine (r: nothing called for it), | a new pass"
 # A budget may end a run within a pass; REFINE is not reached by the pass that converges.
@@ -87,55 +81,27 @@ def run_tasks(
     """Every task in every mode, one run after the other, each made as it is asked for.
 
     `limits.max_cost` is for all of them together: the runs that it leaves nothing for are not made, nor is any after
-    one whose cost is not known. The other limits are for each run. What is known of a server is shared by all runs,
-    unless the modes have different providers, prompts, schemas, tools or stores. Raises ConfigError before the first
-    call.
+    one whose cost is not known. The other limits are for each run. All share one process: modes differ
+    in how runs go on, not in provider, prompts or tools. Raises ConfigError before the first call.
     """
     spent = 0.0
-    with _processes(settings, environ) as processes:
+    made = process.build_process(settings[MODES[0]], environ)
+    with ExitStack() as leaving:
+        leaving.callback(process.close_process, made)
+        of_mode = {mode: settings[mode].model_copy(update={"provider": made.settings.provider}) for mode in MODES}
+        processes = {mode: replace(made, settings=of_mode[mode]) for mode in MODES}
+        for mode in MODES:
+            rehearsal.check(processes[mode])
         for task in tasks:
             for mode in MODES:
-                shared = _within(processes[mode], spent)
-                if shared is None:
-                    return
-                run = _run(shared, task, mode)
-                cost = run.result.usage.total.cost
+                shared = processes[mode]
+                if (most := shared.settings.limits.max_cost) is not None:
+                    if spent >= most:
+                        return
+                    limits = shared.settings.limits.model_copy(update={"max_cost": most - spent})
+                    shared = replace(shared, settings=shared.settings.model_copy(update={"limits": limits}))
+                watched = _Watched()
+                result = Run(shared, Work(task, {})).to_end(Surroundings(observers=[watched]))
+                cost = result.usage.total.cost
                 spent += math.inf if cost is None else cost  # what is not known may be all there was
-                yield run
-
-
-@contextmanager
-def _processes(settings: Mapping[Mode, Settings], environ: Mapping[str, str]) -> Iterator[dict[Mode, Process]]:
-    """What the runs of each mode share; one process for all of them where the settings are alike."""
-    made: dict[Mode, Process] = {}
-    with ExitStack() as closing:
-        for mode in MODES:
-            wanted = resolve_provider(settings[mode], environ)
-            shared = next((known for known in made.values() if _alike(known.settings, wanted)), None)
-            if shared is None:
-                shared = process.build_process(wanted, environ)
-                closing.callback(process.close_process, shared)
-            made[mode] = replace(shared, settings=wanted)
-            rehearsal.check(made[mode])
-        yield made
-
-
-def _alike(one: Settings, other: Settings) -> bool:
-    return all(getattr(one, name) == getattr(other, name) for name in _OF_PROCESS)
-
-
-def _within(shared: Process, spent: float) -> Process | None:
-    """The process with what is left of the money; None when nothing is."""
-    limits = shared.settings.limits
-    if limits.max_cost is None:
-        return shared
-    if spent >= limits.max_cost:
-        return None
-    left = limits.model_copy(update={"max_cost": limits.max_cost - spent})
-    return replace(shared, settings=shared.settings.model_copy(update={"limits": left}))
-
-
-def _run(shared: Process, task: str, mode: Mode) -> Verified:
-    watched = _Watched()
-    result = Run(shared, Work(task, {})).to_end(Surroundings(observers=[watched]))
-    return Verified(task, mode, "".join(watched.phases), watched.answers, len(result.repairs), result)
+                yield Verified(task, mode, "".join(watched.phases), watched.answers, len(result.repairs), result)

@@ -37,15 +37,18 @@ class InMemory:
 
     def search(self, prefix: str) -> dict[str, Any]:
         """Every key that starts with `prefix`, with its value, sorted by key."""
-        with self._lock:
-            found = [(key, text) for key, text in self._values.items() if key.startswith(prefix)]
-        return {key: json.loads(text) for key, text in sorted(found)}
+        return self._select(lambda key: key.startswith(prefix))
 
     def close(self) -> None:
         """Nothing is held open."""
 
+    def _select(self, is_wanted: Callable[[str], bool]) -> dict[str, Any]:
+        with self._lock:
+            found = [(key, text) for key, text in self._values.items() if is_wanted(key)]
+        return {key: json.loads(text) for key, text in sorted(found)}
 
-class RunMemory:
+
+class RunMemory(InMemory):
     """A memory as one run sees it: its contents when the run began (`held`), and what the run writes itself.
 
     Results of steps (`step/...`) in `held` are those of earlier runs and are left out. Writes go to `memory`, too; an
@@ -53,62 +56,53 @@ class RunMemory:
     """
 
     def __init__(self, memory: Memory | None = None, held: Mapping[str, Any] | None = None) -> None:
-        self._memory = memory
-        self._steps, self._notes = InMemory(), InMemory()
+        super().__init__()
+        self._memory: Memory | None = None
         for key, value in _without_steps(held or {}).items():
-            self._notes.write(key, value)
+            self.write(key, value)
+        self._memory = memory
 
     def write(self, key: str, value: Any) -> None:
         """Store a value under a key, instead of the value before."""
-        self._of(key).write(key, value)
+        super().write(key, value)
         if self._memory is not None:
             self._memory.write(key, value)
 
-    def read(self, key: str) -> Any | None:
-        """The value of a key; None when there is none."""
-        return self._of(key).read(key)
-
-    def search(self, prefix: str) -> dict[str, Any]:
-        """Every key that starts with `prefix`, with its value, sorted by key."""
-        return dict(sorted({**self._notes.search(prefix), **self._steps.search(prefix)}.items()))
-
     def notes(self) -> dict[str, Any]:
         """Everything but the results of steps, sorted by key."""
-        return self._notes.search("")
-
-    def _of(self, key: str) -> InMemory:
-        return self._steps if key.startswith(STEPS) else self._notes
+        return self._select(lambda key: not key.startswith(STEPS))
 
 
 class GuardedMemory:
-    """A memory whose failures are given to `report`, in words, and not raised: they must not fail a run."""
+    """A memory whose failures are given to `report`, in words, and not raised: they must not fail a run.
+
+    Of failures that say the same only the first is reported.
+    """
 
     def __init__(self, memory: Memory, report: Callable[[str], None]) -> None:
-        self._memory = memory
-        self._report = report
+        self._memory, self._report = memory, report
+        self._reported: set[str] = set()
 
     def write(self, key: str, value: Any) -> None:
         """Store a value; None is not stored."""
         if value is not None:
-            self._guard(lambda: self._memory.write(key, value), f"{key} could not be stored", None)
+            self._guard(lambda: self._memory.write(key, value), f"{key} could not be stored")
 
     def read(self, key: str) -> Any | None:
         """The value of a key; None when there is none, or it cannot be read."""
-        return self._guard(lambda: self._memory.read(key), f"{key} could not be read", None)
+        return self._guard(lambda: self._memory.read(key), f"{key} could not be read")
 
     def search(self, prefix: str) -> dict[str, Any]:
         """Every key with that prefix and its value; empty when the memory fails."""
-        found: dict[str, Any] = self._guard(
-            lambda: self._memory.search(prefix), f"{prefix or 'memory'} could not be searched", {}
-        )
-        return found
+        return self._guard(lambda: self._memory.search(prefix), f"{prefix or 'memory'} could not be searched") or {}
 
-    def _guard(self, work: Callable[[], Any], problem: str, otherwise: Any) -> Any:
+    def _guard(self, work: Callable[[], Any], problem: str) -> Any:
         try:
             return work()
         except Exception as error:  # a memory of any kind may fail in any way
-            self._report(f"{problem}: {error}")
-            return otherwise
+            if str(error) not in self._reported:
+                self._reported.add(str(error))
+                self._report(f"{problem}: {error}")
 
 
 class ShownMemory:

@@ -35,10 +35,7 @@ class AnswerStore(AnswerSource, Protocol):
     """A source that stores new answers, too; shared by threads, and where its medium allows by processes."""
 
     def put(self, entry: Entry) -> None:
-        """Store an answer; durable when this returns. The first answer under a key stays.
-
-        After `close` nothing is stored and no error is raised.
-        """
+        """Store an answer, durably; the first under a key stays. After `close` nothing is stored or raised."""
         ...
 
 
@@ -46,8 +43,5 @@ class OpenStore(Protocol):
     """Opens stores of one kind; the setting `store.backend` names it."""
 
     def __call__(self, path: Path, *, read_only: bool = False) -> AnswerStore:
-        """Open the store at `path`, the name of a file or of anything that the kind keeps answers under.
-
-        The store is made when it is missing, unless `read_only`. Raises StoreFailed with a hint.
-        """
+        """Open the store at `path`, made when it is missing unless `read_only`. Raises StoreFailed with a hint."""
         ...

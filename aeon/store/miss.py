@@ -17,29 +17,33 @@ _NOUNS = {"model": "call", "tool": "call of tool", "person": "person's answer to
 
 
 def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
-    """The error for a request that a recording has no answer to: a readable diff to the request recorded in its place.
+    """The error for a request that a recording has no answer to, with a diff to the nearest request of the same call.
 
     Raises StoreFailed when the recording cannot be read.
     """
-    what = f"the store has no answer to {_describe(request)}"
-    nearest = _find_nearest(request, source)
-    if nearest is None:
+    place, what = request.path, f"the store has no answer to {_describe(request)}"
+    recorded = [entry.request for entry in source.entries()]
+    same_call = [one for one in recorded if (one.kind, one.path.call) == (request.kind, place.call)]
+    if not same_call:
         hint = "Replay what was recorded, or record this run anew."
         return StoreMiss(f"{what}; no such {_NOUNS[request.kind]} was recorded", hint=hint)
-    same_place = place_of(nearest) == place_of(request)
-    recorded = "recorded there" if same_place else f"recorded as {_describe(nearest)}"
+    nearest = min(
+        reversed(same_call),
+        key=lambda one: (one.path.step_id != place.step_id, abs(one.path.pass_number - place.pass_number)),
+    )
+    where = "there" if place_of(nearest) == place_of(request) else f"as {_describe(nearest)}"
     hint = "store.match=order answers by call and order, whatever the requests say and wherever they come from."
     if nearest.content == request.content:
-        return StoreMiss(f"{what}; the same was {recorded}", hint=hint)
-    return StoreMiss(f"{what}. It differs from what was {recorded}:\n{show_difference(nearest, request)}", hint=hint)
+        return StoreMiss(f"{what}; the same was recorded {where}", hint=hint)
+    difference = show_difference(nearest, request)
+    return StoreMiss(f"{what}. It differs from what was recorded {where}:\n{difference}", hint=hint)
 
 
 def show_difference(recorded: StoreRequest, request: StoreRequest) -> str:
     """A unified diff of two requests as lines of text, of bounded length, without control characters."""
     before, after = (list(_to_lines(one.body)) for one in (recorded, request))
-    lines = [
-        _printable(line)[:_LONGEST_LINE] for line in unified_diff(before, after, "recorded", "now", lineterm="", n=2)
-    ]
+    difference = unified_diff(before, after, "recorded", "now", lineterm="", n=2)
+    lines = [_printable(line)[:_LONGEST_LINE] for line in difference]
     more = len(lines) - _MOST_LINES
     return "\n".join([*lines[:_MOST_LINES], f"... and {more} more lines"] if more > 0 else lines)
 
@@ -47,11 +51,11 @@ def show_difference(recorded: StoreRequest, request: StoreRequest) -> str:
 def _describe(request: StoreRequest) -> str:
     """A request by its name and place: `the call 'step' (pass 1, EXECUTE, step a, repair 1)`."""
     path = request.path
-    parts = [f"pass {path.pass_number}", path.phase or "no phase"]
-    parts += [f"step {_printable(path.step_id)}"] if path.step_id else []
-    parts += [f"repair {path.attempt}"] if path.attempt else []
-    parts += [f"equal request number {path.occurrence + 1}"] if path.occurrence else []
-    return f"the {_NOUNS[request.kind]} '{_printable(path.call)}' ({', '.join(parts)})"
+    place = f"pass {path.pass_number}, {path.phase or 'no phase'}"
+    place += f", step {path.step_id}" if path.step_id else ""
+    place += f", repair {path.attempt}" if path.attempt else ""
+    place += f", equal request number {path.occurrence + 1}" if path.occurrence else ""
+    return _printable(f"the {_NOUNS[request.kind]} '{path.call}' ({place})")
 
 
 def _to_lines(request: dict[str, Any]) -> Iterator[str]:
@@ -60,27 +64,10 @@ def _to_lines(request: dict[str, Any]) -> Iterator[str]:
         if name == "messages":
             for message in request[name]:
                 yield from (f"--- {message['role']} message ---", *str(message["content"]).split("\n"))
-        elif isinstance(request[name], dict | list):
-            text = json.dumps(request[name], indent=1, sort_keys=True, ensure_ascii=False)
-            yield from (f"--- {name} ---", *text.split("\n"))
         else:
-            yield f"{name}: {json.dumps(request[name], ensure_ascii=False)}"
+            yield from f"{name}: {json.dumps(request[name], indent=1, sort_keys=True, ensure_ascii=False)}".split("\n")
 
 
 def _printable(text: str) -> str:
     """The text without a character that could steer a terminal, or that none can show."""
     return "".join(ch if ch.isprintable() or ch == "\t" else f"\\u{ord(ch):04x}" for ch in text)
-
-
-def _find_nearest(request: StoreRequest, source: AnswerSource) -> StoreRequest | None:
-    """The recorded request of the same call that comes from the nearest place; the last of equally near ones."""
-    place = request.path
-
-    def distance(other: StoreRequest) -> tuple[bool, bool, int, int, bool]:
-        passes, attempts = abs(other.path.pass_number - place.pass_number), abs(other.path.attempt - place.attempt)
-        steps, phases = other.path.step_id != place.step_id, other.path.phase != place.phase
-        return steps, phases, passes, attempts, other.path.occurrence != place.occurrence
-
-    recorded = (entry.request for entry in source.entries())
-    same_call = [one for one in recorded if (one.kind, one.path.call) == (request.kind, place.call)]
-    return min(reversed(same_call), key=distance, default=None)

@@ -130,14 +130,15 @@ def open_session(
         shared_path = shared_store(settings)
     elif own_path is None and settings.path is not None:
         own_path = _named_store(settings.path, settings.backend)
-    shared = open_store(shared_path, backend=settings.backend) if shared_path is not None else None
+    shared = None
+    try:
+        shared = open_store(shared_path, backend=settings.backend) if shared_path is not None else None
+    except StoreFailed as error:
+        if settings.mode == "cache":
+            raise
+        warn(f"{error.message}; this job's answers are not shared with the other jobs")
     if shared is not None:
         # A job is what it would be on its own: of another job's answers it takes those of the same place.
         lookups.append(Shared(shared, warn, same_place=settings.mode == "record"))
-    try:
-        own = open_store(own_path, backend=settings.backend) if own_path is not None else None
-    except StoreFailed:
-        if shared is not None:
-            shared.close()
-        raise
+    own = open_store(own_path, backend=settings.backend) if own_path is not None else None
     return Session(lookups, own=own, shared=shared, warn=warn)

@@ -47,11 +47,6 @@ class Saved:
     person_answers: int = 0
     usage: Mapping[str, Usage] = field(default_factory=dict)
 
-    @property
-    def total(self) -> int:
-        """Answers of every kind."""
-        return self.model_calls + self.tool_calls + self.person_answers
-
     def with_answer(self, kind: Kind, answer: Answer) -> Saved:
         """Count one more. Raises StoreFailed for usage that cannot be read."""
         counted = {"model": "model_calls", "tool": "tool_calls", "person": "person_answers"}.get(kind)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError as PydanticError
 from tenacity import retry, retry_if_exception, wait_random
 
 from aeon.domain.errors import StoreFailed
 from aeon.store.models import CallPath, Entry, StoreRequest
-from aeon.store.texts import Rows, condense, json_text, restore
+from aeon.store.texts import condense, json_text, restore
 
 STORE_NAME = "store.sqlite"
 """The file of a run's store, in its directory."""
@@ -47,14 +46,6 @@ COMMIT;
 """
 
 
-class _Put(NamedTuple):
-    """An answer that waits to be written; `done` has a result once it is on the disk."""
-
-    texts: Rows
-    row: tuple[Any, ...]
-    done: Future[None]
-
-
 class SqliteStore:
     """An `AnswerStore` in a file; thread-safe, and safe between processes.
 
@@ -64,18 +55,27 @@ class SqliteStore:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
-        self._reading, self._writing, self._queueing = threading.Lock(), threading.Lock(), threading.Lock()
-        self._waiting: list[_Put] = []
+        self._reading, self._writing = threading.Lock(), threading.Lock()
         self._stored_texts: set[str] = set()
         # Requests that follow each other share most of their texts.
         self._text = lru_cache(4096)(self._read_text)
         self._closed = False
         if read_only and not path.exists():
-            raise _no_store(path)
+            where = f"{path.parent}: the directory" if path.parent.is_dir() else f"{path}: the path"
+            raise StoreFailed(
+                f"{where} holds no {path.name}", hint="Give the path of a run that was recorded, a store or a cassette."
+            )
         with _explain_errors(path, "opened"):
-            self._writer = None if read_only else _open_for_writing(path)
-            # A connection of its own, so that reading does not wait for the disk of one who writes.
-            self._reader = _open_for_reading(path)
+            self._writer = None
+            if not read_only:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                # Readers and the one writer do not wait for each other; NORMAL: an answer survives the process, not
+                # always a power cut, and no call waits for the disk.
+                self._writer = _open(path, "rwc", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _SCHEMA)
+            # A connection of its own, so that reading does not wait for one who writes. Where there is no
+            # journal nobody writes, and none must be made: the folder may be one that cannot be written.
+            journal = path.with_name(f"{path.name}-wal")
+            self._reader = _open(path, "ro" if journal.exists() else "ro&immutable=1")
 
     def get(self, key: str) -> Entry | None:
         """The answer to exactly this request from exactly this place (`StoreRequest.key`)."""
@@ -95,18 +95,15 @@ class SqliteStore:
                 yield entry
 
     def put(self, entry: Entry) -> None:
-        """Store an answer; on the disk when this returns. The first answer under a key stays.
+        """Store an answer; handed to the operating system when this returns. The first answer under a key stays.
 
-        The first of several threads writes for all that wait, in one transaction. After `close` nothing is stored.
+        After `close` nothing is stored.
         """
-        with _explain_errors(self.path, "written"):
-            put = _Put(*_to_rows(entry), Future())
-            with self._queueing:
-                self._waiting.append(put)
-            with self._writing:
-                if not put.done.done():
-                    self._write_waiting()
-            put.done.result()
+        with _explain_errors(self.path, "written"), self._writing:
+            if self._writer is None:
+                raise sqlite3.OperationalError("it is open for reading")
+            if not self._closed:
+                self._insert(self._writer, entry)
 
     def close(self) -> None:
         """Close the file. May be called twice."""
@@ -116,37 +113,25 @@ class SqliteStore:
             if self._writer is not None:
                 self._writer.close()
 
-    def _write_waiting(self) -> None:
-        with self._queueing:
-            puts, self._waiting = self._waiting, []
+    def _insert(self, writer: sqlite3.Connection, entry: Entry) -> None:
+        body, places, texts = condense(entry.request.body)
+        new = {name: text for name, text in texts.items() if name not in self._stored_texts}
+        request, path = entry.request, entry.request.path
+        place = (path.pass_number, path.phase, path.call, path.step_id, path.attempt, path.occurrence)
+        values = map(json_text, (body, places, entry.answer))
+        row = (request.key, request.content, request.kind, *place, *values, entry.time)
         try:
-            if not self._closed:
-                self._write(puts)
-        except Exception as error:
-            for put in puts:
-                put.done.set_exception(error)
-        else:
-            for put in puts:
-                put.done.set_result(None)
-
-    def _write(self, puts: Sequence[_Put]) -> None:
-        if self._writer is None:
-            raise sqlite3.OperationalError("it is open for reading")
-        texts = {name: text for put in puts for name, text in put.texts.items() if name not in self._stored_texts}
-        marks = ", ".join("?" * len(puts[0].row))
-        try:
-            self._writer.execute("BEGIN IMMEDIATE")
-            self._writer.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
-            insert = f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({marks})"
-            self._writer.executemany(insert, [put.row for put in puts])
-            self._writer.execute("COMMIT")
+            writer.execute("BEGIN IMMEDIATE")
+            writer.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", new.items())
+            writer.execute(f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})", row)
+            writer.execute("COMMIT")
         except sqlite3.Error:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
+            if writer.in_transaction:
+                writer.execute("ROLLBACK")
             # The next put must not wait as long again for a file that another program keeps locked.
-            self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_AGAIN_MILLISECONDS}")
+            writer.execute(f"PRAGMA busy_timeout = {_BUSY_AGAIN_MILLISECONDS}")
             raise
-        self._stored_texts.update(texts)
+        self._stored_texts.update(new)
 
     def _find(self, condition: str, value: str | int) -> Entry | None:
         with _explain_errors(self.path, "read"), self._reading:
@@ -167,24 +152,6 @@ class SqliteStore:
         if row is None:
             raise ValueError(f"the text {name} is missing")
         return str(row[0])
-
-
-def _no_store(path: Path) -> StoreFailed:
-    if path.name == STORE_NAME and path.parent.is_dir():
-        return StoreFailed(
-            f"{path.parent}: the directory holds no {STORE_NAME}",
-            hint="Name the directory of a run that was recorded (store.mode=record, the default).",
-        )
-    hint = "Give the path of a run, a store or a cassette."
-    return StoreFailed(f"{path}: there is no such file or directory", hint=hint)
-
-
-def _to_rows(entry: Entry) -> tuple[Rows, tuple[Any, ...]]:
-    body, places, texts = condense(entry.request.body)
-    request, path = entry.request, entry.request.path
-    place = (path.pass_number, path.phase, path.call, path.step_id, path.attempt, path.occurrence)
-    values = map(json_text, (body, places, entry.answer))
-    return texts, (request.key, request.content, request.kind, *place, *values, entry.time)
 
 
 @contextmanager
@@ -212,48 +179,25 @@ def _is_busy(error: BaseException) -> bool:
     wait=wait_random(0, 0.05),
     reraise=True,
 )
-def _open_for_writing(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    connection = _connect(path, "rwc")
-    try:
-        _check_identity(connection, path)
-        # Readers and the one writer do not wait for each other; FULL: an answer survives a power cut.
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.executescript(_SCHEMA)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+def _open(path: Path, mode: str, *statements: str) -> sqlite3.Connection:
+    """A connection to a file that is a store, or is to be one, after some statements.
 
-
-def _open_for_reading(path: Path) -> sqlite3.Connection:
-    """Open the file to change nothing in it; its folder need not be writable, and nothing is left there.
-
-    Where there is no journal nobody writes, and none must be made.
+    A file of something else, or of a newer Aeon, is refused before anything changes in it.
     """
-    written = path.with_name(f"{path.name}-wal").exists()
-    connection = _connect(path, "ro" if written else "ro&immutable=1")
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
     try:
-        _check_identity(connection, path)
+        questions = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+        application, version, tables = (connection.execute(question).fetchone()[0] for question in questions)
+        if tables and (application != APPLICATION_ID or version > SCHEMA_VERSION):
+            raise StoreFailed(
+                f"the store {path} cannot be opened: it is an SQLite file of something else, or a newer Aeon has "
+                f"written it (version {version}, this one knows {SCHEMA_VERSION})",
+                hint="Name another file with store.path.",
+            )
+        for statement in statements:
+            connection.executescript(statement)
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
-
-
-def _check_identity(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that is not a store, or of a newer Aeon, before anything changes in it."""
-    questions = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-    application, version, tables = (connection.execute(question).fetchone()[0] for question in questions)
-    if tables and (application != APPLICATION_ID or version > SCHEMA_VERSION):
-        raise StoreFailed(
-            f"the store {path} cannot be opened: it is an SQLite file of something else, or a newer Aeon has written "
-            f"it (version {version}, this one knows {SCHEMA_VERSION})",
-            hint="Name another file with store.path.",
-        )

@@ -8,7 +8,7 @@ A row is JSON text as it is, `=` and a chunk of JSON text, or `*` and the names 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import Any
 from zlib import crc32
@@ -50,22 +50,48 @@ def condense(request: dict[str, Any]) -> tuple[dict[str, Any], Places, Rows]:
 
 def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) -> dict[str, Any]:
     """The whole request again; `row` gives a row by its name. Changes `request`."""
-    for path, name in places:
-        *way, last = path
+
+    def read(name: str) -> str:
+        text = row(name)
+        return "".join(map(read, text[1:].split(" "))) if text.startswith("*") else text.removeprefix("=")
+
+    for (*way, last), name in places:
         target: Any = request
         for part in way:
             target = target[part]
-        target[last] = json.loads("".join(_read(name, row)))
+        target[last] = json.loads(read(name))
     return request
 
 
 def add_text(rows: Rows, text: str) -> str:
     """Add the rows of a text to `rows`. Returns the name of the one that stands for the whole text."""
+
+    def add(row: str) -> str:
+        name = sha256(row.encode()).hexdigest()[:_NAME_LENGTH]
+        rows[name] = row
+        return name
+
     if len(text) <= _UNCUT:
-        return _add(rows, text)
-    names = [_add(rows, f"={chunk}") for chunk in _chunks(text)]
+        return add(text)
+    names: list[str] = []
+    chunk: list[str] = []
+    size = 0
+    for line in _lines(text):
+        chunk.append(line)
+        size += len(line)
+        # A line decides by its own content whether it is the last of a chunk.
+        if size >= _LONGEST_CHUNK or crc32(line.encode()) % _MEAN_CHUNK < len(line):
+            names.append(add(f"={''.join(chunk)}"))
+            chunk, size = [], 0
+    if chunk:
+        names.append(add(f"={''.join(chunk)}"))
     while len(names) > 1:
-        names = [_add(rows, f"*{' '.join(group)}") for group in _groups(names)]
+        groups: list[list[str]] = [[]]
+        for name in names:
+            if len(groups[-1]) > 1 and groups[-1][-1].endswith(_MEAN_GROUP):
+                groups.append([])
+            groups[-1].append(name)
+        names = [add(f"*{' '.join(group)}") for group in groups]
     return names[0]
 
 
@@ -79,49 +105,9 @@ def json_text(value: Any) -> str:
     return text
 
 
-def _add(rows: Rows, row: str) -> str:
-    name = sha256(row.encode()).hexdigest()[:_NAME_LENGTH]
-    rows[name] = row
-    return name
-
-
-def _read(name: str, row: Callable[[str], str]) -> Iterator[str]:
-    text = row(name)
-    if text.startswith("*"):
-        for part in text[1:].split(" "):
-            yield from _read(part, row)
-    else:
-        yield text.removeprefix("=")
-
-
-def _chunks(text: str) -> Iterator[str]:
-    """Pieces of about `_MEAN_CHUNK` characters. A line decides by its own content whether it is the last of a piece."""
-    chunk: list[str] = []
-    size = 0
-    for line in _lines(text):
-        chunk.append(line)
-        size += len(line)
-        if size >= _LONGEST_CHUNK or crc32(line.encode()) % _MEAN_CHUNK < len(line):
-            yield "".join(chunk)
-            chunk, size = [], 0
-    if chunk:
-        yield "".join(chunk)
-
-
 def _lines(text: str) -> Iterator[str]:
     """The lines of a text that JSON holds, with their ends; a very long line in several pieces."""
     *lines, last = text.split("\\n")
     for line in (*(f"{line}\\n" for line in lines), last):
         for start in range(0, len(line), _LONGEST_LINE):
             yield line[start : start + _LONGEST_LINE]
-
-
-def _groups(names: Sequence[str]) -> Iterable[list[str]]:
-    group: list[str] = []
-    for name in names:
-        group.append(name)
-        if len(group) > 1 and name.endswith(_MEAN_GROUP):
-            yield group
-            group = []
-    if group:
-        yield group

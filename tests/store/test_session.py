@@ -253,7 +253,7 @@ def test_a_replay_needs_something_to_replay(tmp_path: Path, opened: Opened) -> N
     for path, said in (
         (None, "does not say what is to be replayed"),
         (tmp_path, r"holds no store\.sqlite"),
-        (tmp_path / "gone.aeon", "there is no such file"),
+        (tmp_path / "gone.aeon", r"holds no gone\.aeon"),
     ):
         with pytest.raises(ConfigError, match=said) as raised:
             check_store(StoreSettings(mode="replay", path=path))

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from aeon.app import artefacts
 from aeon.app.directory import claim_run_directory, identify_start, relative_to_here
-from aeon.app.run import Run
-from aeon.app.surroundings import Planned
+from aeon.app.run import Planned, Run
 from aeon.cli.job.arguments import parse
 from aeon.cli.job.attendance import attend
 from aeon.cli.job.prepare import Prepared, composition_of, prepare_job

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TextIO, TypeVar
 
-from aeon.app.surroundings import Surroundings
+from aeon.app.wiring import Surroundings
 from aeon.cli.progress.display import Display, progress_for
 from aeon.cli.progress.view import RunView
 from aeon.cli.terminal import streams

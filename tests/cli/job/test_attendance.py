@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from aeon.app.surroundings import Surroundings
+from aeon.app.wiring import Surroundings
 from aeon.cli.job import attendance as module
 from aeon.cli.job.attendance import attend
 from aeon.config.load import compose
