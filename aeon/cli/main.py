@@ -12,15 +12,12 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from aeon import __version__
-from aeon.cli.job.syntax import COMMANDS, COMPLETION, HELP
+from aeon.cli.job.syntax import COMMANDS
 from aeon.cli.terminal.status import DONE, run_guarded
 from aeon.cli.terminal.streams import own_streams, put, say_in_passing
 
 _LONG = ("run", "ask", "plan")
 """The commands that take long enough to say that they are starting."""
-
-_OBJECTS_PER_COLLECTION = 50_000
-"""Objects made before the garbage collector looks at them: most of what a process makes at first is no garbage."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0 converged or done, 1 failed, 2 bad configuration or usage, 3 finished without convergence, 130 interrupted. Errors
     are reported on standard error; a traceback is shown only when HYDRA_FULL_ERROR is set.
     """
-    gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    gc.set_threshold(50_000)  # most of what a process makes at first is modules and classes, which are no garbage
     logging.raiseExceptions = False  # a log line that nobody can read any more (`| head`) is no error
     with own_streams():
         return run_guarded(lambda: _run(list(sys.argv[1:] if arguments is None else arguments)))
@@ -39,18 +36,16 @@ def _run(given: list[str]) -> int:
     command = given[0] if given and given[0] in COMMANDS else ""
     rest = given[1:] if command else given
     flags = set(rest[: rest.index("--")] if "--" in rest else rest)
-    if flags & HELP:
-        from aeon.cli.commands import help
-
-        return help.print_help(command, rest)
     if "--version" in flags:
         put(f"aeon-engine {__version__}")
         return DONE
-    if flags & COMPLETION and not command:
-        from aeon.cli.commands.completion import install
-
-        return install(rest)
+    if flags & {"--help", "-h"}:
+        command, rest = "help", [command, *rest] if command else rest
+    elif flags & {"--shell-completion", "-sc"} and not command:
+        command = "completion"
+    command = command or "run"
     shows = any(text.startswith("-") and text not in ("-m", "--multirun") for text in rest)
-    if (command or "run") in _LONG and not shows and "progress=none" not in rest:
+    if command in _LONG and not shows and "progress=none" not in rest:
         say_in_passing("Aeon is starting ...")
-    return int(import_module(f"aeon.cli.commands.{command or 'run'}").main(rest))
+    module = import_module(f"aeon.cli.commands.{COMMANDS.get(command, command)}")
+    return int(getattr(module, command)(rest))

@@ -134,7 +134,7 @@ def candidates(aeon: RunAeon, *words: str) -> list[str]:
         (["roles.grader.m"], ["roles.grader.max_tokens=", "roles.grader.model="]),
         (["help", "che"], ["check"]),
         (["docs", "err"], ["errors"]),
-        (["docs", "ttl.ba"], ["ttl.base"]),
+        (["docs", "ttl.ba"], ["ttl.base="]),
         (["render", "conv"], ["convergence"]),
         (["completion", "f"], ["fish"]),
         (["cassette", "ex"], ["export"]),

@@ -68,13 +68,3 @@ def test_in_a_multirun_every_answer_is_printed(aeon: RunAeon) -> None:
     assert ended.status == 1
     assert ended.out.count(SIMULATED_LINE) == 2
     assert "Error executing job" not in ended.err
-
-
-def test_a_configuration_that_hydra_cannot_write_is_told_with_its_place(
-    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hydra.core.utils._save_config", no_space)
-    ended = aeon("task=x", *QUIET)
-    assert ended.status == 1
-    assert "run cannot be written: No space left" in ended.err
-    assert "unexpectedly" not in ended.err

@@ -84,7 +84,6 @@ def test_a_run_whose_provider_fails_ends_with_1_and_says_why(aeon: RunAeon, scen
         (("task=x", "hydra.nonsense=1"), "hydra.nonsense"),
         (("task=x", "hydra/launcher=nonsense"), "hydra/launcher"),
         (("task=x", "--config-dir", "nowhere"), "nowhere"),
-        (("task=x", "--config-dir", "a", "--config-path", "b"), "--config-path"),
         (("task=x", "--config-name", "nowhere"), "nowhere"),
         (("task=x", "--nonsense"), "--nonsense"),
         (("--multirun", "task=x", "convergence.coherence=0.5,1.5"), "convergence.coherence=1.5"),

@@ -1,5 +1,6 @@
 import csv
 import json
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from aeon.cli.job.multirun import Job, read_jobs, select_swept, summary, swept_keys, worst, write_status
+from aeon.cli.job.multirun import Job, read_jobs, summary, worst, write_status
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE
 from tests.cli.conftest import RunAeon
 from tests.support.openai_server import OpenAIServer
@@ -84,7 +85,7 @@ def test_a_multirun_directory_is_not_used_again(aeon: RunAeon) -> None:
     ],
 )
 def test_the_worst_of_statuses(statuses: list[int], expected: int) -> None:
-    assert worst([Job(number, (), Path(), status) for number, status in enumerate(statuses)]) == expected
+    assert worst([Job(number, {}, Path(), status) for number, status in enumerate(statuses)]) == expected
 
 
 def test_statuses_are_left_where_the_jobs_were(tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_statuses_are_left_where_the_jobs_were(tmp_path: Path) -> None:
         (tmp_path / str(number)).mkdir()
         write_status(tmp_path / str(number), status)
     (tmp_path / "2" / ".hydra").mkdir(parents=True)
-    assert [job.status for job in read_jobs(tmp_path, ())] == [0, 3, FAILED]
+    assert [job.status for job in read_jobs(tmp_path)] == [0, 3, FAILED]
 
 
 def table(err: str) -> list[dict[str, str]]:
@@ -117,13 +118,14 @@ def test_the_jobs_stand_side_by_side_at_the_end(aeon: RunAeon, tmp_path: Path) -
     assert rows[1]["completeness"] == f"{left[1]['scores']['completeness_score']:.2f}"
     assert [row["exit"] for row in rows] == ["3", "0"]
     assert [(tmp_path / row["directory"] / "result.json").exists() for row in rows] == [True, True]
-    assert ended.err.splitlines()[-1] == ("2 jobs, 1 converged. Exit status 3, the worst of the jobs, that of job 0.")
+    assert ended.err.splitlines()[-1] == "2 jobs, 1 converged. Exit status 3, the worst of the jobs."
 
 
 def test_each_job_is_told_before_its_own_lines(aeon: RunAeon) -> None:
     lines = aeon("--multirun", "task=x", "provider.seed=0,1", "ttl=small", *QUIET).err.splitlines()
     endings = [number for number, line in enumerate(lines) if "Artefacts: " in line]
-    assert lines.index("job 0  provider.seed=0") < endings[0] < lines.index("job 1  provider.seed=1") < endings[1]
+    heads = [number for number, line in enumerate(lines) if re.match(r"job [01]  provider.seed=[01] ", line)]
+    assert heads[0] < endings[0] < heads[1] < endings[1]
 
 
 def test_a_sweep_of_a_resumed_run_tells_what_was_saved(aeon: RunAeon, tmp_path: Path) -> None:
@@ -196,15 +198,13 @@ def test_a_multirun_leaves_its_jobs_as_a_table_that_programs_read(aeon: RunAeon,
 def test_the_table_fits_the_terminal(aeon: RunAeon, tmp_path: Path) -> None:
     given = f"convergence.criteria.cited={'a long text in wide 文字 ' * 5}"
     aeon("-m", "task=x", "ttl.base=1,10", given, "hydra.sweep.dir=sweep", *QUIET)
-    jobs = read_jobs(tmp_path / "sweep", {"ttl.base", "convergence.criteria.cited"})
+    jobs = read_jobs(tmp_path / "sweep")
     for width in (80, 120):
         text = summary(jobs, NOT_CONVERGED, width)
         figures = [line for line in text.splitlines() if line.startswith(("job ", "0 ", "1 "))]
         assert max(map(cell_len, figures)) <= width
-        joined = "".join(text.split())
-        assert all("".join(override.split()) in joined for job in jobs for override in job.overrides)
-        assert joined.count("ttl_expired") == 1
-    assert "convergence.criteria.cited" in summary(jobs, NOT_CONVERGED, 1000).splitlines()[1]
+        assert text.count("ttl_expired") == 1
+        assert "ttl.base=1" in text
 
 
 def test_a_job_without_a_result_and_one_that_never_began_say_so(tmp_path: Path) -> None:
@@ -212,8 +212,9 @@ def test_a_job_without_a_result_and_one_that_never_began_say_so(tmp_path: Path) 
     hydra.mkdir(parents=True)
     (hydra / "hydra.yaml").write_text("hydra: {job: {num: 0}, overrides: {task: ['a=1', 'b=${none}']}}\n")
     write_status(tmp_path / "0", USAGE)
-    jobs = read_jobs(tmp_path, {"b"}, [["a=1", "b=${none}"], ["a=1", "b=2"]])
-    assert jobs == [Job(0, ("b=${none}",), tmp_path / "0", USAGE, {"ended": "no result"}), Job(1, ("b=2",))]
+    jobs = read_jobs(tmp_path, [["a=1", "b=${none}"], ["a=1", "b=2"]])
+    first, second = {"a": "1", "b": "${none}"}, {"a": "1", "b": "2"}
+    assert jobs == [Job(0, first, tmp_path / "0", USAGE, {"ended": "no result"}), Job(1, second)]
     began, never = table(f"\n\n{summary(jobs, USAGE)}")
     assert (began["ended"], began["exit"], began["directory"]) == ("no result", "2", str(tmp_path / "0"))
     assert (never["ended"], never["exit"], never["directory"]) == ("not started", "-", "-")
@@ -223,10 +224,4 @@ def test_jobs_whose_configuration_hydra_was_told_not_to_write_are_known_by_their
     for number in (10, 9):
         (tmp_path / str(number)).mkdir()
         write_status(tmp_path / str(number), DONE)
-    assert [(job.number, job.overrides, job.status) for job in read_jobs(tmp_path, {"a"})] == [(9, (), 0), (10, (), 0)]
-
-
-def test_what_is_swept_over_is_what_has_several_values() -> None:
-    keys = swept_keys(["c=0.9", "c=0.8,0.9", "++d=1,2", "e=1", "task='a,b'"], ["f"])
-    assert keys == {"c", "d", "f"}
-    assert select_swept(["c=0.9", "e=1", "c=0.8", "++d=\x1b2", "f=3"], keys) == ("c=0.8", "d= 2", "f=3")
+    assert [(job.number, job.overrides, job.status) for job in read_jobs(tmp_path)] == [(9, {}, 0), (10, {}, 0)]

@@ -137,6 +137,6 @@ def test_a_prompt_edit_is_shown_as_a_difference_and_run_by_order(
 
     in_order = aeon(*replayed, "prompts.dir=mine/prompts", "store.match=order")
     assert (in_order.status, in_order.out) == (0, "15\n")
-    assert "1 request is not the one that had been recorded" in in_order.err
+    assert "Requests that are not those that had been recorded: 1." in in_order.err
     run = whole(in_order, tmp_path)
     assert run.result["parent"]["differing"] == 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.commands.init import PARTS, packaged_files
+from aeon.cli.commands.files import PARTS, packaged_files
 
 ROOT = Path(__file__).parents[2]
 

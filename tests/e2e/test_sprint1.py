@@ -62,7 +62,7 @@ def test_after_a_failed_step_the_later_ones_run_and_see_its_error(core: Core) ->
     run = core({"plan": plan(planned("a"), broken, planned("c"))}, *own("closed"))
     assert run.statuses == {"a": "complete", "b": "failed", "c": "complete"}
     assert (run.status, run.result["termination_reason"]) == (3, "step_failed")
-    assert "step b failed" in run.err
+    assert "  failed: b: " in run.err
     assert "the shop is closed" in run.err
 
 

@@ -21,10 +21,10 @@ from aeon.config.load import compose_settings, environment, read_inputs
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
-from aeon.domain.plan import PlanStep
+from aeon.domain.plan import Plan, PlanStep
 from aeon.execution.forecast import cycles, forecast
 from aeon.memory.run_memory import InMemory
-from aeon.plan.workflow.load import Workflow, format_problem, inspect_workflow
+from aeon.plan.workflow.load import format_problem, inspect_workflow
 from aeon.plan.workflow.models import Problem
 from aeon.plan.workflow.references import resolve_arguments
 from aeon.tools.invoke import ToolInvoker
@@ -33,7 +33,7 @@ from aeon.tools.registry import ToolRegistry
 _WIDEST = 120
 
 
-def main(arguments: Sequence[str]) -> int:
+def check(arguments: Sequence[str]) -> int:
     """Check each file as a run with these settings would and print the findings on standard output; inputs only when
     some are given. 2 when one of the files cannot be used, else 0.
 
@@ -41,39 +41,35 @@ def main(arguments: Sequence[str]) -> int:
     """
     parser = argparse.ArgumentParser(prog="aeon check", add_help=False)
     parser.add_argument("words", nargs="+", metavar="FILE")
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--ascii", action="store_true")
+    for flag in ("--json", "--ascii", "--no-project"):
+        parser.add_argument(flag, action="store_true")
     parser.add_argument("--config-dir", metavar="DIR")
-    parser.add_argument("--no-project", action="store_true")
     given = parser.parse_intermixed_args(list(arguments))
     overrides = [word for word in given.words if "=" in word and not Path(word).exists()]
     files = [Path(word) for word in given.words if word not in overrides]
     if not files:
         raise ConfigError("which file?", hint="aeon check workflow.yaml")
-    folder = ["--config-dir", given.config_dir] if given.config_dir else []
-    settings = compose_settings(parse([*overrides, *folder, *(["--no-project"] if given.no_project else [])]))
+    flags = ["--config-dir", given.config_dir] if given.config_dir else []
+    flags += ["--no-project"] if given.no_project else []
+    settings = compose_settings(parse([*overrides, *flags]))
     with closing(build(settings.tools, environment(), report=say)) as registry:
         tools = build_run_registry(registry, InMemory(), settings=settings.tools)
     is_ascii = given.ascii or not is_utf(getattr(stdout(), "encoding", None) or "ascii")
-    found, texts, is_fine = list[dict[str, Any]](), list[str](), True
+    found, texts = list[dict[str, Any]](), list[str]()
     for path in files:
-        workflow, problems = _inspect(path, settings, tools)
-        is_fine = is_fine and workflow is not None
-        summary = _summarise(workflow, settings, tools) if workflow else None
-        shown = [problem.model_dump() for problem in problems]
-        found.append({"file": str(path), "ok": workflow is not None, "problems": shown, "summary": summary})
-        texts.append("\n".join((*(format_problem(path, one) for one in problems), _describe(path, found[-1]))))
-        if workflow:
-            width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
-            texts[-1] += "\n\n" + draw(workflow.plan(), width=width, ascii_only=is_ascii)
+        facts, text = _check(path, settings, tools, is_ascii)
+        found.append(facts)
+        texts.append(text)
+    is_fine = all(facts["ok"] for facts in found)
     put(json.dumps({"ok": is_fine, "files": found}, indent=2) if given.json else "\n\n".join(texts))
     return DONE if is_fine else USAGE
 
 
-def _inspect(path: Path, settings: Settings, tools: ToolRegistry) -> tuple[Workflow | None, Sequence[Problem]]:
-    """The workflow of a file, None when it has errors, and all problems."""
+def _check(path: Path, settings: Settings, tools: ToolRegistry, is_ascii: bool) -> tuple[dict[str, Any], str]:
+    """What is found out about a file: as values for programs, and as text."""
+    problems: Sequence[Problem]
     try:
-        return inspect_workflow(
+        workflow, problems = inspect_workflow(
             path,
             tool_names={tool.name: tool.input_schema for tool in tools.list()},
             input_names={*settings.inputs, *settings.input_files} or None,
@@ -83,12 +79,30 @@ def _inspect(path: Path, settings: Settings, tools: ToolRegistry) -> tuple[Workf
         )
     except ConfigError as error:
         message = error.message.removeprefix(f"{path}: ")
-        return None, [Problem(line=1, column=1, severity="error", message=message)]
+        workflow, problems = None, [Problem(line=1, column=1, severity="error", message=message)]
+    found: dict[str, Any] = {"file": str(path), "ok": workflow is not None, "summary": None}
+    found["problems"] = [problem.model_dump() for problem in problems]
+    lines = [format_problem(path, problem) for problem in problems]
+    if workflow is None:
+        errors = sum(problem.severity == "error" for problem in problems)
+        return found, "\n".join((*lines, f"{path}: {count_noun(errors, 'error')}, cannot be run"))
+    plan = workflow.plan()
+    found["summary"] = facts = _summarise(plan, settings, tools) | {"inputs": list(workflow.input_names)}
+    steps, layered = count_noun(facts["steps"], "step"), count_noun(len(facts["layers"]), "layer")
+    calls = facts["expected_llm_calls"]
+    lines += [
+        f"{path}: {steps} in {layered}, ending with {', '.join(facts['final_steps'])}",
+        f"Calls to the model: about {calls['adaptive']} with mode=adaptive, {calls['core']} with mode=core",
+        f"Tools: {', '.join(facts['tools']) or 'none'}",
+        f"Inputs: {', '.join(facts['inputs']) or 'none'}\n",
+        draw(plan, width=min(_WIDEST, shutil.get_terminal_size((80, 24)).columns), ascii_only=is_ascii),
+    ]
+    return found, "\n".join(lines)
 
 
-def _summarise(workflow: Workflow, settings: Settings, tools: ToolRegistry) -> dict[str, Any]:
-    """What a workflow comes to, with about how many calls to the model a run of it takes, by mode."""
-    plan, invoker, texts = workflow.plan(), ToolInvoker(tools, settings.tools), dict(settings.inputs)
+def _summarise(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str, Any]:
+    """What a plan comes to, with about how many calls to the model a run of it takes, by mode."""
+    invoker, texts = ToolInvoker(tools, settings.tools), dict(settings.inputs)
     with suppress(ConfigError):
         texts = read_inputs(settings)
 
@@ -102,21 +116,5 @@ def _summarise(workflow: Workflow, settings: Settings, tools: ToolRegistry) -> d
         "layers": [list(layer) for layer in layers(plan)],
         "final_steps": [step.step_id for step in final_steps(plan)],
         "tools": sorted({step.tool for step in plan.steps if step.tool}),
-        "inputs": list(workflow.input_names),
         "expected_llm_calls": {mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")},
     }
-
-
-def _describe(path: Path, found: dict[str, Any]) -> str:
-    facts = found["summary"]
-    if facts is None:
-        errors = sum(problem["severity"] == "error" for problem in found["problems"])
-        return f"{path}: {count_noun(errors, 'error')}, cannot be run"
-    steps, layered = count_noun(facts["steps"], "step"), count_noun(len(facts["layers"]), "layer")
-    calls = facts["expected_llm_calls"]
-    return (
-        f"{path}: {steps} in {layered}, ending with {', '.join(facts['final_steps'])}\n"
-        f"Calls to the model: about {calls['adaptive']} with mode=adaptive, {calls['core']} with mode=core\n"
-        f"Tools: {', '.join(facts['tools']) or 'none'}\n"
-        f"Inputs: {', '.join(facts['inputs']) or 'none'}"
-    )

@@ -1,15 +1,18 @@
-"""`aeon docs [TOPIC | KEY]`: the pages of the documentation, and the meaning of a configuration key."""
+"""What explains the program: `aeon docs [TOPIC | KEY]`, `aeon help [COMMAND]`, and completion for shells.
+
+It comes from the documentation and the configuration files: nothing is composed, and nothing slow is imported.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import get_args
 
 import yaml
 
-from aeon.cli.job.syntax import config_folders
+from aeon.cli.job.syntax import COMMANDS, FLAGS, GENERAL, TEXTS, config_folders
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put
 from aeon.config.compose.reference import Entry, entries_of, groups, top_entries
@@ -17,51 +20,61 @@ from aeon.config.json_schema import describe_types, settings_schema
 from aeon.domain.errors import ConfigError
 from aeon.files.resources import resource_root
 
+SHELLS = ("bash", "fish", "zsh")
 
-def main(arguments: Sequence[str]) -> int:
-    """Print a page, a key, or the list of pages. Raises ConfigError for what is neither a page nor a key."""
-    named = next((text for text in arguments if not text.startswith("-")), "")
-    put(_find(named, config_folders(arguments)) if named else _list_topics())
+
+def help(arguments: Sequence[str]) -> int:
+    """Print what a command takes; without one the general help, with the groups and options of the folders that the
+    arguments name. Raises ConfigError for a command that does not exist."""
+    name = arguments[0] if arguments and not arguments[0].startswith("-") and "=" not in arguments[0] else GENERAL
+    if name not in (*COMMANDS, GENERAL):
+        near = get_close_matches(name, COMMANDS, n=1) or COMMANDS
+        raise ConfigError(f"{name}: there is no such command", hint=f"There is: aeon help {', '.join(near)}")
+    text = (TEXTS / f"{name}.txt").read_text(encoding="utf-8")
+    if name == GENERAL:
+        options = groups(config_folders(arguments))
+        text = text.replace("$GROUPS", "\n".join(f"{group}: {', '.join(names)}" for group, names in options.items()))
+    put(text)
     return DONE
 
 
-def topics() -> dict[str, Path]:
-    """The pages by name, decisions by their numbers too."""
+def docs(arguments: Sequence[str]) -> int:
+    """Print a page, a key, or the list of pages. Raises ConfigError for what is neither a page nor a key."""
+    named = next((text for text in arguments if not text.startswith("-")), "")
+    put(_find(named, config_folders(arguments)) if named else "\n".join(_list_pages()))
+    return DONE
+
+
+def _pages() -> dict[str, Path]:
+    """The pages by name, decisions by their numbers."""
     root = resource_root()
     pages = {path.stem: path for path in sorted((root / "docs").glob("*.md"))}
     decisions = {path.name[:4]: path for path in sorted((root / "docs" / "decisions").glob("*.md"))}
     return {"readme": root / "README.md", **pages, **decisions}
 
 
-def _list_topics() -> str:
-    lines = ["aeon docs TOPIC prints a page, aeon docs KEY what a key of the configuration means.", ""]
-    for name, path in topics().items():
+def _list_pages() -> Iterator[str]:
+    yield "aeon docs TOPIC prints a page, aeon docs KEY what a key of the configuration means.\n"
+    for name, path in _pages().items():
         if not name.isdecimal():
-            title = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
-            lines.append(f"  {name:<14}  {title}")
-    return "\n".join(lines)
+            yield f"  {name:<14}  {path.read_text(encoding='utf-8').partition(chr(10))[0].lstrip('# ')}"
 
 
 def _find(named: str, own: Sequence[Path]) -> str:
     # A page's name also as messages and links write it: `docs/errors.md#every-error`.
-    page = Path(named.partition("#")[0].lower()).name.removesuffix(".md")
-    pages, options = topics(), groups(own)
-    if path := pages.get(page) or pages.get(page[:4] if page[:4].isdecimal() else ""):
+    page, pages, options = Path(named.partition("#")[0].lower()).name, _pages(), groups(own)
+    if path := pages.get(page.removesuffix(".md")) or pages.get(page[:4] if page[:4].isdecimal() else ""):
         return path.read_text(encoding="utf-8")
     key = named.partition("=")[0]
-    group = key.partition(".")[0]
-    entries = [*entries_of(group, own), *top_entries(own)]
+    entries = [*entries_of(key.partition(".")[0], own), *top_entries(own)]
     if key in options:
-        comments: dict[str, str] = {}
-        for entry in entries:
-            comments.setdefault(entry.path, entry.comment)
-        lines = [f"  {path}  {text}".rstrip() for path, text in comments.items() if path.startswith(f"{key}.")]
+        comments = {entry.path: entry.comment for entry in reversed(entries) if entry.path.startswith(f"{key}.")}
+        lines = [f"  {path}  {text}".rstrip() for path, text in sorted(comments.items())]
         return "\n".join((f"{key}={' | '.join(options[key])}", *lines))
-    nearest = key
-    while nearest:
-        if found := [entry for entry in entries if entry.path == nearest]:
+    while key:
+        if found := [entry for entry in entries if entry.path == key]:
             return "\n".join(_describe_key(found))
-        nearest = nearest.rpartition(".")[0]
+        key = key.rpartition(".")[0]
     near = get_close_matches(named, [*pages, *options, *{entry.path for entry in entries}], n=3)
     hint = f"Did you mean {', '.join(near)}?" if near else "`aeon docs` lists the pages, `aeon --cfg job` the keys."
     raise ConfigError(f"{named}: there is no such page and no such key", hint=hint)
@@ -69,21 +82,74 @@ def _find(named: str, own: Sequence[Path]) -> str:
 
 def _describe_key(entries: Sequence[Entry]) -> Iterator[str]:
     """A key's comment, types and default; then the files that set another value."""
+
+    def value_in(entry: Entry) -> str:
+        return str(yaml.safe_dump(entry.default, default_flow_style=True, width=10**6)).partition("\n")[0]
+
+    def place_of(entry: Entry) -> str:
+        group = entry.file.parent.name
+        return entry.file.name if group == "conf" else f"{group}={entry.file.stem}"
+
     first = entries[0]
     yield f"{first.path}\n  {first.comment}"
     yield f"  type: {' or '.join(describe_types(settings_schema(), first.path)) or 'any'}"
-    yield f"  default: {_as_yaml(first.default)}  ({_place(first)})"
+    yield f"  default: {value_in(first)}  ({place_of(first)})"
     for entry in entries[1:]:
         if entry.default != first.default:
             comment = f"  {entry.comment}" if entry.comment != first.comment else ""
-            yield f"  {_place(entry)}: {_as_yaml(entry.default)}{comment}"
+            yield f"  {place_of(entry)}: {value_in(entry)}{comment}"
 
 
-def _place(entry: Entry) -> str:
-    group = entry.file.parent.name
-    return entry.file.name if group == "conf" else f"{group}={entry.file.stem}"
+def completion(arguments: Sequence[str]) -> int:
+    """Print the script for a shell, or after `--` the completions of the last word, a line each; also as Hydra's flag
+    `-sc install=SHELL`. Raises ConfigError for a shell that is not supported."""
+    if "--" in arguments:
+        if found := candidates(arguments[1:] or [""]):
+            put("\n".join(found))
+        return DONE
+    shells = [text.removeprefix("install=") for text in arguments if not text.startswith("-")]
+    if len(shells) != 1 or shells[0] not in SHELLS:
+        raise ConfigError(f"which shell? (there are: {', '.join(SHELLS)})", hint='eval "$(aeon completion bash)"')
+    put((TEXTS / f"completion.{shells[0]}").read_text(encoding="utf-8"))
+    return DONE
 
 
-def _as_yaml(value: Any) -> str:
-    """A value in YAML, on one line."""
-    return str(yaml.safe_dump(value, default_flow_style=True, width=10**6)).removesuffix("\n").removesuffix("\n...")
+def candidates(words: Sequence[str]) -> list[str]:
+    """The completions of the last of the words that follow `aeon`; empty where a file or a text is expected."""
+    typed, own = words[-1], config_folders(words)
+    offered: Iterable[str] = FLAGS
+    if not typed.startswith("-"):
+        first = _first_arguments(words[0]) if len(words) == 2 else ()
+        commands = COMMANDS if len(words) == 1 else ()
+        offered = [*commands, *first, *(_overrides(typed, own) if typed and (not first or words[0] == "docs") else ())]
+    return [text for text in offered if text.startswith(typed)]
+
+
+def _first_arguments(command: str) -> Iterable[str]:
+    """What the first argument of a command may be; empty where that is not one of a few words."""
+    from aeon.domain.request import CallName
+
+    words: dict[str, Iterable[str]] = {
+        "cassette": ("export", "show"),
+        "completion": SHELLS,
+        "docs": _pages(),
+        "help": COMMANDS,
+        "render": get_args(CallName),
+        "schema": groups(),
+    }
+    return words.get(command, ())
+
+
+def _overrides(typed: str, own: Sequence[Path]) -> list[str]:
+    """The groups, options and keys that an override may begin with; its `+` or `~` stays before them."""
+    bare = typed.lstrip("+~")
+    key, options = bare.partition("=")[0], groups(own)
+    if "=" in bare:
+        found = [f"{key}={option}" for option in options.get(key, ())]
+    elif "." in bare:
+        found = sorted({f"{entry.path}=" for entry in entries_of(bare.partition(".")[0], own)})
+    else:
+        found = [text for group in options for text in (f"{group}=", f"{group}.")]
+        top = dict.fromkeys(entry.path for entry in top_entries(own) if "." not in entry.path)
+        found += [f"{path}=" for path in top if path not in options]
+    return [f"{typed.removesuffix(bare)}{text}" for text in found]

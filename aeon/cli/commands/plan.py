@@ -19,7 +19,7 @@ from aeon.cli.job.prepare import Prepared, composition_of, prepare_job
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.glyphs import is_utf
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
-from aeon.cli.terminal.streams import put, say
+from aeon.cli.terminal.streams import put, say, warn
 from aeon.cli.terminal.text import command_of, count_noun
 from aeon.config.compose import compose as config_compose
 from aeon.domain.errors import AeonError, ConfigError
@@ -40,20 +40,18 @@ _FOR_PLANNING = re.compile(r"\+{0,2}(task|task_file|resume|store|store\.\w+|hydr
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A plan to be made. `out` None is standard output; `arguments` are those that a run of the plan needs too."""
+    """A plan to be made. `out` None is standard output; `arguments` are those that a run of the plan needs too, and
+    `way_on` is the command that goes on with the making."""
 
     job: Prepared
     directory: Path
     out: Path | None
     arguments: tuple[str, ...]
+    way_on: str
 
     def command(self, file: Path) -> str:
         """The command line that runs this plan, saved as `file`."""
-        return command_of((f"plan_file={file}", *self.arguments))
-
-    def way_on(self) -> str:
-        """The command line that goes on with the making of this plan."""
-        return command_of(("plan", f"resume={relative_to_here(self.directory)}"))
+        return command_of((f"plan_file={relative_to_here(file)}", *self.arguments))
 
     def text(self, plan: Plan, made: Planned, path: Path | None) -> str:
         """The text of a workflow file that is to stand at `path`, None if that is not known."""
@@ -61,7 +59,7 @@ class _Request:
         header = ["SIMULATED: no model was called, nothing here means anything."] if made.synthetic else []
         header += [
             "A plan made by `aeon plan`. Change it as you like; `aeon docs workflows` explains the format. Run it:",
-            f"  {self.command(relative_to_here(path or Path(PLAN)))}",
+            f"  {self.command(path or Path(PLAN))}",
         ]
         header += [f"Cut short: {made.cut_short}."] if made.cut_short else []
         header += [f"Note: {advisory.message}" for advisory in made.advisories]
@@ -77,14 +75,14 @@ class _Request:
         artefacts.replace_file(path, self.text(plan, made, path).encode())
 
 
-def main(arguments: Sequence[str]) -> int:
+def plan(arguments: Sequence[str]) -> int:
     """Make the plan and write it. 3 when the budget ended before it was reviewed and refined, 130 when interrupted.
 
     Raises ConfigError before any model call for what cannot be used, LLMError and ValidationError when no plan could be
     made, ArtefactError when it cannot be written: then it is on standard output.
     """
     outs = [argument.removeprefix(_OUT) for argument in arguments if argument.startswith(_OUT)]
-    words = tuple(argument for argument in arguments if not argument.startswith(_OUT))
+    words = [argument for argument in arguments if not argument.startswith(_OUT)]
     given = parse(words)
     identify_start()
     whole = config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name, with_hydra=True)
@@ -95,17 +93,17 @@ def main(arguments: Sequence[str]) -> int:
     run = job.aeon.prepared_run(job.task, inputs=job.inputs)
     directory = claim_run_directory(whole, run)
     # The arguments of a resumed run are recorded in the new directory.
-    own = tuple(word for word in words if not _FOR_PLANNING.match(word))
-    needed = (f"resume={relative_to_here(directory)}",) if job.aeon.settings.resume else own
-    request = _Request(job, directory, out, needed)
+    resume = f"resume={relative_to_here(directory)}"
+    needed = [resume] if job.aeon.settings.resume else [word for word in words if not _FOR_PLANNING.match(word)]
+    request = _Request(job, directory, out, tuple(needed), command_of(("plan", resume)))
     try:
         made = _make(request, run)
     except AeonError:
-        say(f"To go on from what was answered: {request.way_on()}")
+        say(f"To go on from what was answered: {request.way_on}")
         raise
     if made.plan is None:
         no_plan = f"No plan: {made.cut_short}. Raise ttl.base, ttl.limit or limits."
-        say(f"{'Interrupted.' if made.interrupted else no_plan}\nTo go on from what was answered: {request.way_on()}")
+        say(f"{'Interrupted.' if made.interrupted else no_plan}\nTo go on from what was answered: {request.way_on}")
     else:
         _deliver(request, made, made.plan)
     return INTERRUPTED if made.interrupted else NOT_CONVERGED if made.cut_short else DONE
@@ -128,29 +126,26 @@ def _make(request: _Request, run: Run) -> Planned:
     aeon, saved = request.job.aeon, list[Plan]()
 
     def save_draft(recorded: Recorded) -> None:
-        plan = recorded.event.plan if isinstance(recorded.event, CycleStarted) else None
-        if plan is not None and saved[-1:] != [plan]:
-            saved.append(plan)
-            under_way = "its making was still under way"
-            request.save(plan, Planned(plan=plan, synthetic=aeon.synthetic, cut_short=under_way))
+        draft = recorded.event.plan if isinstance(recorded.event, CycleStarted) else None
+        if draft is not None and saved[-1:] != [draft]:
+            saved.append(draft)
+            why = "its making was still under way"
+            request.save(draft, Planned(plan=draft, synthetic=aeon.synthetic, cut_short=why))
 
-    def warn(warning: str) -> None:
-        say(f"Warning: {warning}")
-
-    for warning in aeon.warnings:
-        warn(warning)
-    with aeon, attend(aeon.settings, request.directory, request.way_on(), warn=warn) as (around, _):
+    warn(*aeon.warnings)
+    with aeon, attend(aeon.settings, request.directory, request.way_on) as (around, _):
         return run.plan(replace(around, observers=[*around.observers, save_draft]))
 
 
 def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
     """Write the plan where it was asked for, and on standard error what it comes to and how it is run."""
     request.save(plan, made)
-    out, written = request.out, relative_to_here(request.directory / PLAN)
+    out, written = request.out, request.directory / PLAN
+    text = request.text(plan, made, out)
     if out is None:
-        put(request.text(plan, made, None))
+        put(text)
     elif not made.interrupted:
-        text, written = request.text(plan, made, out), out
+        written = out
         try:
             with out.open("x", encoding="utf-8", newline="\n") as file:
                 file.write(text)
@@ -158,12 +153,11 @@ def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
             put(text)
             raise unwritable_error(out, error) from error
     width = min(_WIDEST, shutil.get_terminal_size((80, 24)).columns)
+    say(f"\n{draw(plan, width=width, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")
+    if made.cut_short:
+        say(f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.")
     steps, layered = count_noun(len(plan.steps), "step"), count_noun(len(layers(plan)), "layer")
-    lines = [f"\n{draw(plan, width=width, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n"]
+    say(f"{steps} in {layered}, about {made.calls} calls to the model to carry out.")
+    say(f"Written to {relative_to_here(written)}. Run it: {request.command(written)}")
     if made.cut_short:
-        lines.append(f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.")
-    lines.append(f"{steps} in {layered}, about {made.calls} calls to the model to carry out.")
-    lines.append(f"Written to {written}. Run it: {request.command(written)}")
-    if made.cut_short:
-        lines.append(f"To go on from what was answered: {request.way_on()}")
-    say("\n".join(lines))
+        say(f"To go on from what was answered: {request.way_on}")

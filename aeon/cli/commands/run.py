@@ -1,4 +1,4 @@
-"""A run of the task, or several in a multirun; the configuration is checked before the engine is loaded."""
+"""A run of the task, or several in a multirun: `aeon task=...`, `aeon ask "TASK"`."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from hydra.types import RunMode
 
 from aeon.app.directory import identify_start
-from aeon.cli.job.arguments import parse
+from aeon.cli.job.arguments import STANDARD_INPUT, parse
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.config.compose import compose as config_compose
+from aeon.domain.errors import ConfigError
 
 
-def main(arguments: Sequence[str]) -> int:
+def run(arguments: Sequence[str]) -> int:
     """Run the task; the exit status.
 
     Raises ConfigError for everything that is wrong with the configuration, before any model is called and before any
@@ -30,6 +31,20 @@ def main(arguments: Sequence[str]) -> int:
     if len(plain) < len(given.overrides):
         whole = config_compose.compose(given.overrides, folder, config_name=name, with_hydra=True)
     job = prepare_job(whole, composition_of(whole.hydra))
-    from aeon.cli.job.job import run_one  # likewise
+    from aeon.cli.job.job import run_one
 
     return run_one(job, whole, name)
+
+
+def ask(arguments: Sequence[str]) -> int:
+    """Run the task that the first argument is, taken as it is. ConfigError when it is none, and as for a run."""
+    task, *rest = arguments or [""]
+    is_flag = task.startswith("-") and task != STANDARD_INPUT and len(task.split()) == 1
+    if not arguments or is_flag or (rest and "=" not in rest[0] and not rest[0].startswith(("-", "~"))):
+        raise ConfigError(
+            "aeon ask takes the task first, as one argument, then flags and overrides",
+            hint='Quote it: aeon ask "name three rivers" mode=core',
+        )
+    if again := next((text for text in rest if text.startswith(("task=", "task_file="))), None):
+        raise ConfigError(f"{again}: the task is given twice", hint="Leave one of them out.")
+    return run([f"task={task}", *rest])

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
 
 from aeon.app.tools import build, build_run_registry
 from aeon.cli.job.arguments import parse
 from aeon.cli.terminal.status import DONE
-from aeon.cli.terminal.streams import put, say
+from aeon.cli.terminal.streams import put, warn
 from aeon.cli.terminal.text import one_line
 from aeon.config.load import compose_settings, environment
 from aeon.memory.run_memory import InMemory
@@ -20,13 +19,10 @@ from aeon.tools.registry import Tool
 _NONE = "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others."
 
 
-def main(arguments: Sequence[str]) -> int:
-    """List the tools; --json prints what a model is shown, and the conditions, for programs.
-
-    Raises ConfigError for tools that cannot be had.
-    """
+def tools(arguments: Sequence[str]) -> int:
+    """List the tools; --json prints what a model is shown, and the conditions. ConfigError if they cannot be had."""
     settings = compose_settings(parse([argument for argument in arguments if argument != "--json"]))
-    registry = build(settings.tools, environment(), report=lambda problem: say(f"Warning: {problem}"))
+    registry = build(settings.tools, environment(), report=warn)
     with closing(registry):
         of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
         invoker = ToolInvoker(of_run, settings.tools)
@@ -43,19 +39,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def describe_tool(tool: Tool, approval: str) -> str:
-    """The text for a tool: description, conditions, schemas, examples."""
-
-    def as_json(value: Mapping[str, Any]) -> str:
-        # On one line, without control characters: a server's words are not trusted.
-        return one_line(json.dumps(dict(value), ensure_ascii=False))
-
+    """The text for a tool: description, conditions, schemas, examples; a server's words are not trusted."""
     conditions = f"side effects: {'yes' if tool.side_effects else 'no'}, pure: {'yes' if tool.pure else 'no'}"
-    lines = [
-        tool.name,
-        *(f"  {one_line(line)}" for line in tool.description.splitlines()),
-        f"  {conditions}" + (f", approval: {approval}" if approval != "always" else ""),
-        f"  input   {as_json(tool.input_schema)}",
-        f"  output  {as_json(tool.output_schema)}",
-        *(f"  for example  {as_json(example)}" for example in tool.examples),
-    ]
-    return "\n".join(lines) + "\n"
+    conditions += f", approval: {approval}" if approval != "always" else ""
+    values = [("input ", tool.input_schema), ("output", tool.output_schema)]
+    values += [("for example", example) for example in tool.examples]
+    lines = [*tool.description.splitlines(), conditions]
+    shown = (f"  {name}  {one_line(json.dumps(dict(value), ensure_ascii=False))}" for name, value in values)
+    return "\n".join((tool.name, *(f"  {one_line(line)}" for line in lines), *shown, ""))

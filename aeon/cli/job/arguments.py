@@ -52,8 +52,6 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
             f"{bare}: this is no override (key=value or group=option) and no command",
             hint=f'{meant}If it is text, quote all of it, with no blanks around =, as in task="{bare}"',
         )
-    if flags.config_dir and flags.config_path:
-        raise ConfigError("--config-dir and --config-path are both given", hint="Give one of them.")
     if flags.multirun and not several:
         raise ConfigError("this command takes one configuration, not several: leave --multirun out")
     folder = flags.config_dir or flags.config_path
@@ -121,9 +119,6 @@ def _text(key: str, argument: str) -> str:
 def _read_standard_input() -> bytes:
     if sys.stdin is None:
         raise ConfigError("task=-: standard input is closed", hint='Pipe the task in, or give it as task="...".')
-    try:
-        if sys.stdin.isatty():
-            say("Reading the task from this terminal: type it, then Ctrl-D on a line of its own.")
-        return sys.stdin.buffer.read()
-    except OSError as error:
-        raise ConfigError(f"task=-: standard input cannot be read: {error.strerror}") from None
+    if sys.stdin.isatty():
+        say("Reading the task from this terminal: type it, then Ctrl-D on a line of its own.")
+    return sys.stdin.buffer.read()

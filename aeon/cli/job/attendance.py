@@ -15,9 +15,8 @@ from aeon.cli.progress.view import RunView
 from aeon.cli.terminal import streams
 from aeon.cli.terminal.interrupt import handle_interrupts
 from aeon.cli.terminal.questions import approve, ask, at_terminal
-from aeon.config import origin
 from aeon.config.settings import Settings
-from aeon.domain.errors import AeonError, StoreFailed
+from aeon.domain.errors import StoreFailed
 from aeon.domain.events import Recorded
 from aeon.kernel.control import RunControl
 from aeon.llm.prices import price_book
@@ -37,46 +36,36 @@ def attend(
     directory: Path | None = None,
     resuming: str = "",
     *,
-    warn: Callable[[str], None] = streams.say,
+    warn: Callable[[str], None] = streams.warn,
     of_multirun: Path | None = None,
     stream: TextIO | None = None,
 ) -> Iterator[tuple[Surroundings, Display]]:
     """Show progress on `stream`, ask the user and handle Ctrl-C while the block lasts; `resuming` is the command that
     goes on with the run in `directory`. Gives what the run has around it, and the progress."""
+    control, asks = RunControl(), settings.interaction.kind == "ask"
+
+    def end_now() -> str:
+        progress.mute()
+        on = f"\nTo go on from what was answered: {resuming}" if settings.store.mode in ("record", "cache") else ""
+        return f"Ended at once. What was written is in {directory}{on}"
+
+    def put(to_person: Callable[[_Question, Callable[[], bool]], _Answer], question: _Question) -> _Answer:
+        with progress.pause():
+            return to_person(question, lambda: control.stop_requested)
+
     streams.clear_passing()
-    farewell = f"Ended at once. What was written is in {directory}"
-    if resuming and settings.store.mode in ("record", "cache"):
-        farewell += f"\nTo go on from what was answered: {resuming}"
     shown = progress_for(settings.progress.kind, stream or streams.stderr(), os.environ, _view(settings))
-    with handle_interrupts() as interruption, shown as progress:
-
-        def end_now() -> str:
-            progress.mute()
-            return farewell
-
-        control = interruption.control
-        interruption.first, interruption.last = progress.stopping, end_now
-        asks = settings.interaction.kind == "ask"
+    with shown as progress, handle_interrupts(control, progress.stopping, end_now):
         around = Surroundings(
             directory=directory,
             of_multirun=of_multirun,
             observers=[progress],
             control=control,
-            ask=partial(_put, ask, progress, control) if asks else None,
-            approve=partial(_put, approve, progress, control) if asks or at_terminal() else None,
+            ask=partial(put, ask) if asks else None,
+            approve=partial(put, approve) if asks or at_terminal() else None,
             warn=warn,
         )
         yield around, progress
-
-
-def _put(
-    to_person: Callable[[_Question, Callable[[], bool]], _Answer],
-    progress: Display,
-    control: RunControl,
-    question: _Question,
-) -> _Answer:
-    with progress.pause():
-        return to_person(question, lambda: control.stop_requested)
 
 
 def _view(settings: Settings) -> RunView:
@@ -97,13 +86,9 @@ def _view(settings: Settings) -> RunView:
 def _find_recording(store: StoreSettings) -> Provenance | None:
     """Who answered what a replay replays, and when; None without a replay, or when the recording cannot be read, which
     the run itself reports."""
-    if store.mode != "replay" or store.path is None:
-        return None
-    provider = ""
-    with suppress(AeonError):
-        provider = origin.read(store.path).provider.kind
-    with suppress(StoreFailed), closing(open_source(store.path, store.backend)) as source:
-        if isinstance(source, CassetteSource):
-            return source.cassette.provenance
-        return find_provenance(source.entries(), provider=provider)
+    if store.mode == "replay" and store.path is not None:
+        with suppress(StoreFailed), closing(open_source(store.path, store.backend)) as source:
+            if isinstance(source, CassetteSource):
+                return source.cassette.provenance
+            return find_provenance(source.entries())
     return None

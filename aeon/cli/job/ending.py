@@ -36,8 +36,7 @@ def ending(result: RunResult, directory: Path) -> str:
 
 def verdict(result: RunResult) -> str:
     """How the run ended, as a sentence."""
-    reason = result.termination_reason
-    verb = "completing" if _kind(result, "mode") == "core" else "converging"
+    reason, verb = result.termination_reason, "completing" if _is_core(result) else "converging"
     unfinished = f"Finished without {verb}: {_REASONS.get(reason, f'limits.{reason} was reached')} ({reason})."
     return _VERDICTS.get(reason, unfinished)
 
@@ -50,25 +49,19 @@ def describe_spent(result: RunResult) -> str:
         differing = parent.differing if parent else 0
         changed = f" Requests that are not those that had been recorded: {differing}." if differing else ""
         return f"{head}, {count_noun(total.requests, 'answer')} from a recording.{changed}"
-    calls, saved = count_noun(total.requests, "call"), list[str]()
-    if parent and parent.saved.model_calls:
-        stored = parent.saved.model_calls
-        calls += f", {'all' if stored >= total.requests else f'{stored} of them'} from the store"
-        saved.append(f"{parent.saved.total_tokens} tokens")
-    if parent and parent.saved.cost:
-        saved.append(f"cost {parent.saved.cost:.4f}")
-    if parent and parent.saved.tool_calls:
-        saved.append(count_noun(parent.saved.tool_calls, "tool call"))
+    stored, saved = "", ""
+    if parent:
+        kept = parent.saved
+        which = "all" if kept.model_calls >= total.requests else f"{kept.model_calls} of them"
+        stored = f", {which} from the store" if kept.model_calls else ""
+        parts = [f"{kept.total_tokens} tokens"] if kept.model_calls else []
+        parts += [f"cost {kept.cost:.4f}"] if kept.cost else []
+        parts += [count_noun(kept.tool_calls, "tool call")] if kept.tool_calls else []
+        saved = f" Saved: {', '.join(parts)}." if parts else ""
     unknown = why_cost_is_unknown([result.usage])
-    cost = (f", cost unknown ({unknown})" if unknown else "") if total.cost is None else f", cost {total.cost:.4f}"
-    answered = result.provider.endpoints
-    others = set(answered) - {result.configuration["provider"].get("name", result.provider.kind)}
-    endpoints = ", ".join(f"{name} {number}" for name, number in answered.items())
-    return (
-        f"{head}, {calls}, {total.total_tokens} tokens{cost}."
-        + (f" Answered by: {endpoints}." if others else "")
-        + (f" Saved: {', '.join(saved)}." if saved else "")
-    )
+    cost = f", cost unknown ({unknown})" if unknown else ""
+    cost = cost if total.cost is None else f", cost {total.cost:.4f}"
+    return f"{head}, {count_noun(total.requests, 'call')}{stored}, {total.total_tokens} tokens{cost}.{saved}"
 
 
 def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:
@@ -84,26 +77,26 @@ def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:
 def open_points(result: RunResult) -> Points:
     """What a run leaves open, as names and texts: scores below their threshold, unmet criteria, issues, steps that lack
     something, and the questions that only a person can answer; at most 8 of each kind."""
-    kinds: list[Points] = []
+    questions = [("question", text) for text in open_questions(result.follow_up_questions)]
+    steps = [(state_of(step), step) for step in _steps(result)]
+    unreached = [step.step_id for state, step in steps if state == "pending"]
     assessed = result.history.final_convergence
-    if result.exit_status:
-        kinds.append([(name, f"{round_down(score):.2f}, needs {bar:.2f}") for name, score, bar in _low_scores(result)])
-        if assessed:
-            kinds.append([(f"not met, {one.name}", one.reason) for one in assessed.criteria if not one.met])
-            kinds.append([("issue", text) for text in assessed.blocking_issues])
-        steps = [(state_of(step), step) for step in _steps(result)]
-        hindered = [(state, step) for state, step in steps if state in ("failed", "blocked", "invalid")]
-        kinds.append([(state, f"{step.step_id}: {_lack(step)}") for state, step in hindered])
-        unreached = [step.step_id for state, step in steps if state == "pending"]
-        kinds.append([("not reached", list_names(unreached))] if unreached else [])
-        kinds.append([("for you", one.message) for one in result.advisories if one.kind == "manual_intervention"])
-    kinds.append([("question", text) for text in open_questions(result.follow_up_questions)])
-    return [(name, one_line(text, _LONGEST)) for kind in kinds for name, text in kind[:_MOST]]
+    kinds: list[Points] = [
+        [(name, f"{round_down(score):.2f}, needs {bar:.2f}") for name, score, bar in scores(result) if score < bar],
+        [(f"not met, {one.name}", one.reason) for one in (assessed.criteria if assessed else ()) if not one.met],
+        [("issue", text) for text in (assessed.blocking_issues if assessed else ())],
+        [(state, _lack(step)) for state, step in steps if state in ("failed", "blocked", "invalid")],
+        [("not reached", list_names(unreached))] if unreached else [],
+        [("for you", one.message) for one in result.advisories if one.kind == "manual_intervention"],
+    ]
+    shown = [*kinds, questions] if result.exit_status else [questions]
+    return [(name, one_line(text, _LONGEST)) for kind in shown for name, text in kind[:_MOST]]
 
 
 def _lack(step: PlanStep) -> str:
     error = step.errors[-1] if step.errors else ""
-    return (error if step.status == "failed" else step.clarity_reason or error) or step.description
+    reason = error if step.status == "failed" else step.clarity_reason or error
+    return f"{step.step_id}: {reason or step.description}"
 
 
 def next_commands(result: RunResult, directory: Path) -> Points:
@@ -115,12 +108,12 @@ def next_commands(result: RunResult, directory: Path) -> Points:
     ways: list[tuple[str, list[str]]] = []
     if more or reason in ("failed", "interrupted", "step_failed"):
         # In core mode the prompts name the budget that is left, so with another one all is asked again.
-        is_reused = resumable and not (more and _kind(result, "mode") == "core")
+        is_reused = resumable and not (more and _is_core(result))
         ways.append(("To go on from what was answered" if is_reused else "To let it go further", more))
     if reason != "interrupted" and names & {*SCORES} and names <= {*SCORES, "question", "for you"}:
-        lower = [f"convergence.{name}={round_down(score):g}" for name, score, _ in _low_scores(result)]
+        lower = [f"convergence.{name}={round_down(score):g}" for name, score, bar in scores(result) if score < bar]
         ways.append(("To accept what there is", lower))
-    if "question" in names and _kind(result, "interaction") == "none":
+    if "question" in names and result.configuration["interaction"]["kind"] == "none":
         ways.append(("To answer the questions", [*more, "interaction=ask"]))
     if "blocked" in names:
         ways.append(("To give what a blocked step misses (all is asked again)", [*more, 'inputs.NAME="..."']))
@@ -149,23 +142,19 @@ def resume_command(directory: Path) -> str:
     return command_of((f"resume={relative_to_here(directory)}",))
 
 
-def scores_with_bars(result: RunResult) -> list[tuple[str, float, float]]:
+def scores(result: RunResult) -> list[tuple[str, float, float]]:
     """The scores of the last assessment, each with its name and its threshold."""
-    bars, scores = result.configuration["convergence"], result.scores
-    given = [(name, scores[f"{name}_score"] if scores else None, bars[name]) for name in SCORES]
-    return [(name, score, bar) for name, score, bar in given if score is not None]
-
-
-def _low_scores(result: RunResult) -> list[tuple[str, float, float]]:
-    return [(name, score, bar) for name, score, bar in scores_with_bars(result) if score < bar]
+    given = result.scores.model_dump() if result.scores else {}
+    found = [(name, given.get(f"{name}_score"), result.configuration["convergence"][name]) for name in SCORES]
+    return [(name, score, bar) for name, score, bar in found if score is not None]
 
 
 def _steps(result: RunResult) -> tuple[PlanStep, ...]:
     return result.history.passes[-1].steps if result.history.passes else ()
 
 
-def _kind(result: RunResult, group: str) -> str:
-    return str(result.configuration[group]["kind"])
+def _is_core(result: RunResult) -> bool:
+    return bool(result.configuration["mode"]["kind"] == "core")
 
 
 def is_replay(result: RunResult) -> bool:

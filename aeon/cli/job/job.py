@@ -6,9 +6,8 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from hydra.core.hydra_config import HydraConfig
@@ -20,11 +19,11 @@ from aeon.app.directory import claim_run_directory, claim_sweep_directory
 from aeon.app.run import Run
 from aeon.cli.job.attendance import attend
 from aeon.cli.job.ending import ending, resume_command
-from aeon.cli.job.multirun import read_jobs, select_swept, summary, swept_keys, worst, write_csv, write_status
+from aeon.cli.job.multirun import read_jobs, summary, worst, write_csv, write_status
 from aeon.cli.job.prepare import Prepared, composition_of, prepare_job
-from aeon.cli.terminal.output import is_seen, write_answer
+from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.status import FAILED, INTERRUPTED, run_guarded
-from aeon.cli.terminal.streams import own_streams, report, say
+from aeon.cli.terminal.streams import own_streams, report, say, warn
 from aeon.cli.terminal.text import one_line
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
@@ -32,10 +31,12 @@ from aeon.config.compose.literal import quote
 from aeon.config.compose.problems import composition_error
 from aeon.config.origin import Composition
 from aeon.domain.errors import ArtefactError
-from aeon.files.writing import unwritable_error
+from aeon.domain.result import RunResult
 
 # Reported even when no progress is shown (Sprint 1 FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
+_TOLD = 200
+"""Characters of a job's overrides."""
 
 
 def run_one(job: Prepared, whole: DictConfig, config_name: str) -> int:
@@ -47,14 +48,13 @@ def run_one(job: Prepared, whole: DictConfig, config_name: str) -> int:
         # Hydra prints the overrides, task and all, for a job that raises.
         return run_guarded(lambda: run_job(job, run, directory))
 
-    with _hydra_errors(directory):
+    with _hydra_errors():
         return int(hydra_private.run_composed(whole, config_name, directory, carry_out))
 
 
 def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) -> int:
     """Run the jobs of a multirun; `added` are the keys that its configuration did not have. The exit status."""
     params = dict(whole.hydra.sweeper.get("params") or {})
-    keys = swept_keys(given.overrides, map(str, params))
     planned: list[list[str]] = []
     # Another sweeper chooses values during the sweep; its jobs are checked when they start.
     if hydra_private.has_basic_sweeper(whole):
@@ -68,12 +68,11 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     overrides += [f"hydra.sweep.dir={quote(str(directory))}", "hydra.mode=MULTIRUN"]
     status = None
     try:
-        with _hydra_errors(directory):
-            sweep = partial(sweep_job, keys=keys)
-            hydra_private.start_multirun(overrides, given.config_dir, given.config_name, sweep)
+        with _hydra_errors():
+            hydra_private.start_multirun(overrides, given.config_dir, given.config_name, sweep_job)
     except KeyboardInterrupt:
         status = INTERRUPTED
-    jobs = read_jobs(directory, keys, planned)
+    jobs = read_jobs(directory, planned)
     status = status or worst(jobs)
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     say(f"\n{summary(jobs, status, width)}")
@@ -81,7 +80,7 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     return status
 
 
-def sweep_job(cfg: DictConfig, *, keys: Collection[str]) -> int:
+def sweep_job(cfg: DictConfig) -> int:
     """Announce, prepare and run one job of a multirun, perhaps in a process of its own, and write its exit status.
 
     Does not raise, so that every job gets its turn; only an interruption ends the multirun.
@@ -94,7 +93,8 @@ def sweep_job(cfg: DictConfig, *, keys: Collection[str]) -> int:
         return run_job(job, job.aeon.prepared_run(job.task, inputs=job.inputs), directory, multirun)
 
     with own_streams():
-        say(f"job {hydra.job.num}  {' '.join(select_swept(of.overrides, keys))}".rstrip())
+        told = (text for text in of.overrides if not text.startswith("task="))
+        say(f"job {hydra.job.num}  {one_line(' '.join(told), _TOLD)}")
         status = run_guarded(run)
     write_status(directory, status)
     if status == INTERRUPTED:
@@ -107,9 +107,8 @@ def run_job(job: Prepared, run: Run, directory: Path, of_multirun: Path | None =
     ended. `of_multirun` is the folder of its multirun, whose jobs share a store."""
     if os.environ.get("HYDRA_FULL_ERROR"):
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # with tracebacks of defects inside a run
-    settings, unwritten = job.aeon.settings, list[ArtefactError]()
-    _warn(job.aeon.warnings)
-    warnings: list[str] = []
+    settings, warnings, unwritten = job.aeon.settings, list[str](), list[ArtefactError]()
+    warn(*job.aeon.warnings)
     attending = attend(settings, directory, resume_command(directory), warn=warnings.append, of_multirun=of_multirun)
     with job.aeon, attending as (around, progress):
         try:
@@ -120,38 +119,30 @@ def run_job(job: Prepared, run: Run, directory: Path, of_multirun: Path | None =
             result = error.result
             unwritten.append(error)
     if settings.progress.kind == "none":
-        warnings += [one_line(one.message) for one in result.advisories if one.kind in TOOL_WARNINGS]
-    _warn(warnings)
-    if progress.live:
-        from aeon.cli.job.card import card, heading  # slow to load
-
-        ended = card(result, directory)
-        if result.answer and settings.output == "answer" and is_seen():
-            say(heading("Answer"))
-    else:
-        ended = ending(result, directory)
+        warnings += [one_line(advisory.message) for advisory in result.advisories if advisory.kind in TOOL_WARNINGS]
+    warn(*warnings)
     try:
         write_answer(result, settings.output, markdown=settings.answer.json_schema is None)
     except ArtefactError as error:
         unwritten.append(error)
-    say(ended)
+    say(_describe_end(result, directory, live=progress.live))
     for problem in unwritten:
         report(problem)
     return FAILED if unwritten else result.exit_status
 
 
-def _warn(warnings: Iterable[str]) -> None:
-    for warning in warnings:
-        say(f"Warning: {warning}")
+def _describe_end(result: RunResult, directory: Path, *, live: bool) -> str:
+    if live:
+        from aeon.cli.job.card import card  # slow to load
+
+        return card(result, directory)
+    return ending(result, directory)
 
 
 @contextmanager
-def _hydra_errors(directory: Path) -> Iterator[None]:
+def _hydra_errors() -> Iterator[None]:
     """Raise errors of Hydra as Aeon's own."""
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:
         raise composition_error(error) from error
-    except OSError as error:
-        # Hydra itself writes the configuration of the jobs.
-        raise unwritable_error(Path(error.filename or directory), error) from error

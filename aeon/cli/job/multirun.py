@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from io import StringIO
@@ -18,10 +18,7 @@ from aeon.app.artefacts import RESULT, replace_file
 from aeon.app.directory import relative_to_here
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE
 from aeon.cli.terminal.text import count_noun, one_line
-from aeon.config.compose.compose import is_sweep
 
-CSV = "summary.csv"
-"""The file in a multirun's directory."""
 WORST_FIRST = (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED, DONE)
 """The order in which a multirun takes its exit status from those of its jobs."""
 
@@ -47,25 +44,14 @@ _SHORT = {"converged": "conv.", "completeness": "compl.", "coherence": "coher.",
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of a multirun, read from its directory: `overrides` are those swept over, `directory` is None when the job
+    """A job of a multirun, read from its directory: `overrides` are its values by key, `directory` is None when the job
     never began, `status` its exit status, `figures` the values of the columns of `summary.csv`."""
 
     number: int
-    overrides: tuple[str, ...]
+    overrides: dict[str, str]
     directory: Path | None = None
     status: int | None = None
     figures: dict[str, Any] = field(default_factory=lambda: {"ended": "not started"})
-
-
-def swept_keys(overrides: Iterable[str], params: Iterable[str]) -> frozenset[str]:
-    """The keys that a multirun sweeps over: those given several values, and those of the sweeper's own `params`."""
-    return frozenset(map(_key, [*filter(is_sweep, overrides), *params]))
-
-
-def select_swept(overrides: Iterable[str], keys: Collection[str]) -> tuple[str, ...]:
-    """Of one job's overrides those of `keys`, the last one for each, on one line and without control characters."""
-    last = {_key(text): text.lstrip("+") for text in overrides}
-    return tuple(one_line(text) for key, text in last.items() if key in keys)
 
 
 def write_status(directory: Path, status: int) -> None:
@@ -82,20 +68,20 @@ def worst(jobs: Iterable[Job]) -> int:
     return next((status for status in WORST_FIRST if status in statuses), FAILED)
 
 
-def read_jobs(sweep_directory: Path, keys: Collection[str], planned: Sequence[Sequence[str]] = ()) -> list[Job]:
+def read_jobs(sweep_directory: Path, planned: Sequence[Sequence[str]] = ()) -> list[Job]:
     """The jobs of a multirun in their order, each from its own directory: they may have run in other processes.
 
     `planned` are the overrides of each job that was to run, where they are known beforehand; a job that left no
     directory is included.
     """
-    jobs = {number: Job(number, select_swept(texts, keys)) for number, texts in enumerate(planned)}
+    jobs = {number: Job(number, _by_key(overrides)) for number, overrides in enumerate(planned)}
     for path in sweep_directory.rglob(".hydra"):
-        job = _read(path.parent, keys)
+        job = _read(path.parent)
         jobs[job.number] = job
     return [jobs[number] for number in sorted(jobs)]
 
 
-def _read(directory: Path, keys: Collection[str]) -> Job:
+def _read(directory: Path) -> Job:
     number, overrides = int(directory.name) if directory.name.isdecimal() else -1, list[str]()
     status, figures = FAILED, {"ended": "no result"}
     with suppress(OSError):
@@ -106,7 +92,12 @@ def _read(directory: Path, keys: Collection[str]) -> Job:
     with suppress(OSError, ValueError):
         result = json.loads((directory / RESULT).read_bytes())
         figures = {name: _value_at(result, path) for name, path in _FIGURES.items()}
-    return Job(number, select_swept(overrides, keys), directory, status, figures)
+    return Job(number, _by_key(overrides), directory, status, figures)
+
+
+def _by_key(overrides: Iterable[str]) -> dict[str, str]:
+    parts = (text.partition("=") for text in overrides)
+    return {key.lstrip("+"): one_line(value) for key, _, value in parts}
 
 
 def _value_at(values: Any, path: str) -> Any:
@@ -116,6 +107,12 @@ def _value_at(values: Any, path: str) -> Any:
     return values
 
 
+def _swept_keys(jobs: Sequence[Job]) -> list[str]:
+    """The keys whose values are not the same for all jobs."""
+    keys = dict.fromkeys(key for job in jobs for key in job.overrides)
+    return [key for key in keys if len({job.overrides.get(key) for job in jobs}) > 1]
+
+
 def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
     """A table with a line for each job, and below it the multirun's exit status.
 
@@ -123,8 +120,9 @@ def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
     """
     converged = sum(bool(job.figures.get("converged")) for job in jobs)
     total = f"{count_noun(len(jobs), 'job')}, {converged} converged. Exit status {status}, the worst of the jobs."
+    keys = _swept_keys(jobs)
+    swept = [" ".join(f"{key}={job.overrides[key]}" for key in keys if key in job.overrides) or "-" for job in jobs]
     rows = [[job.number, *(job.figures.get(name) for name in _SHOWN), job.status] for job in jobs]
-    swept = [" ".join(job.overrides) or "-" for job in jobs]
     places = [relative_to_here(job.directory) if job.directory else None for job in jobs]
     wide = [[row[0], overrides, *row[1:], place] for row, overrides, place in zip(rows, swept, places, strict=True)]
     lines = _table([["job", "overrides", *_SHOWN, "exit", "directory"], *wide])
@@ -149,16 +147,11 @@ def _cell(value: object) -> str:
 def write_csv(jobs: Sequence[Job], directory: Path) -> None:
     """Write the jobs as `summary.csv`: a line for each, a column for each key that was swept over. Raises
     ArtefactError."""
-    keys = list(dict.fromkeys(_key(text) for job in jobs for text in job.overrides))
-    text = StringIO(newline="")
-    writer = csv.DictWriter(text, ["job", *keys, *_FIGURES, "exit", "directory"], restval="")
+    keys, text = _swept_keys(jobs), StringIO(newline="")
+    writer = csv.DictWriter(text, ["job", *keys, *_FIGURES, "exit", "directory"], extrasaction="ignore")
     writer.writeheader()
     for job in jobs:
-        given = {_key(text): text.partition("=")[2] for text in job.overrides}
         figures = {k: str(v).lower() if isinstance(v, bool) else v for k, v in job.figures.items()}
-        writer.writerow({"job": job.number, **given, **figures, "exit": job.status, "directory": job.directory})
-    replace_file(directory / CSV, text.getvalue().encode("utf-8", "backslashreplace"))
-
-
-def _key(override: str) -> str:
-    return override.partition("=")[0].lstrip("+")
+        fixed = {"job": job.number, "exit": job.status, "directory": job.directory}
+        writer.writerow({**job.overrides, **figures, **fixed})
+    replace_file(directory / "summary.csv", text.getvalue().encode("utf-8", "backslashreplace"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hydra.conf import HydraConf
 from omegaconf import DictConfig, OmegaConf
@@ -52,10 +52,7 @@ def composition_of(hydra: DictConfig | HydraConf) -> Composition:
     main = next((source.path for source in hydra.runtime.config_sources if source.provider == "main"), None)
     own = Path(main) if main and Path(main) != packaged_config_dir() else None
     # As they were typed, interpolations unresolved.
-    given: list[str] = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # type: ignore[assignment]
-    of_hydra: list[str] = OmegaConf.to_container(hydra.overrides.hydra, resolve=False)  # type: ignore[assignment]
-    return Composition(
-        overrides=(*(text for text in of_hydra if text.startswith("hydra.searchpath=")), *given),
-        config_dir=own,
-        config_name=str(hydra.job.config_name or Composition().config_name),
-    )
+    overrides: Any = OmegaConf.to_container(hydra.overrides, resolve=False)
+    searched = [text for text in overrides["hydra"] if text.startswith("hydra.searchpath=")]
+    name = str(hydra.job.config_name or Composition().config_name)
+    return Composition(overrides=(*searched, *overrides["task"]), config_dir=own, config_name=name)

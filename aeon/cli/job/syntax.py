@@ -11,9 +11,12 @@ from aeon.domain.errors import ConfigError
 
 TEXTS = Path(__file__).parents[1] / "commands" / "texts"
 GENERAL = "aeon"
-COMMANDS = tuple(sorted(path.stem for path in TEXTS.glob("*.txt") if path.stem != GENERAL))
-"""The subcommands: those with a help text. `main(arguments) -> int` of the module of that name in `commands/` runs
-each, and is imported only when it is called."""
+COMMANDS = {
+    **{"ask": "run", "cassette": "cassette", "check": "check", "completion": "docs", "docs": "docs"},
+    **{"doctor": "provider", "help": "docs", "init": "files", "plan": "plan", "render": "files", "schema": "files"},
+    **{"tools": "tools", "verify": "provider"},
+}
+"""The subcommands, each with the module in `commands/` whose function of that name runs it and returns its status."""
 
 FLAGS = (
     *("--cfg", "--config-dir", "--config-name", "--config-path", "--help", "--hydra-help", "--info", "--multirun"),
@@ -21,23 +24,17 @@ FLAGS = (
 )
 """Every long flag of a run."""
 
-HELP = frozenset({"--help", "-h"})
-COMPLETION = frozenset({"--shell-completion", "-sc"})
-_FOLDER = ("--config-dir", "-cd", "--config-path", "-cp")
 
-
-def config_folders(arguments: Sequence[str]) -> tuple[Path, ...]:
-    """The folders of a person's own configuration that the arguments name, else that of the project.
+def config_folders(arguments: Sequence[str]) -> list[Path]:
+    """The folder of a person's own configuration that the arguments name, else that of the project.
 
     A project file that cannot be used names none: a run reports it.
     """
-    named = tuple(Path(text).expanduser() for flag, text in pairwise(arguments) if flag in _FOLDER)
-    if named or "--no-project" in arguments:
-        return named
     from aeon.config.project_file import find_project, read_project  # slow to load
 
+    named = [text for flag, text in pairwise(arguments) if flag in ("--config-dir", "-cd", "--config-path", "-cp")]
+    found = None if named or "--no-project" in arguments else find_project(Path.cwd())
     with suppress(ConfigError):
-        found = find_project(Path.cwd())
         own = read_project(found).config_dir if found else None
-        return (own,) if own else ()
-    return ()
+        return [own] if own else [Path(text).expanduser() for text in named]
+    return []

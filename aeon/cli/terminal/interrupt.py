@@ -7,49 +7,39 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from aeon.cli.terminal.status import INTERRUPTED
 from aeon.kernel.control import RunControl
 
 _SHOW_CURSOR = "\x1b[?25h\x1b[0m"
-_STOPPING = "Stopping at the next safe boundary; what there is will be written. Ctrl-C again ends at once."
-
-
-@dataclass
-class Interruption:
-    """The control that Ctrl-C stops, and the messages for it.
-
-    `first` returns the message for the first Ctrl-C, empty where the screen shows it; `last` the one before the second
-    ends the program. Both are called in a signal handler: they take no lock and write nothing.
-    """
-
-    control: RunControl = field(default_factory=RunControl)
-    first: Callable[[], str] = lambda: _STOPPING
-    last: Callable[[], str] = str
+_silenced: dict[int, list[Any]] = {}
+"""The attributes of terminals as they were before, by descriptor."""
 
 
 @contextmanager
-def handle_interrupts() -> Iterator[Interruption]:
-    """Ctrl-C requests a stop of the control while the block lasts; outside the main thread Ctrl-C is not handled."""
-    interruption = Interruption()
+def handle_interrupts(control: RunControl, first: Callable[[], str], last: Callable[[], str]) -> Iterator[None]:
+    """While the block lasts, the first Ctrl-C stops the control and shows `first()`, the second shows `last()` and ends
+    the program at once; outside the main thread Ctrl-C is not handled.
+
+    Both are called in a signal handler: they take no lock and write nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield interruption
+        yield
         return
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        if interruption.control.stop_requested:
+        if control.stop_requested:
             _restore_echo()
-            _write(interruption.last, _SHOW_CURSOR if os.isatty(2) else "")
+            _write(last, _SHOW_CURSOR if os.isatty(2) else "")
             os._exit(INTERRUPTED)
-        interruption.control.request_stop()
-        _write(interruption.first)
+        control.request_stop()
+        _write(first)
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:
-        yield interruption
+        yield
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -61,19 +51,8 @@ def _write(message: Callable[[], str], before: str = "") -> None:
             os.write(2, f"{before}\n{text}\n".encode(errors="replace"))
 
 
-_silenced: dict[int, list[Any]] = {}
-"""The attributes of terminals as they were before, by descriptor."""
-
-
-class HasDescriptor(Protocol):
-    """A stream that may be connected to a terminal."""
-
-    def fileno(self) -> int:
-        """The stream's descriptor; raises OSError when there is none."""
-
-
 @contextmanager
-def echo_off(stream: HasDescriptor) -> Iterator[None]:
+def echo_off(stream: Any) -> Iterator[None]:
     """Switch the terminal's echo off while the block lasts: typed characters, `^C` too, would break a picture."""
     with suppress(ImportError, OSError, ValueError):
         import termios  # not on every system

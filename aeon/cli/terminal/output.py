@@ -17,12 +17,13 @@ def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> Non
     Pipes and files get the exact text. A terminal gets control characters, other than newlines and tabs, as escapes,
     and with `markdown` the answer rendered, if its encoding allows. Raises ArtefactError as `put` does.
     """
-    can_show_all = is_utf(getattr(stdout(), "encoding", None) or "utf-8")
+    stream = stdout()
+    can_show_all = is_utf(getattr(stream, "encoding", None) or "utf-8")
     if form == "json":
         put(_escape_controls(result.model_dump_json(ensure_ascii=not can_show_all), r"\u{:04x}"))
         return
     text = result.answer
-    if is_seen():
+    if stream is not None and stream.isatty():
         text = _escape_controls(text, r"\x{:02x}")
         if text and markdown and can_show_all and os.environ.get("TERM", "").lower() not in DUMB:
             from aeon.cli.terminal.markdown import render_markdown  # slow to load, and not needed for a pipe
@@ -30,12 +31,6 @@ def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> Non
             text = render_markdown(text, shutil.get_terminal_size().columns)
     if text:
         put(text)
-
-
-def is_seen() -> bool:
-    """Whether standard output is a terminal."""
-    stream = stdout()
-    return stream is not None and stream.isatty()
 
 
 def _escape_controls(text: str, escape: str) -> str:

@@ -95,6 +95,12 @@ def say(text: str) -> None:
     _write(f"{text}\n")
 
 
+def warn(*texts: str) -> None:
+    """Write warnings on standard error."""
+    for text in texts:
+        say(f"Warning: {text}")
+
+
 def report(error: AeonError) -> None:
     """Write an error and its hint on standard error."""
     say("\n".join(filter(None, (f"Error: {error.message}", error.hint))))

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from aeon.cli.terminal.interrupt import handle_interrupts
+from aeon.kernel.control import RunControl
 from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
 
 SLOW = ("task=x", "provider=simulated", "progress=plain", "hydra.run.dir=run")
@@ -134,9 +135,8 @@ def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
 
 
 def test_the_first_signal_throws_the_switch_and_the_handler_is_restored(capfd: pytest.CaptureFixture[str]) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    with handle_interrupts() as interruption:
-        control = interruption.control
+    before, control = signal.getsignal(signal.SIGINT), RunControl()
+    with handle_interrupts(control, lambda: "at a safe boundary", str):
         assert not control.stop_requested
         os.kill(os.getpid(), signal.SIGINT)
         assert control.stop_requested
@@ -148,8 +148,9 @@ def test_outside_the_main_thread_there_is_a_control_and_no_handler() -> None:
     before, seen = signal.getsignal(signal.SIGINT), []
 
     def work() -> None:
-        with handle_interrupts() as interruption:
-            seen.append((interruption.control.stop_requested, signal.getsignal(signal.SIGINT)))
+        control = RunControl()
+        with handle_interrupts(control, str, str):
+            seen.append((control.stop_requested, signal.getsignal(signal.SIGINT)))
 
     thread = threading.Thread(target=work)
     thread.start()

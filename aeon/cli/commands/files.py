@@ -1,0 +1,88 @@
+"""The files that a person may edit: `aeon init DIR` copies them, `aeon schema` describes those of the configuration,
+`aeon render CALL` shows the prompt and the schema of a call."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from string import Template
+from typing import get_args
+
+from aeon.cli.job.arguments import parse
+from aeon.cli.job.syntax import TEXTS
+from aeon.cli.terminal.status import DONE
+from aeon.cli.terminal.streams import put
+from aeon.config.json_schema import configuration_schema
+from aeon.config.load import compose_settings, environment, read_inputs, read_task
+from aeon.config.project_file import FILE
+from aeon.config.provider import resolve_provider
+from aeon.domain.errors import ConfigError
+from aeon.domain.request import CallName
+from aeon.files.resources import resource_root
+
+PARTS = ("conf", "prompts", "schemas")
+
+
+def init(arguments: Sequence[str]) -> int:
+    """Copy into the folder, with a project file, and print the commands that use the copies.
+
+    Raises ConfigError, with nothing copied, when a file would be overwritten, or when the folder cannot be written.
+    """
+    parser = argparse.ArgumentParser(prog="aeon init", add_help=False)
+    parser.add_argument("directory", type=lambda text: Path(text).expanduser(), metavar="DIR")
+    directory: Path = parser.parse_args(list(arguments)).directory
+    contents = {directory / relative: source.read_bytes() for source, relative in packaged_files()}
+    copied, contents[directory / FILE] = len(contents), (TEXTS / "project.yaml").read_bytes()
+    if existing := next((target for target in contents if target.exists()), None):
+        raise ConfigError(f"{existing}: already there, nothing was copied", hint="Choose an empty folder.")
+    try:
+        for target, content in contents.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    except OSError as error:
+        raise ConfigError(f"{error.filename or directory}: cannot be written: {error.strerror or error}") from None
+    conf, prompts, schemas = (shlex.quote(str(directory / part)) for part in PARTS)
+    use, quoted = f"--config-dir {conf} prompts.dir={prompts} schemas.dir={schemas}", shlex.quote(str(directory))
+    text = Template((TEXTS / "init.next").read_text(encoding="utf-8"))
+    put(text.substitute(copied=copied, directory=directory, quoted=quoted, use=use))
+    return DONE
+
+
+def packaged_files() -> Iterator[tuple[Path, Path]]:
+    """Every packaged file, and its path relative to the folder that holds conf, prompts and schemas."""
+    root = resource_root()
+    for part in PARTS:
+        for source in sorted((root / part).rglob("*")):
+            if source.is_file() and "__pycache__" not in source.parts:
+                yield source, source.relative_to(root)
+
+
+def schema(arguments: Sequence[str]) -> int:
+    """Print the JSON Schema of the configuration, or of a group's files. ConfigError for an unknown one."""
+    if len(arguments) > 1:
+        raise ConfigError("aeon schema takes one group at most", hint="aeon schema ttl > ttl.schema.json")
+    put(json.dumps(configuration_schema(*arguments), indent=2, ensure_ascii=False))
+    return DONE
+
+
+def render(arguments: Sequence[str]) -> int:
+    """Print what a call is asked, and the file that each part comes from.
+
+    Raises ConfigError for an unknown call or a bad configuration, PromptError for a broken template.
+    """
+    from aeon.app.aeon import render as render_call  # slow to load
+
+    calls = get_args(CallName)
+    if not arguments or arguments[0] not in calls:
+        wanted = f"{arguments[0]}: there is no such call" if arguments else "which call?"
+        raise ConfigError(f"{wanted} (there are: {', '.join(calls)})", hint='aeon render plan task="..."')
+    settings = compose_settings(parse(arguments[1:]))
+    task, inputs = read_task(settings) or "An example task.", read_inputs(settings)
+    shown = render_call(resolve_provider(settings, environment()), arguments[0], task, inputs)
+    parts = {"system": shown.system, "user": shown.user, "schema": json.dumps(shown.schema, indent=2)}
+    for part, text in parts.items():
+        put(f"--- {part}: {shown.files.get(part, 'made by the program')}\n{text.rstrip()}\n\n")
+    return DONE

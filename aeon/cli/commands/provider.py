@@ -1,0 +1,137 @@
+"""Does the configured provider work? `aeon doctor` asks it role by role, `aeon verify` runs small tasks on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from aeon.app import doctor as examination
+from aeon.app import process, rehearsal
+from aeon.app.verify import LEGEND, MODES, TASKS, Verified, run_tasks
+from aeon.cli.job.arguments import parse
+from aeon.cli.job.ending import why_cost_is_unknown
+from aeon.cli.progress.view import SCORES
+from aeon.cli.terminal.status import DONE, FAILED, NOT_CONVERGED
+from aeon.cli.terminal.streams import put, say, warn
+from aeon.cli.terminal.text import count_noun, one_line
+from aeon.config.load import compose_settings, environment
+from aeon.config.settings import Settings
+from aeon.domain.errors import ConfigError
+from aeon.domain.values import shown_address
+from aeon.llm.settings import CustomProvider, EndpointSettings, SimulatedProvider
+from aeon.llm.stack import build as stack
+
+_PLANLESS = ("mode=", "task=", "task_file=", "plan_file=", "resume=")
+_CHECK = "{:<9} {:<6} {:>7} {:>8}  {}"
+_RUN = "  {:<9} {:<26} {:>7} {:>7} {:>6} {:>8} {:>9}  {}"
+
+
+def doctor(arguments: Sequence[str]) -> int:
+    """Ask each role and each fallback once, and say what to change. Raises ConfigError for what is wrong before."""
+    settings, environ = compose_settings(parse(arguments)), environment()
+    shared = process.build_process(settings, environ)
+    try:
+        rehearsal.check(shared)
+        put(f"{_describe_provider(shared.settings, environ)}\nPrompts and schemas: in order.")
+        warn(*shared.warnings)
+        put("\n" + _CHECK.format("role", "works", "seconds", "tokens", "model"))
+        checks = []
+        for check in examination.check_roles(shared):
+            checks.append(check)
+            put(_describe_check(check))
+        if found := stack.findings(shared.adapter, only_new=True):
+            put(_indent("\nFound out:", "  ", found))
+    finally:
+        process.close_process(shared)
+    failed = [check for check in checks if not check.works]
+    if not failed:
+        put("\nEvery role works." + (" Every fallback works." if any(check.fallback for check in checks) else ""))
+        return DONE
+    roles = sum(not check.fallback for check in failed)
+    parts = [f"{count_noun(roles, 'role')} of {len(examination.ROLE_CALLS)}"] if roles else []
+    parts += [f"fallback {check.fallback}" for check in failed if check.fallback]
+    put(f"\n{', '.join(parts)} cannot be used.")
+    return FAILED
+
+
+def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
+    """The provider with its address, and the name of the variable that holds its key."""
+    provider = settings.provider
+    if isinstance(provider, SimulatedProvider):
+        return "Provider: simulated. No model is called, whatever stands below: this checks the program itself."
+    if isinstance(provider, CustomProvider):
+        return f"Provider: {provider.kind}, {provider.adapter}"
+    address = getattr(provider, "base_url", None)
+    text = f"Provider: {getattr(provider, 'name', provider.kind)}"
+    text += f" at {shown_address(address)}" if address else ""
+    if isinstance(provider, EndpointSettings):
+        # A key that is not needed is sent all the same.
+        is_sent = bool(environ.get(provider.api_key_env, "").strip())
+        text += f"\nKey: {f'in {provider.api_key_env}' if is_sent or provider.needs_key(environ) else 'none needed'}"
+    return text
+
+
+def _describe_check(check: examination.RoleCheck) -> str:
+    model = check.answered or check.asked
+    model += f" (asked: {check.asked})" if model != check.asked else ""
+    works, tokens = "yes" if check.works else "NO", check.usage.total_tokens if check.usage else "unknown"
+    row = _CHECK.format(check.role, works, f"{check.seconds:.2f}", tokens, one_line(model))
+    above = f"fallback {one_line(check.fallback)}:\n" if check.fallback else ""
+    return _indent(above + row, " " * 10, (check.problem, check.hint))
+
+
+def _indent(first: str, indent: str, texts: Iterable[str]) -> str:
+    return "\n".join((first, *(f"{indent}{one_line(text)}" for text in texts if text)))
+
+
+def verify(arguments: Sequence[str]) -> int:
+    """Run five small tasks in both modes, as a table. Raises ConfigError for what is wrong before any call."""
+    given = parse(arguments)
+    if unusable := next((text for text in given.overrides if text.startswith(_PLANLESS)), None):
+        raise ConfigError(f"aeon verify runs tasks of its own, in both modes: leave {unusable.split('=')[0]} out")
+    settings = {
+        mode: compose_settings(given.model_copy(update={"overrides": (*given.overrides, f"mode={mode}")}))
+        for mode in MODES
+    }
+    done: list[Verified] = []
+    for run in run_tasks(settings, environment()):
+        if not done:
+            if run.result.synthetic:
+                say("SIMULATED: no model is called; every figure below is made up, and so is how each run ends.")
+            put(_RUN.format("mode", "phases", "valid", "repairs", "calls", "tokens", "cost", "ended"))
+        if run.mode == MODES[0]:
+            put(run.task)
+        put(_describe_run(run))
+        done.append(run)
+    put(f"\n{LEGEND}\n{_describe_all(done)}")
+    if not all(run.works for run in done):
+        return FAILED
+    return DONE if len(done) == len(TASKS) * len(MODES) else NOT_CONVERGED
+
+
+def _describe_run(run: Verified) -> str:
+    result, usage, scores = run.result, run.result.usage.total, run.result.scores
+    figures = [f"{scores[f'{name}_score']:.2f}" for name in SCORES] if scores else []
+    unknown = "unpriced" if result.usage.unpriced else "unknown"
+    cost = unknown if usage.cost is None else f"{usage.cost:.4f}"
+    valid, ended = f"{run.answers - run.repaired}/{run.answers}", " ".join((result.termination_reason, *figures))
+    row = _RUN.format(run.mode, run.phases, valid, run.repaired, usage.requests, usage.total_tokens, cost, ended)
+    notes = [] if run.in_order else ["The phases are not in the order that this mode prescribes."]
+    notes += [result.error.message, result.error.hint] if result.error else []
+    return _indent(row.rstrip(), " " * 12, notes)
+
+
+def _describe_all(done: Sequence[Verified]) -> str:
+    """All of them together; a cost only where every run has one."""
+    usages = [run.result.usage for run in done]
+    costs = [usage.total.cost for usage in usages if usage.total.cost is not None]
+    unknown = "" if len(costs) == len(usages) else why_cost_is_unknown(usages)
+    answers, repaired = sum(run.answers for run in done), sum(run.repaired for run in done)
+    missing = len(TASKS) * len(MODES) - len(done)
+    why = "what is left of limits.max_cost cannot be known" if unknown else "limits.max_cost is used up"
+    return (
+        f"{sum(run.works for run in done)} of {count_noun(len(done), 'run')} kept the order and came to an end"
+        f" (converged or not); {answers - repaired} of {count_noun(answers, 'answer')} valid at once;"
+        f" {sum(usage.total.total_tokens for usage in usages)} tokens,"
+        f" {f'cost unknown: {unknown}' if unknown else f'cost {sum(costs):.4f}'}."
+        + (f"\n{count_noun(missing, 'run')} not made: {why}." if missing else "")
+    )
