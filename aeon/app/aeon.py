@@ -27,7 +27,7 @@ from aeon.kernel.orchestrator import Orchestrator
 from aeon.llm.custom import SHARED
 from aeon.llm.settings import CustomProvider
 from aeon.llm.stack.build import Endpoints
-from aeon.llm.stack.spend import Spent
+from aeon.llm.stack.limits import Spent
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import InMemory
 from aeon.memory.settings import key_problem

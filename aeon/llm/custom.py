@@ -22,8 +22,7 @@ SHARED = ("retry", "breaker", "prices", "max_concurrency", "requests_per_minute"
 class CustomAdapter:
     """Asks an adapter that was not written here, and holds it to the interface.
 
-    Requests carry the model of the settings where a call names none. Raises what the adapter raises of Aeon's errors,
-    and ProviderError for every other exception and for an answer that is no LLMResponse.
+    Raises what the adapter raises of Aeon's errors, and ProviderError for all else and for what is no LLMResponse.
     """
 
     def __init__(self, inner: LLMAdapter, settings: CustomProvider, *, owned: bool) -> None:
@@ -67,7 +66,8 @@ class CustomAdapter:
 
 def load_adapter(settings: CustomProvider) -> CustomAdapter:
     """The adapter of the class that the settings name. Raises ConfigError for a class that is missing, is no adapter,
-    or cannot be made with `provider.options`."""
+    or cannot be made with `provider.options`.
+    """
     if not settings.adapter:
         raise ConfigError(
             f"{KEY}: provider=custom names no adapter",
@@ -91,11 +91,10 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
 
 
 def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomProvider:
-    """The settings of an adapter that was given in Python, instead of the configured provider.
+    """The settings of an adapter that was given in Python; the retries, rates and prices of `provider` hold for it.
 
-    The provider's retries, rates and prices hold for it, and of `provider=custom` the model's name too; otherwise that
-    is the adapter's own `model`, or its class. Raises ConfigError for an object that is no adapter, and where the
-    configuration names one.
+    Its model's name is that of `provider=custom`, its own `model`, or its class. Raises ConfigError for an object that
+    is no adapter, and where the configuration names one.
     """
     kind = adapter if inspect.isclass(adapter) else type(adapter)
     name = f"{kind.__module__}:{kind.__qualname__}"

@@ -86,8 +86,9 @@ def is_bare(text: str) -> bool:
 
 
 def text_of(message: Mapping[str, Any], name: str = "") -> str:
-    """The text of a chat message: its content, whole or in parts; where there is no JSON in that, the arguments of its
-    tool call, of the one called `name` if there are several. Empty if there is neither."""
+    """The text of a chat message: its content, or, where there is no JSON in that, the arguments of its tool call; of
+    the one called `name` if there are several.
+    """
     content = message.get("content") or ""
     if isinstance(content, list):
         parts = [part if isinstance(part, dict) else {"text": part} for part in content]

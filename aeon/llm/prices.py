@@ -1,8 +1,7 @@
 """What tokens cost: the one place that turns usage into money.
 
-`provider.prices` wins. For a model that it does not name, an endpoint whose address is known to genai-prices (whose
-price list comes with it, in US dollars; nothing is fetched) has the prices published for it. Whatever has neither is
-unpriced: its cost is None, which is not zero.
+`provider.prices` wins; for a model that it does not name, the prices that genai-prices knows for an endpoint's address
+(in US dollars; nothing is fetched). Whatever has neither is unpriced: its cost is None, which is not zero.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class PriceBook:
     def cost(self, usage: Usage, *, endpoint: str = "", answered: str = "", asked: str = "") -> float | None:
         """What the usage of one request costs; None if neither the model that answered nor the one asked has a price.
 
-        `asked` is what the call names, which counts at the first endpoint only: another is asked for its own model.
+        `asked`, what the call names, counts at the first endpoint only: another is asked for its own model.
         """
         prices = self._lists.get(endpoint, self.first)
         return prices.cost(usage, answered, asked if asked and prices is self.first else prices.model)
@@ -117,10 +116,7 @@ def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
 
 
 def cost(usage: Usage, price: Price) -> float:
-    """What usage costs at a configured price; cached input at its own price, if it has one.
-
-    Reasoning tokens are a part of the output, and cost what output costs.
-    """
+    """What usage costs at a configured price. Reasoning tokens are a part of the output."""
     cached = price.input if price.cached is None else price.cached
     from_cache = min(usage.cached_tokens, usage.input_tokens)
     fresh = usage.input_tokens - from_cache
@@ -142,8 +138,7 @@ def published(usage: Usage, model: str, address: str) -> float | None:
 
 
 def check_prices(prices: PriceBook, max_cost: float | None, models: Iterable[str] = ()) -> None:
-    """Raise ConfigError if a cap on cost is set and a model that may be called has no price: the cap could be exceeded
-    unseen. `models` are those that calls name, beside the endpoints' own."""
+    """Raise ConfigError if a cap on cost could be exceeded unseen: `models`, or an endpoint's own, without a price."""
     if max_cost is not None and (names := prices.missing(models)):
         raise ConfigError(
             f"limits.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",

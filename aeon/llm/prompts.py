@@ -74,8 +74,8 @@ class PromptLibrary:
     def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
         """Compile and dry-render the templates of the calls in `contexts`, each with its call's example variables.
 
-        Raises PromptError naming, with file and line, every variable that a call does not have, and every file of the
-        person's that is named for no call; else the first template that cannot be rendered.
+        Raises PromptError naming, with file and line, variables that a call does not have, files of the person's that
+        are named for no call, and the first template that cannot be rendered.
         """
         problems = list(self._misnamed())
         for call, variables in contexts.items():

@@ -1,8 +1,7 @@
 """What the model must return for each call: the schema files, their wire form, their validators.
 
-The file is the contract. On the wire it goes with the names of the tools and of the custom criteria as enums, and with
-a person's own schema in its place. A person's file must ask for all that the packaged one asks for (`aeon.schema.fit`);
-what it asks for beyond that is asked of the model and dropped before the answer is read.
+On the wire a schema has the names of the tools and of the custom criteria as enums, and a person's own schema in its
+place. What a person's file asks for beyond the packaged one is asked of the model and dropped before it is read.
 """
 
 from __future__ import annotations
@@ -83,8 +82,8 @@ class SchemaLibrary:
 
         `tools` are the only names a property `tool` may take beside null, None leaves it open; `criteria` those of an
         entry of `convergence`'s `criteria`. `answer_schema` takes the place of a step's `step_output`, or is the whole
-        for `tool_arguments`. `absent` is what the call has nothing of: a property with the comment "only with NAME" and
-        a text NAME of an enum are left out.
+        for `tool_arguments`. `absent`: a property with the comment "only with NAME" and a text NAME of an enum are left
+        out.
         """
         key = (call, None if tools is None else tuple(tools), tuple(criteria), _key(answer_schema), frozenset(absent))
         if key not in self._wires:
@@ -108,7 +107,7 @@ class SchemaLibrary:
         """The validator of the file's own form, with `answer_schema` as in `wire()`.
 
         What only a person's file asks for may be missing, and may be anything; what is there only with something absent
-        may be missing. For `tool_arguments` it is of the draft of the tool's schema (`aeon.schema.validators`).
+        may be missing.
         """
         key = (call, _key(answer_schema), frozenset(absent))
         if key not in self._validators:
@@ -143,10 +142,9 @@ class SchemaLibrary:
         return digest_of_files({call: self.files(call)["schema"] for call in NAMES})
 
     def check(self) -> None:
-        """Load every file of the person's folder. Raises SchemaFileError for the first that cannot be used.
-
-        A file that differs from the packaged one must be within the strict subset and have, at every place, all the
-        properties of the packaged one in the same types; every place where it has not is named by its JSON pointer.
+        """Load every file of the person's folder. Raises SchemaFileError for the first that cannot be used: that is
+        outside the strict subset, or has not all the properties of the packaged one in the same types, each place
+        named.
         """
         for call, path in self._own.items():
             schema, packaged = strip_header(self._document(call)), self._packaged(call)

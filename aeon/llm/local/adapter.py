@@ -1,7 +1,6 @@
 """A model in this process: no server and no key. llama-cpp-python (the extra `local`) is imported with the first call.
 
-There is one model in memory per process, and one call at a time: a context cannot be shared between threads, and two
-generations at once would only share the same processor. Calls wait for their turn.
+There is one model in memory per process, and one call at a time; the others wait for their turn.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _in_memory: tuple[Loading, LocalModel] | None = None
 class LocalAdapter:
     """Answers requests with a GGUF model in this process, each answer held to its schema by a grammar.
 
-    `settings` say which model and how it generates; a request's own parameters win, effort has no meaning here. Raises
-    `ConfigError` when the extra is not installed, or there is no such model file.
+    A request's own parameters win over `settings`; effort has no meaning here. Raises `ConfigError` when the extra is
+    not installed, or there is no such model file.
     """
 
     def __init__(self, settings: LocalProvider) -> None:

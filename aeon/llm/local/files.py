@@ -12,10 +12,8 @@ MAGIC = b"GGUF"
 
 
 def check(settings: LocalProvider) -> None:
-    """Everything that can be known without loading a model.
-
-    Raises ConfigError when the extra is not installed, when no model is named, or when there is no GGUF file
-    at `model_path`.
+    """Everything that can be known without loading a model. Raises ConfigError when the extra is not installed, no
+    model is named, or there is no GGUF file at `model_path`.
     """
     path, hub = settings.model_path, (settings.repo_id, settings.filename, settings.revision)
     if any(hub) if path is not None else None in hub[:2]:
@@ -44,10 +42,7 @@ def check(settings: LocalProvider) -> None:
 
 
 def located(settings: LocalProvider) -> Path:
-    """The model's file; one of a hub is downloaded, unless it is in the hub's cache already.
-
-    Raises ProviderError when the hub does not give it.
-    """
+    """The model's file; one of a hub is downloaded once. Raises ProviderError when the hub does not give it."""
     if settings.model_path is not None:
         return settings.model_path.expanduser()
     from huggingface_hub import hf_hub_download

@@ -1,18 +1,15 @@
-"""The wrappers around a provider's adapter, assembled here and nowhere else.
+"""The wrappers around a provider's adapter, assembled here and nowhere else. Outermost first:
 
-Outermost first:
+RunLimits     the run's caps, on what it asks for: a stored answer counts too
+Stored        a stored answer for a request that was paid before
+ProfileMemo   the first profile of an equal task, asked in this process before
+Spend         real money and tokens: what the two above answer never arrives here
+Fallback      over endpoints, those that are cooling down last; each of them:
+  Retry         a backoff holds no slot of the limiter inside it
+  Gate          as the endpoint's state allows: not cooling down, requests at once, requests and tokens a minute
+  vendor        the only place that knows an SDK
 
-    RunLimits     the run's caps, on what it asks for: a stored answer counts too
-    Stored        a stored answer for a request that was paid before
-    ProfileMemo   the first profile of an equal task, asked in this process before
-    Spend         real money and tokens: what the two above answer never arrives here
-    Fallback      over endpoints, those that are cooling down last; each of them:
-      Retry         a backoff holds no slot of the limiter inside it
-      Gate          as the endpoint's state allows: not cooling down, requests at once, requests and tokens a minute
-      vendor        the only place that knows an SDK
-
-An `Endpoint` lives as long as the process: the vendor's adapter, and the state of the server (`EndpointState`) that all
-runs share. The wrappers of `run_stack` live as long as a run.
+An `Endpoint` and its state live as long as the process, the wrappers as long as a run.
 """
 
 from __future__ import annotations
@@ -27,10 +24,9 @@ from aeon.llm.protocols import LearningAdapter, close
 from aeon.llm.settings import Price, ProviderSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState, Gate
 from aeon.llm.stack.fallback import Choice, Fallback
-from aeon.llm.stack.limits import LimitSettings, RunLimits
+from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
 from aeon.llm.stack.profile_memo import ProfileMemo
 from aeon.llm.stack.retry import Retry
-from aeon.llm.stack.spend import Meter, Spend
 from aeon.llm.stack.stored import Absent, Stored
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
@@ -38,10 +34,9 @@ from aeon.store.settings import StoreSettings
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One server or model, for the life of the process.
+    """One server or model, for the life of the process; without a `state` nothing is held back.
 
-    Without a `state` (a model in this process, the simulated provider) nothing is held back. `has_next` says that
-    another endpoint is asked when this one cannot answer.
+    `has_next` says that another endpoint is asked when this one cannot answer.
     """
 
     name: str
@@ -107,11 +102,11 @@ def run_stack(
     store: StoreSettings | None = None,
     provider: ProviderSettings | None = None,
 ) -> RunLimits:
-    """One run's wrappers around a process's endpoints, or around any adapter, in the order of the module.
+    """One run's wrappers around a process's endpoints, or around any adapter.
 
-    `retry` and `prices` are the endpoints' own unless given, or those of `provider` for another adapter. `stop` says
-    whether the run was asked to stop; `emit` gets retries and fallbacks. `session` is the run's use of the store, as
-    `store` says; what is asked is resolved over `provider`, the settings of the adapter.
+    `retry` and `prices` are the endpoints' own unless given. `stop` says whether the run was asked to stop; `emit` gets
+    retries and fallbacks. `session` is the run's use of the store, as `store` says; what is asked is resolved over
+    `provider`, the settings of the adapter.
     """
     endpoints = endpoints_of(adapter, provider)
     if prices is None:
@@ -144,10 +139,7 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
 
 
 def findings(adapter: LLMAdapter, *, only_new: bool = False) -> tuple[str, ...]:
-    """What servers do not take or do not hold to, and what is done instead, sorted; known for the life of the process.
-
-    `only_new`: what was not returned so before, so that each is reported once.
-    """
+    """What servers do not take or do not hold to, sorted; `only_new`: what was not returned so before."""
     learners = [endpoint.adapter for endpoint in endpoints_of(adapter) if isinstance(endpoint.adapter, LearningAdapter)]
     found = [learner.new_findings() if only_new else learner.findings() for learner in learners]
     return tuple(sorted({str(finding) for each in found for finding in each}))

@@ -1,8 +1,4 @@
-"""What a process knows of one endpoint: whether it may be asked now, and how many requests it takes.
-
-An endpoint is available, or cooling down until a moment. After that moment one call tries it, and its outcome decides:
-an answer makes the endpoint available, another failure begins the next cooldown.
-"""
+"""What a process knows of one endpoint: whether it may be asked now, and how many requests it takes."""
 
 from __future__ import annotations
 
@@ -35,10 +31,10 @@ LONGEST_COOLDOWN_SECONDS = 3600.0
 class EndpointState:
     """The state of one endpoint, for the life of the process; consulted by all runs, thread-safe.
 
-    A cooldown begins after `breaker.failures` failures in a row, and lasts `breaker.open_seconds`. It begins no
-    sooner, where no other endpoint can answer, than a call needs to use up its attempts (`retry`), a second at least.
-    Where another endpoint can answer (`has_next`), a cooldown also begins after `retry.attempts` 429s in a row, and
-    after one that asks for more than `retry.max_wait_seconds`: it lasts as long as the server asks, an hour at most.
+    It is available, or cooling down until a moment. After that one call tries it: an answer makes it available, a
+    failure begins the next cooldown. A cooldown begins after `breaker.failures` failures in a row, where no other
+    endpoint can answer (`has_next`) no sooner than a call needs to use up its attempts. Where one can, it also begins
+    after `retry.attempts` 429s in a row, or one that asks for more than `retry.max_wait_seconds`.
     """
 
     def __init__(

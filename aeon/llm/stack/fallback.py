@@ -22,12 +22,10 @@ class Choice:
 
 
 class Fallback:
-    """Asks endpoints in order until one answers.
+    """Asks endpoints in order until one answers; those that are cooling down last.
 
-    The next is asked after an error that says that the endpoint is of no use (`falls_back`), never after an answer
-    that is no answer, nor for a request that would be refused anywhere. It is asked for its own model, whatever model
-    the call names: that name is the first endpoint's. The first time that an endpoint stands in for another is
-    reported as `FallbackUsed`. One that is cooling down is asked last.
+    The next is asked after an error that says that the endpoint is of no use (`falls_back`), for its own model,
+    whatever model the call names. The first time that one stands in for another is reported as `FallbackUsed`.
     """
 
     def __init__(self, choices: Sequence[Choice], *, emit: Emit = ignore) -> None:

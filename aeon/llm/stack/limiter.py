@@ -76,9 +76,8 @@ class Turn:
 class Limiter:
     """Who may send a request to one endpoint, and when; for the life of the process, thread-safe.
 
-    `max_concurrency` requests are under way at once. A 429 halves the number that was under way; requests that were
-    sent together are one signal. Each round of answers makes room for one more. A server that fails changes nothing. A
-    429 that says how long to wait keeps everyone from sending for so long, at most `longest_pause` seconds.
+    A 429 halves the number of requests under way; those that were sent together are one signal. Each round of answers
+    makes room for one more. A 429 that says how long to wait stops everyone for so long, at most `longest_pause`.
     """
 
     def __init__(

@@ -30,13 +30,11 @@ _RESPONSE = TypeAdapter(LLMResponse)
 
 
 class Stored:
-    """Answers from a run's session what it has, and stores there what the inner adapter answers.
+    """Answers from a run's session what it has, and stores there what the inner adapter answers, failures too.
 
-    `provider` are the settings that requests are resolved over: what shapes an answer is part of the request. Answers
-    without content (cut off, refused, filtered, empty) were paid for and are stored too; failures of the provider, for
-    a replay alone. What the `learners` believe of their servers by then is stored with an answer, so that a resumed run
-    need not find it out. A replayed answer takes `store.pace_seconds`. Raises what the inner adapter raises, StoreMiss,
-    StoreFailed, and StopRequested when `stop` says during a pace that the run is asked to stop.
+    Requests are resolved over the settings `provider`. What the `learners` believe of their servers is stored with an
+    answer, for a resumed run. A replayed answer takes `store.pace_seconds`. Raises what the inner adapter raises,
+    StoreMiss, StoreFailed, and StopRequested when `stop` says during a pace that the run is asked to stop.
     """
 
     def __init__(
@@ -135,9 +133,8 @@ def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
 
 
 def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
-    """Where a stored answer may be used: one with text, neither cut off nor filtered, for every equal request.
-
-    An answer without content, in its own run; a failure of the provider, in a replay.
+    """Where a stored answer may be used: one with whole text for every equal request, one without content in its own
+    run, a failure of the provider in a replay.
     """
     if "error" in answer:
         return "here" if issubclass(_ERRORS.get(str(answer["error"]), LLMError), AnswerError) else "replay"

@@ -10,8 +10,7 @@ from aeon.domain.errors import ConfigError, ConnectionFailed, LimitReached, Serv
 from aeon.domain.request import LLMRequest, LLMResponse, Parameters, Usage
 from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
-from aeon.llm.stack.limits import LimitSettings, RunLimits
-from aeon.llm.stack.spend import Spent
+from aeon.llm.stack.limits import LimitSettings, RunLimits, Spent
 from tests.support.requests import request
 
 PRICE = Price(input=1.0, output=10.0)

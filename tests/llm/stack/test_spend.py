@@ -6,7 +6,7 @@ from aeon.domain.errors import Truncated
 from aeon.domain.request import LLMResponse, Usage
 from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
-from aeon.llm.stack.spend import Meter, Spend, Spent
+from aeon.llm.stack.limits import Meter, Spend, Spent
 from tests.llm.scripted import Scripted
 from tests.support.requests import request
 
