@@ -7,14 +7,13 @@ same time do not disturb each other. The seed's character decides how a run goes
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from aeon.domain.errors import NotSimulated, ServerFailed
-from aeon.domain.request import CallName, LLMRequest, LLMResponse, Usage
+from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.settings import SimulatedProvider
 from aeon.schema.examples import NOTHING, NoExample, complete_value, make_example
@@ -32,15 +31,7 @@ _WISHES: Mapping[str, Callable[[Situation], Any]] = {
     "step": work_answers.step,
     "convergence": work_answers.convergence,
 }
-# How often an untidy model spoils an answer, and what it then forgets: what a repair can give without knowing the task.
-_SPOILED: Mapping[CallName, float] = {
-    "task_profile": 0.3,
-    "plan": 1.0,
-    "semantic_validation": 0.2,
-    "refinement": 0.3,
-    "step": 0.3,
-    "convergence": 0.3,
-}
+# What an untidy model forgets: what a repair can give without knowing the task.
 _DISPENSABLE = ("goal", "explanation", "raw_inference", "questions", "issues")
 _CHARACTERS_PER_TOKEN = 4
 
@@ -80,10 +71,7 @@ class SimulatedAdapter:
             text = _to_json(_complete_answer(rule.answer, Situation(request, CALM, self._seed)))
         else:
             text = _simulate(Situation(request, self._character, self._seed))
-        asked = [self._seed, request.call, [[m.role, m.content] for m in request.messages], request.schema]
-        digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()[:16]
-        usage = _estimate_usage(request, text)
-        return LLMResponse(text, usage, self.model, response_id=f"simulated-{digest}", synthetic=True)
+        return LLMResponse(text, _estimate_usage(request, text), self.model, response_id="simulated", synthetic=True)
 
 
 def _simulate(situation: Situation) -> str:
@@ -108,8 +96,7 @@ def _simulate(situation: Situation) -> str:
 
 def _answer(situation: Situation, call: str) -> Any:
     """What the character says to a call, as far as the schema allows it."""
-    make = _WISHES.get(call)
-    return _fit(situation.request.schema, make(situation) if make else NOTHING)
+    return _fit(situation.request.schema, _WISHES[call](situation) if call in _WISHES else NOTHING)
 
 
 def _fit(schema: Mapping[str, Any], wish: Any) -> Any:
@@ -149,9 +136,9 @@ def _find_original(situation: Situation) -> dict[str, Any] | None:
 
 
 def _spoil(value: Any, situation: Situation) -> str:
-    """The answer as an untidy model gives it: a step's cut off, others without a property. Repairs are in order."""
+    """A plan, and some other answers, as an untidy model gives them: a step's cut off, others without a property."""
     call, text = situation.request.call, _to_json(value)
-    if situation.rng.random() >= _SPOILED.get(call, 0):
+    if call in ("repair", "subplan") or (call != "plan" and situation.rng.random() > 0.3):
         return text
     if call == "step":
         return text[: len(text) * 2 // 3]
@@ -170,7 +157,6 @@ def _complete_answer(answer: Any, situation: Situation) -> Any:
 
 
 def _free_text(name: str) -> str:
-    """A text that says that it is simulated and for what property it stands."""
     return f"{MARK} {name.replace('_', ' ')}".strip()
 
 

@@ -11,7 +11,6 @@ from aeon.simulated.situation import MARK, ShownStep, Situation, excerpt
 CLARIFIED = "clarified:"
 SPECIFIC = "made specific:"
 ADDED = "cross-check"
-_MOST_POLISH = 4
 
 _WORK = {
     "gather": "Gather what is given, and what has to be assumed, for",
@@ -75,13 +74,12 @@ def _change_plan(situation: Situation) -> list[dict[str, Any]]:
     """The last look at a plan before it runs: the step that the review named is made specific, and a check is added."""
     character = situation.character
     if character.never_enough:
-        return _extend(situation, "more", "Add what is still missing")
+        return _extend(situation)
     if not character.reviews:
         return []
     reviewed = [step for step in situation.select("pending") if step.step_id in situation.issues]
     changes = [_make_specific(situation, step) for step in reviewed]
-    grows = character.refuses or situation.draw("grows", situation.task).random() < 0.5
-    return [*changes, *_add_cross_check(situation, changes)] if grows else changes
+    return [*changes, *_add_cross_check(situation, changes)] if character.refuses else changes
 
 
 def _make_specific(situation: Situation, step: ShownStep) -> dict[str, Any]:
@@ -113,11 +111,7 @@ def _change_work(situation: Situation) -> list[dict[str, Any]]:
         complete = [s for s in situation.select("complete") if not s.step_id.endswith("-2")]
         found = [s for s in complete if s.step_id in situation.issues]
         changes += _replace(situation, found, "the review found it wanting")
-    if character.never_enough:
-        return [*changes, *_extend(situation, "more", "Add what is still missing")]
-    if not changes and situation.share == 1 and situation.count_steps("polish-") < _MOST_POLISH:
-        return _extend(situation, "polish", "Go over the answer once more")
-    return changes
+    return [*changes, *_extend(situation)] if character.never_enough else changes
 
 
 def _mend(situation: Situation, step: ShownStep) -> list[dict[str, Any]]:
@@ -145,13 +139,13 @@ def _replace(situation: Situation, steps: Iterable[ShownStep], reason: str) -> l
     return changes
 
 
-def _extend(situation: Situation, name: str, work: str) -> list[dict[str, Any]]:
+def _extend(situation: Situation) -> list[dict[str, Any]]:
     """A new final step behind the present ones."""
     if not situation.live:
         return []
-    number = situation.count_steps(f"{name}-") + 1
+    number = situation.count_steps("more-") + 1
     needs = [step.step_id for step in situation.final]
-    added = _step(f"{name}-{number}", f"{MARK} {work} ({number}): {situation.task}", needs)
+    added = _step(f"more-{number}", f"{MARK} Add what is still missing ({number}): {situation.task}", needs)
     return [_change(situation, "ADD", None, added, "the answer still lacks something")]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from aeon.schema.json_schema import enum_of
@@ -17,9 +16,10 @@ _ATTEMPT = re.compile(r"attempt (\d{1,3})")
 
 def task_profile(situation: Situation) -> dict[str, Any]:
     """A profile that affords the simulated plans; a small one for a character whose TTL is to expire."""
-    observed = situation.variables.get("observed")
-    if observed:
-        return _deepen(observed["profile"])
+    if observed := situation.variables.get("observed"):
+        before = observed["profile"]  # one tier deeper, for an update (FR-NEW-003)
+        reason = f"{MARK} What was observed asks for more depth."
+        return {**before, "raw_inference": reason, "reasoning_depth": min(5, before["reasoning_depth"] + 1)}
     is_small = situation.character.never_enough
     draw = situation.draw("profile", situation.task)
     sufficiency = 0.8 if is_small else round(draw.uniform(0.45, 0.65), 2)
@@ -34,16 +34,6 @@ def task_profile(situation: Situation) -> dict[str, Any]:
         "confidence_requirement": "low" if is_small else "medium",
         "dependency_complexity": steps - 1,
         "expected_step_count": steps,
-    }
-
-
-def _deepen(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """The profile one tier deeper, for an update (FR-NEW-003)."""
-    return {
-        **profile,
-        "raw_inference": f"{MARK} What was observed asks for more depth.",
-        "reasoning_depth": min(5, profile["reasoning_depth"] + 1),
-        "information_sufficiency": round(max(0.0, profile["information_sufficiency"] - 0.1), 2),
     }
 
 
@@ -149,12 +139,11 @@ def convergence(situation: Situation) -> dict[str, Any]:
 
 def _scores(situation: Situation, is_done: bool) -> tuple[float, float, float]:
     """Completeness, coherence, consistency."""
-    if situation.character.never_enough:
-        first, second, third = (situation.rng.random() for _ in range(3))
-        return round(0.3 + 0.3 * first, 2), round(0.5 + 0.3 * second, 2), round(0.5 + 0.3 * third, 2)
     if is_done:
-        score = min(1.0, round(0.96 + 0.01 * situation.count_steps("polish-"), 2))
-        return score, score, score
+        return 1.0, 1.0, 1.0
+    if situation.character.never_enough:
+        drawn = situation.rng.uniform(0.3, 0.6)
+        return round(drawn, 2), round(drawn + 0.2, 2), round(drawn + 0.2, 2)
     shaken = 0.25 if situation.select("BLOCKED") else 0.0
     return round(0.9 * situation.share, 2), round(0.95 - shaken, 2), round(0.92 - shaken, 2)
 

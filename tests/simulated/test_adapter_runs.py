@@ -90,7 +90,7 @@ def test_a_strict_run_has_refused_actions_and_a_question() -> None:
     assert result.follow_up_questions
 
 
-def test_higher_thresholds_are_reached_by_going_over_the_answer_again() -> None:
+def test_the_highest_thresholds_are_reached() -> None:
     scores = [f"convergence.{name}=1" for name in ("completeness", "coherence", "consistency")]
     assert run("provider.seed=1", *scores).converged
 
