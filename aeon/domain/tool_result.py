@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import Field
 
 from aeon.domain.values import Value
 
 ToolErrorKind = Literal["unknown", "invalid_arguments", "refused", "timeout", "raised", "not_json", "invalid_output"]
-
-
-class SchemaViolation(NamedTuple):
-    """What is wrong with one place of a value. `pointer` is a JSON pointer (RFC 6901), empty for the whole."""
-
-    pointer: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.pointer or '(whole value)'}: {self.message}"
 
 
 class ToolResult(Value):

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
-
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-from referencing.jsonschema import DRAFT202012
+from urllib.parse import unquote
 
 from aeon.domain.errors import SchemaFileError
 
@@ -81,13 +78,14 @@ def rebuild(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> 
 
 
 def resolve(schema: Mapping[str, Any], reference: str) -> Any:
-    """The schema that a reference within this schema leads to; None when it leads to none. Nothing is fetched."""
-    resource = DRAFT202012.create_resource(schema)
-    resolver = Registry().with_resource("", resource).resolver_with_root(resource)
-    try:
-        found = resolver.lookup(reference).contents
-    except (Unresolvable, TypeError):
+    """The schema that a reference `#/...` within this schema leads to; None when it leads to none."""
+    if reference != "#" and not reference.startswith("#/"):
         return None
+    found: Any = schema
+    for part in unquote(reference).split("/")[1:]:
+        inner = dict(enumerate(found)) if isinstance(found, list) else found
+        key = int(part) if isinstance(found, list) and part.isdigit() else part.replace("~1", "/").replace("~0", "~")
+        found = inner.get(key) if isinstance(inner, Mapping) else None
     return found if isinstance(found, Mapping | bool) else None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,6 @@ import jsonschema_rs
 from referencing import Registry
 
 from aeon.domain.errors import SchemaFileError
-from aeon.domain.tool_result import SchemaViolation
 from aeon.schema.json_schema import pointer, resolve, walk
 
 if TYPE_CHECKING:
@@ -65,17 +63,6 @@ def _pattern(validator: Any, pattern: str, instance: Any, _: Any) -> Iterator[Va
         text = instance.encode("utf-8", "replace").decode()
         if not validator_of({"pattern": pattern}).is_valid(text):
             yield ValidationError(f"{instance!r} does not match {pattern!r}")
-
-
-def find_violations(validator: SchemaValidator, value: Any) -> tuple[SchemaViolation, ...]:
-    """Everything that is wrong with a value, in the order of its places; empty when it is as the schema says."""
-    if validator.is_valid(value):
-        return ()
-    try:
-        errors = [SchemaViolation(pointer(e.absolute_path), e.message) for e in validator.iter_errors(value)]
-    except re.error as error:
-        return (SchemaViolation("", f"cannot be checked: {error}"),)
-    return tuple(sorted(errors))
 
 
 def is_valid(schema: Mapping[str, Any], value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -53,7 +54,10 @@ def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
     """What a schema refuses in a value, by place."""
     if validator.is_valid(value):
         return []
-    found = [leaf for error in validator.iter_errors(value) for leaf in _leaves(error)]
+    try:
+        found = [leaf for error in validator.iter_errors(value) for leaf in _leaves(error)]
+    except re.error as error:
+        return [FieldError("", f"cannot be checked: {error}")]
     found.sort(key=lambda error: ([_order(part) for part in error.absolute_path], error.message))
     errors = [
         FieldError(

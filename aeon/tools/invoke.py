@@ -14,9 +14,10 @@ from contextvars import copy_context
 from fnmatch import fnmatchcase
 from typing import Any
 
-from aeon.domain.tool_result import SchemaViolation, ToolErrorKind, ToolResult
+from aeon.domain.tool_result import ToolErrorKind, ToolResult
 from aeon.files.nesting import TOO_DEEP, is_too_deep
 from aeon.files.stdout import redirect_prints_to_stderr
+from aeon.schema.violations import FieldError, find_errors
 from aeon.tools.approval import ApprovalRequest, Approve, asking_step
 from aeon.tools.registry import RegisteredTool, Tool, ToolRegistry
 from aeon.tools.settings import Approval, ToolSettings
@@ -41,14 +42,14 @@ class ToolInvoker:
         self._approve = approve
         self._asking = threading.Lock()
 
-    def check_arguments(self, name: str, arguments: Any) -> tuple[SchemaViolation, ...]:
+    def check_arguments(self, name: str, arguments: Any) -> list[FieldError]:
         """The violations of the tool's input schema by the arguments, each with its JSON pointer; empty without any.
 
         For a tool that is not registered, the one violation that says so.
         """
         entry = self._registry.entry(name)
         if entry is None:
-            return (SchemaViolation("", not_found(name)),)
+            return [FieldError("", not_found(name))]
         return read_arguments(entry, arguments)[1]
 
     def approval(self, name: str) -> Approval:
@@ -109,19 +110,15 @@ def not_there(name: str, reason: str) -> str:
     return f"Tool '{name}': {reason}"
 
 
-def read_arguments(entry: RegisteredTool | None, arguments: Any) -> tuple[dict[str, Any], tuple[SchemaViolation, ...]]:
+def read_arguments(entry: RegisteredTool | None, arguments: Any) -> tuple[dict[str, Any], list[FieldError]]:
     """The arguments as JSON has them, empty where it does not, and their violations of the input schema."""
     if not isinstance(arguments, Mapping):
-        return {}, (SchemaViolation("", f"arguments are an object, not {type(arguments).__name__}"),)
+        return {}, [FieldError("", f"arguments are an object, not {type(arguments).__name__}")]
     try:
         given: dict[str, Any] = _copy_json(dict(arguments))[0]
     except (TypeError, ValueError, RecursionError) as error:
-        return {}, (SchemaViolation("", f"arguments must be values that JSON has: {error}"),)
-    if entry is None:
-        return given, ()
-    from aeon.schema.validators import find_violations  # slow to load, and there may be no tools
-
-    return given, find_violations(entry.input, given)
+        return {}, [FieldError("", f"arguments must be values that JSON has: {error}")]
+    return given, [] if entry is None else find_errors(entry.input, given)
 
 
 def _call_in_thread(entry: RegisteredTool, given: dict[str, Any], limit: int, seconds: float) -> Outcome:
@@ -153,13 +150,11 @@ def _call(entry: RegisteredTool, arguments: Mapping[str, Any], limit: int) -> Ou
         if is_returned:
             return _failure("not_json", f"what it returned is not JSON: {said}")
         return _failure("raised", said)
-    from aeon.schema.validators import find_violations
-
-    found = find_violations(entry.output, output)
+    found = find_errors(entry.output, output)
     text, cut = cut_text(output if isinstance(output, str) else text, limit)
     outcome = {"output": text if cut else output, "text": text, "cut": cut}
     if found:
-        listed = [f"{place or '(whole value)'}: {cut_text(why, 300)[0]}" for place, why in found[:_SHOWN_VIOLATIONS]]
+        listed = [cut_text(str(error), 300)[0] for error in found[:_SHOWN_VIOLATIONS]]
         listed += [f"and {len(found) - len(listed)} more"] if len(found) > len(listed) else []
         outcome |= _failure("invalid_output", f"what it returned is not as its output schema says: {'; '.join(listed)}")
     return outcome

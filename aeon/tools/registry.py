@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from aeon.domain.errors import ConfigError
+from aeon.schema.violations import find_errors
 from aeon.tools.settings import Approval
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class ToolRegistry:
 def _check_tool(tool: Tool) -> RegisteredTool:
     # Slow to load, and there may be no tools.
     from aeon.schema.examples import NoExample, make_example
-    from aeon.schema.validators import compile_schema, find_violations
+    from aeon.schema.validators import compile_schema
 
     named = f"tool {tool.name!r}"
     if not _NAME.fullmatch(tool.name):
@@ -148,7 +149,7 @@ def _check_tool(tool: Tool) -> RegisteredTool:
     if tool.input_schema.get("type", "object") != "object":
         raise ConfigError(f"{named}: input_schema#/type: must be 'object', since arguments have names")
     for index, example in enumerate(tool.examples):
-        if found := find_violations(inputs, dict(example)):
+        if found := find_errors(inputs, dict(example)):
             raise ConfigError(f"{named}: examples[{index}]: {found[0]}")
     if not tool.examples:  # plans and repairs show how a tool is called
         with contextlib.suppress(NoExample):

@@ -55,7 +55,7 @@ def test_every_invalid_argument_is_named_with_its_pointer_and_the_tool_not_calle
     tool = a_tool(called.append, inputs=NUMBERS)
     result = call(tool, {"b": {"c/d": 1}, "x": 2})
     assert result.error_kind == "invalid_arguments"
-    assert "(whole value): 'a' is a required property" in str(result.error)
+    assert "(whole answer): 'a' is a required property" in str(result.error)
     assert "/b/c~1d: 1 is not of type 'string'" in str(result.error)
     assert "'x' was unexpected" in str(result.error)
     assert called == []
@@ -63,11 +63,11 @@ def test_every_invalid_argument_is_named_with_its_pointer_and_the_tool_not_calle
 
 def test_arguments_can_be_checked_without_a_call() -> None:
     checked = invoker(a_tool(inputs=NUMBERS)).check_arguments
-    assert checked("probe", {"a": 1}) == ()
+    assert checked("probe", {"a": 1}) == []
     assert [(found.pointer, found.message) for found in checked("probe", {"a": "1"})] == [
         ("/a", "'1' is not of type 'integer'")
     ]
-    assert str(checked("nothing", {})[0]) == "(whole value): Tool 'nothing' not found in registry"
+    assert str(checked("nothing", {})[0]) == "(whole answer): Tool 'nothing' not found in registry"
 
 
 @pytest.mark.parametrize("arguments", [[], "a", None, 3, {"a": {1, 2}}, {"a": float("nan")}, {"a": "\ud800"}])

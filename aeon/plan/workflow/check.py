@@ -16,7 +16,8 @@ from aeon.files.located_yaml import LocatedYaml, Place, dotted
 from aeon.plan.structural import check_steps
 from aeon.plan.workflow.models import Problem, problem_at
 from aeon.plan.workflow.references import Reference, references
-from aeon.schema.validators import compile_schema, find_violations
+from aeon.schema.validators import compile_schema
+from aeon.schema.violations import find_errors
 
 _FIELDS = {"step_id": "id", "dependencies": "depends_on"}
 _UNNAMED = "\0"  # begins the id of a step that has none in the file
@@ -153,14 +154,14 @@ def argument_problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -
 
     Texts with references are skipped: what they will be is not known yet.
     """
-    for pointer, message in find_violations(compile_schema(schema, "input_schema"), arguments):
+    for error in find_errors(compile_schema(schema, "input_schema"), arguments):
         value: Any = arguments
         place: Place = ()
-        for part in pointer.split("/")[1:]:
+        for part in error.pointer.split("/")[1:]:
             key = int(part) if isinstance(value, list) else part.replace("~1", "/").replace("~0", "~")
             value, place = value[key], (*place, key)
         if not isinstance(value, str) or not any(isinstance(found, Reference) for found in references(value)):
-            yield place, message
+            yield place, error.message
 
 
 def _read_step(index: int, raw: Mapping[str, Any]) -> PlanStep:
