@@ -16,7 +16,6 @@ from aeon.llm.settings import EndpointSettings, ModelRule
 
 Form = Literal["json_schema", "json_object", "prompt"]
 FORMS: tuple[Form, ...] = ("json_schema", "json_object", "prompt")
-TokenParameter = Literal["max_completion_tokens", "max_tokens"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
 SCHEMA_BESIDE = "response_format.schema"
 
@@ -58,13 +57,6 @@ class Dialect:
         )
 
 
-class Limit(NamedTuple):
-    """A limit of an answer's tokens, by the name it is sent under."""
-
-    name: TokenParameter
-    tokens: int
-
-
 class Fitted(NamedTuple):
     """Parameters as a model takes them, and in `changed` what a person should know of the difference, by parameter."""
 
@@ -85,10 +77,10 @@ class Wire:
     fitted: Fitted
     digest: str
 
-    def token_parameter(self, dialect: Dialect) -> TokenParameter:
+    def token_parameter(self, dialect: Dialect) -> str:
         """The name of the limit of tokens."""
-        name: TokenParameter = self.settings.max_tokens_parameter or "max_completion_tokens"
-        return other_name(name) if dialect.renamed else name
+        is_short = (self.settings.max_tokens_parameter == "max_tokens") != dialect.renamed
+        return "max_tokens" if is_short else "max_completion_tokens"
 
     def parameters(self, dialect: Dialect) -> dict[str, Any]:
         """The generation parameters by the names they are sent under; those that are not set are left out."""
@@ -101,12 +93,6 @@ class Wire:
         if "stream" not in dialect.without and (streams == "always" or (streams == "auto" and dialect.stream)):
             named |= streaming.REQUEST
         return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
-
-    def limit(self, dialect: Dialect) -> Limit | None:
-        """The limit of an answer's tokens as it is sent; None where there is none."""
-        name = self.token_parameter(dialect)
-        most = self.parameters(dialect).get(name)
-        return None if most is None else Limit(name, most)
 
     def body(self, dialect: Dialect) -> bytes:
         """The request's body. Raises UnicodeEncodeError for a text that is no Unicode."""
@@ -136,11 +122,6 @@ def wire_of(request: LLMRequest, settings: EndpointSettings) -> Wire:
     schema = f"{request.strict} {json.dumps(request.schema)}".encode("utf-8", "replace")
     digest = hashlib.blake2b(schema, digest_size=16).hexdigest()
     return Wire(request, settings, model, fit_parameters(settings.models, model, parameters), digest)
-
-
-def other_name(parameter: TokenParameter) -> TokenParameter:
-    """The other name of the limit of tokens."""
-    return "max_tokens" if parameter == "max_completion_tokens" else "max_completion_tokens"
 
 
 def schema_in_words(request: LLMRequest) -> str:

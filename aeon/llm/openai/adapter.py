@@ -48,6 +48,8 @@ class OpenAIAdapter:
         self._endpoint = endpoint_of(settings, key, more)
         all_headers = request_headers(settings, key, more, os.environ)
         self._transport = Transport(self._endpoint.base_url, all_headers, settings.max_concurrency)
+        self._place = (settings.name, self._endpoint.base_url)
+        self._digest = hashlib.sha256(" ".join(self._place).encode()).hexdigest()[:16]
         self._has_answered = self._was_silent = False
 
     def __repr__(self) -> str:
@@ -65,7 +67,7 @@ class OpenAIAdapter:
         is no answer, or an `AnswerError` with the usage paid where it is of no use.
         """
         wire = wire_of(request, self._settings)
-        server, closings = self._server(wire.model), self._transport.closings
+        server, closings = server_at(*self._place, wire.model), self._transport.closings
         outcome, dialect = negotiate(wire, server, lambda dialect: self._attempt(wire, dialect, server, closings))
         if outcome.response is None:
             raise outcome.failure or ProviderError("there is no answer")
@@ -75,41 +77,31 @@ class OpenAIAdapter:
 
     def findings(self) -> tuple[Finding, ...]:
         """What has been found out up to now that a person should know, sorted."""
-        return tuple(finding for server in self._servers() for finding in server.findings())
+        return tuple(finding for server in servers_at(*self._place) for finding in server.findings())
 
     def new_findings(self) -> tuple[Finding, ...]:
         """Those findings that no adapter of the process has returned here before."""
-        return tuple(finding for server in self._servers() for finding in server.new_findings())
+        return tuple(finding for server in servers_at(*self._place) for finding in server.new_findings())
 
     def form_in_use(self, model: str) -> Form:
         """How the next call of a model sends its schema: as configured, or as `auto` has found out by now."""
         wanted = self._settings.structured_output
-        return self._server(model).beliefs.dialect.form if wanted == "auto" else wanted
+        return server_at(*self._place, model).beliefs.dialect.form if wanted == "auto" else wanted
 
     def beliefs(self) -> dict[str, Any]:
         """What is believed of the server by now, for `learn` of a later process; without the address itself."""
-        believed = {server.model: server.beliefs for server in self._servers() if server.beliefs != Beliefs()}
+        believed = {server.model: server.beliefs for server in servers_at(*self._place) if server.beliefs != Beliefs()}
         values = {model: beliefs.model_dump(mode="json") for model, beliefs in believed.items()}
-        return {self._endpoint_digest: values} if values else {}
+        return {self._digest: values} if values else {}
 
     def learn(self, beliefs: Mapping[str, Any]) -> None:
         """Believe what another process found out about this server. Raises ValueError for what cannot be read."""
-        for model, values in dict(beliefs.get(self._endpoint_digest) or {}).items():
-            self._server(model).learn(Beliefs.model_validate(values))
+        for model, values in dict(beliefs.get(self._digest) or {}).items():
+            server_at(*self._place, model).learn(Beliefs.model_validate(values))
 
     def close(self) -> None:
         """Close the connections; calls under way fail. A later call opens new ones."""
         self._transport.close()
-
-    @property
-    def _endpoint_digest(self) -> str:
-        return hashlib.sha256(f"{self._settings.name} {self._endpoint.base_url}".encode()).hexdigest()[:16]
-
-    def _server(self, model: str) -> Server:
-        return server_at(self._settings.name, self._endpoint.base_url, model)
-
-    def _servers(self) -> tuple[Server, ...]:
-        return servers_at(self._settings.name, self._endpoint.base_url)
 
     def _believe_unenforced(self, dialect: Dialect, request: LLMRequest, server: Server) -> None:
         """An answer did not follow the schema: send that in another way too, where there is one."""
@@ -154,7 +146,7 @@ class OpenAIAdapter:
         if asks_for_stream and streaming.is_stream(body):
             body = streaming.assemble(body)
         try:
-            return Outcome(response=read_answer(body, wire.request, wire.model, self._endpoint, wire.limit(dialect)))
+            return Outcome(response=read_answer(body, wire.request, wire.model, self._endpoint))
         except AnswerError as failed:
             return Outcome(failure=failed)
         except LLMError as failed:

@@ -19,7 +19,6 @@ from aeon.domain.errors import (
     Truncated,
 )
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
-from aeon.llm.dialects.dialect import Limit, other_name
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.extract import ExtractError, extract_json, is_bare, read_json, text_of
 from aeon.llm.openai.endpoint import Endpoint
@@ -29,9 +28,15 @@ from aeon.schema.validators import is_valid
 _CONTEXT_FULL = frozenset({"model_length", "model_context_window_exceeded", "context_length_exceeded"})
 """The finish reasons of servers that tell a context that is full from a limit that is reached (Mistral, Anthropic)."""
 _CUT_OFF = _CONTEXT_FULL | {"length"}
-
-_CLEARLY_BELOW = 0.9
-_RAISE = "Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower the effort."
+_CONTEXT_HINT = (
+    "Give less material, or a larger context to the server (llama-server -c, vLLM --max-model-len, Ollama's num_ctx) "
+    "or another model: a larger provider.max_tokens does not help."
+)
+_LIMIT_HINT = (
+    "Raise provider.max_tokens (or roles.*.max_tokens, reasoning.*.max_tokens), or lower the effort. Where that limit "
+    "is far: the server has one of its own, its context is full, or it knows the limit by the other name "
+    "(provider.max_tokens_parameter)."
+)
 
 
 class _Message(BaseModel):
@@ -57,15 +62,16 @@ class _Completion(BaseModel):
     error: Any = None
 
 
-def read_answer(
-    body: bytes, request: LLMRequest, model: str, endpoint: Endpoint, limit: Limit | None = None
-) -> LLMResponse:
-    """The answer in a response's body; `model` is the one that was asked, `limit` the limit of tokens that was sent.
+def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint) -> LLMResponse:
+    """The answer in a response's body; `model` is the one that was asked.
 
     Raises a `ProviderError` for anything but a chat completion, and an `AnswerError` with the usage that was paid for
     one without a usable text.
     """
-    completion = _read(body)
+    try:
+        completion = _Completion.model_validate_json(body)
+    except PydanticError:
+        completion = None
     if completion is None or completion.error or completion.choices[0].error:
         raise _no_completion(body, endpoint)
     usage, counted = _usage_of(completion.usage)
@@ -78,7 +84,7 @@ def read_answer(
     whole = choice.finish_reason in _CUT_OFF and follows_schema(text, request)
     # Every request has a prompt, and a text is made of tokens.
     reported = counted and usage.input_tokens > 0 and usage.output_tokens >= (1 if text.strip() else 0)
-    fault = None if whole else _fault_of(choice, text, usage, request.call, endpoint, limit)
+    fault = None if whole else _fault_of(choice, text, usage, request.call, endpoint)
     if fault is not None:
         kind, message, hint = fault
         raise kind(message, hint=hint, usage=usage, model=model, usage_reported=reported)
@@ -133,13 +139,6 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
     return failure
 
 
-def _read(body: bytes) -> _Completion | None:
-    try:
-        return _Completion.model_validate_json(body)
-    except PydanticError:
-        return None
-
-
 def _usage_of(reported: Any) -> tuple[Usage, bool]:
     """Tokens of one request, and whether the server reports them; what it does not report counts as 0, and a part is at
     most the whole."""
@@ -157,7 +156,7 @@ def _count(value: Any, *names: str) -> int | None:
 
 
 def _fault_of(
-    choice: _Choice, text: str, usage: Usage, call: str, endpoint: Endpoint, limit: Limit | None
+    choice: _Choice, text: str, usage: Usage, call: str, endpoint: Endpoint
 ) -> tuple[type[AnswerError], str, str] | None:
     """Why there is no answer in an answer, and what to do about it; None where there is one."""
     reason, message = choice.finish_reason, choice.message
@@ -172,9 +171,10 @@ def _fault_of(
             f"the answer to the {call} call was cut off after {usage.output_tokens} output tokens"
             f" ({usage.reasoning_tokens} of them reasoning)"
         )
-        if reason in _CONTEXT_FULL:
-            said += f"; the context is full: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
-        return Truncated, said, _cut_off_hint(reason in _CONTEXT_FULL, usage, limit)
+        if reason not in _CONTEXT_FULL:
+            return Truncated, said, _LIMIT_HINT
+        said += f"; the context is full: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
+        return Truncated, said, _CONTEXT_HINT
     if text.strip():
         return None
     said = f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})"
@@ -184,19 +184,3 @@ def _fault_of(
             "All of it is reasoning: raise provider.max_tokens, lower the effort, or turn off the server's reasoning."
         )
     return EmptyAnswer, said, hint
-
-
-def _cut_off_hint(context_full: bool, usage: Usage, limit: Limit | None) -> str:
-    if context_full:
-        return (
-            "Give less material, or a larger context to the server (llama-server -c, vLLM --max-model-len, Ollama's "
-            "num_ctx) or another model: a larger provider.max_tokens does not help."
-        )
-    if limit is None:
-        return f"No limit was sent: the server, or the model, has one of its own, or its context is full. {_RAISE}"
-    if 0 < usage.output_tokens < _CLEARLY_BELOW * limit.tokens:
-        return (
-            f"That is below {limit.name}={limit.tokens}, which was sent: the server has a limit of its own, its "
-            f"context is full, or it knows the limit as provider.max_tokens_parameter={other_name(limit.name)}."
-        )
-    return _RAISE

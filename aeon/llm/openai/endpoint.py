@@ -93,18 +93,14 @@ def request_headers(
 
 
 def _check_address(address: str) -> None:
-    if "@" in address:
-        raise ConfigError(
-            "provider.base_url holds a user or a password",
-            hint="Take it out; provider.extra_headers_env.Authorization=NAME names a variable that holds the header.",
-        )
     try:
         url = urlsplit(address)
         is_address = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
     except ValueError:
         is_address = False
-    if not is_address:
+    if not is_address or "@" in address:
         raise ConfigError(
-            f"provider.base_url is no http address: {shown_address(address)}",
-            hint="Write it whole, for example http://localhost:8000/v1.",
+            f"provider.base_url is no http address, or holds a user or a password: {shown_address(address)}",
+            hint="Write it whole, for example http://localhost:8000/v1; a password goes into a header, for which "
+            "provider.extra_headers_env.Authorization=NAME names a variable.",
         )

@@ -107,8 +107,6 @@ class Transport:
         with self._lock:
             self._busy.add(connection)
         try:
-            if self.closings != closings:
-                raise TransportClosed
             response, keep = _exchange(connection, request, deadline)
             return response
         finally:

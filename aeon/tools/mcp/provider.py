@@ -67,7 +67,8 @@ class McpTools:
         """
         with self._lock:
             if self._listed is None and self._settings.servers and not self._closed:
-                self._start()
+                if not self._sessions:
+                    self._start()
                 self._listed = self._list()
             return self._listed or ()
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import AsyncIterator, Mapping
 from concurrent import futures
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from aeon.domain.errors import AeonError
 from aeon.tools.mcp.results import error_text, output
@@ -72,7 +72,9 @@ class ServerSession:
 
     def list_tools(self) -> tuple[ListedTool, ...]:
         """The server's tools; starts the server if need be. Raises ServerUnavailable when it does not start."""
-        return self.connect().started.result().tools
+        connection = self.connect()
+        connection.started.result()
+        return connection.tools
 
     def call(self, tool: str, arguments: Mapping[str, Any]) -> Any:
         """The output of the server's tool of that name.
@@ -81,10 +83,24 @@ class ServerSession:
         that is no result, does not answer in time, dies meanwhile, or cannot be started again. A call that the server
         refused because it does not know the session is made once more, over a new one.
         """
-        result = self._result(tool, arguments) or self._result(tool, arguments, again=True)
-        if result is None or result.is_error:
-            raise ToolFailed(error_text(result) if result else "the server does not know its own session")
-        return output(result)
+        is_again = False
+        while True:
+            try:
+                connection = self.connect()
+                connection.started.result()
+            except ServerUnavailable as error:
+                raise ToolFailed(f"the server is not available: {error}") from error
+            try:
+                result = connection.call(tool, arguments)
+            # An error instead of a result, something that is no result, a lost connection: one failure.
+            except (Exception, futures.CancelledError) as error:
+                if is_again or not connection.forgotten:
+                    raise ToolFailed(connection.explain(error)) from error
+                is_again = True
+                continue
+            if result.is_error:
+                raise ToolFailed(error_text(result))
+            return output(result)
 
     def close(self) -> futures.Future[None] | None:
         """Begin to end; later calls fail. Returns what is done when no process is left, None if nothing was started."""
@@ -92,32 +108,12 @@ class ServerSession:
             self._closed = True
             return None if self._connection is None else self._connection.close()
 
-    def _result(self, tool: str, arguments: Mapping[str, Any], *, again: bool = False) -> CallToolResult | None:
-        """The server's answer; None where it refused the call because it does not know the session."""
-        try:
-            connection = self.connect()
-            connection.started.result()
-        except ServerUnavailable as error:
-            raise ToolFailed(f"the server is not available: {error}") from error
-        try:
-            return connection.call(tool, arguments)
-        # An error instead of a result, a result that breaks the tool's own schema, a lost connection: one failure.
-        except (Exception, futures.CancelledError) as error:
-            if connection.forgotten and not again:
-                return None
-            raise ToolFailed(connection.explain(error)) from error
-
-
-class _Started(NamedTuple):
-    client: Client
-    tools: tuple[ListedTool, ...]
-
 
 class _Connection:
     """One life of a server, from construction until it is lost.
 
     The SDK's client must be left by the task that entered it, so each connection has a task of its own in the portal.
-    `started` has the client and the tools once the server answers, or raises ServerUnavailable. `forgotten`: the server
+    `started` has the client once the server has told its `tools`, or raises ServerUnavailable. `forgotten`: the server
     does not know the session any more.
     """
 
@@ -128,7 +124,8 @@ class _Connection:
         self._last_words = ""
         self._end = anyio.Event()
         self.forgotten = False
-        self.started: futures.Future[_Started] = futures.Future()
+        self.tools: tuple[ListedTool, ...] = ()
+        self.started: futures.Future[Client] = futures.Future()
         self._task = portal.start_task_soon(self._live)
 
     @property
@@ -165,7 +162,7 @@ class _Connection:
         import anyio
 
         with anyio.fail_after(self._server.call_timeout_seconds):
-            return await (self.started.result()).client.call_tool(tool, arguments)
+            return await self.started.result().call_tool(tool, arguments)
 
     async def _live(self) -> None:
         failure = "the connection was closed"
@@ -193,10 +190,10 @@ class _Connection:
         with anyio.fail_after(self._server.start_timeout_seconds) as scope:
             transport = self._over_http() if self._server.url else self._over_stdio(stderr)
             async with Client(transport, cache=None) as client:
-                tools = await _list_tools(client)
+                self.tools = await _list_tools(client)
                 client.session.validate_tool_result = _leave_unchecked  # type: ignore[method-assign]
                 scope.deadline = math.inf
-                self.started.set_result(_Started(client, tools))
+                self.started.set_result(client)
                 await self._end.wait()
 
     @asynccontextmanager
