@@ -166,7 +166,7 @@ def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:
         kind=provider.kind,
         base_url=provider.base_url if isinstance(provider, EndpointSettings) else None,
         models=ledger.models(),
-        endpoints=dict(sorted(ledger.endpoints.items())),
+        endpoints=ledger.endpoints(),
         findings=stack.findings(shared.adapter),
     )
 

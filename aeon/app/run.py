@@ -31,8 +31,7 @@ from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, RunMemory
 from aeon.memory.settings import open_memory
 from aeon.observability.ledger import Ledger
-from aeon.observability.observers import QueuedObserver
-from aeon.observability.sinks import open_sinks
+from aeon.observability.sinks import QueuedObserver, open_sinks
 from aeon.store.opening import check_own_store, create_store, open_session, open_source
 from aeon.store.session import Session, stored_memory
 

@@ -14,7 +14,7 @@ class EventStream:
     """Numbers a run's events and hands each to its subscribers, one at a time, in the caller's thread.
 
     Subscribers must be quick; their exceptions end the run. Slow or unreliable observers belong behind
-    `aeon.observability.observers.QueuedObserver`.
+    `aeon.observability.sinks.QueuedObserver`.
     """
 
     def __init__(self, subscribers: Sequence[Subscriber] = ()) -> None:

@@ -3,19 +3,163 @@ FR-039)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from aeon.domain.events import CycleFinished, CycleStarted, Recorded, RunFinished, RunStarted, StepFinished
+from aeon.domain import events as e
 from aeon.domain.plan import Plan
+from aeon.domain.request import ReasoningMode, Usage
+from aeon.domain.tool_result import ToolResult
+from aeon.domain.values import Value
 from aeon.files.jsonl import JsonLines
-from aeon.observability.cycle_record import BATCH, FREE, CycleRecord, OpenCycle
 from aeon.observability.plan_delta import PlanDifference, PlanState, apply_change, state_after
 
-__all__ = ["CycleLog", "CycleRecord", "plan_at", "plan_of"]
+_FREE = "tool"  # what a step that takes no cycle is dispatched as
+_BATCH = "batch"  # what the plan of several cycles at once is written as
+_ABANDONED, _REPAIR = "Abandoned", "repair"
+
+
+class CycleError(Value):
+    """An error of a cycle: the request it struck (`repair`, or the cycle's own call), its class and its message.
+
+    `transient`: it was tried again. `StepError`: what the step itself was found to have, such as a missing tool or one
+    that failed (FR-055).
+    """
+
+    call: str
+    type: str
+    message: str
+    transient: bool = False
+
+
+class SupervisorAction(Value):
+    """A repair: the errors of the answer it began with, what each of its attempts gave, and how it ended."""
+
+    action: Literal["repair"] = "repair"
+    call: str
+    errors: tuple[str, ...]
+    attempts: tuple[str, ...]
+    outcome: Literal["repaired", "unrecoverable"]
+
+
+class CycleRecord(Value):
+    """One line of `cycles.jsonl`: one LLM cycle, a tool step that needed none, or a batch .
+
+    `step_number` is the line's number in order of dispatch, `cycle` the TTL cycle, `sequence` that of its events in
+    `events.jsonl`; `docs/artefacts.md` says what each field means. A line whose `call` is `batch` is no cycle: it holds
+    the plan of the steps that are dispatched together, and is written before any of them can end.
+    """
+
+    format: Literal["aeon.cycle/1"] = "aeon.cycle/1"
+    run_id: str
+    step_number: int
+    cycle: int | None
+    sequence: int
+    pass_number: int
+    phase: str
+    call: str
+    step_id: str | None
+    reasoning_mode: ReasoningMode | None
+    timestamp: str
+    end_time: str
+    plan_state: PlanState | None
+    llm_output: str | None
+    supervisor_actions: tuple[SupervisorAction, ...]
+    tool_calls: tuple[ToolResult, ...]
+    ttl_remaining: int | None
+    errors: tuple[CycleError, ...]
+    usage: Usage
+    models: tuple[str, ...]
+    endpoints: tuple[str, ...] = ()
+    response_ids: tuple[str, ...]
+    synthetic: bool
+
+
+@dataclass
+class _OpenCycle:
+    """A running cycle, with the events that followed its dispatch."""
+
+    started: e.CycleStarted
+    time: str
+    number: int
+    plan_state: PlanState | None
+    events: list[e.Event] = field(default_factory=list)
+
+    def record(self, run_id: str, end_time: str, *, abandoned: bool = False) -> CycleRecord:
+        """The cycle's line, as it stands now; with the error `Abandoned` where it is left unfinished."""
+        site, call = self.started.site, self.started.call
+        answers = [event for event in self.events if isinstance(event, e.CallAnswered)]
+        sent = [event for event in self.events if isinstance(event, e.CallAnswered | e.CallFailed)]
+        texts = [answer.text for answer in answers if answer.call != _REPAIR]
+        return CycleRecord.model_construct(
+            run_id=run_id,
+            step_number=self.number,
+            cycle=None if call in (_FREE, _BATCH) else site.cycle,
+            sequence=site.sequence,
+            pass_number=site.pass_number,
+            phase=site.phase,
+            call=call,
+            step_id=site.step_id,
+            reasoning_mode=site.mode,
+            timestamp=self.time,
+            end_time=end_time,
+            plan_state=self.plan_state,
+            llm_output=texts[-1] if texts else None,
+            supervisor_actions=tuple(self._actions()),
+            tool_calls=self._tool_calls(),
+            ttl_remaining=self.started.ttl_remaining,
+            errors=self._errors(abandoned=abandoned),
+            usage=sum((event.usage for event in sent), Usage()),
+            models=tuple(dict.fromkeys(answer.model for answer in answers)),
+            endpoints=tuple(dict.fromkeys(answer.endpoint for answer in answers if answer.endpoint)),
+            response_ids=tuple(answer.response_id for answer in answers if answer.response_id),
+            synthetic=any(answer.synthetic for answer in answers),
+        )
+
+    def _actions(self) -> Iterator[SupervisorAction]:
+        """The repairs, each with the attempts since the one before."""
+        attempts: list[str] = []
+        for event in self.events:
+            if isinstance(event, e.CallAnswered) and event.call == _REPAIR:
+                attempts.append(event.text)
+            elif isinstance(event, e.RepairFinished):
+                done = event.record
+                yield SupervisorAction(
+                    call=done.call, errors=done.errors, attempts=tuple(attempts), outcome=done.outcome
+                )
+                attempts = []
+
+    def _tool_calls(self) -> tuple[ToolResult, ...]:
+        """Those that ended, and those that had not."""
+        ended = [event.result for event in self.events if isinstance(event, e.ToolCalled)]
+        started = [event for event in self.events if isinstance(event, e.ToolStarted)]
+        left = (ToolResult(tool=one.tool, arguments=one.arguments, error=_ABANDONED) for one in started[len(ended) :])
+        return (*ended, *left)
+
+    def _errors(self, *, abandoned: bool) -> tuple[CycleError, ...]:
+        """The errors of the requests, then those of the call and of the step that no request has named."""
+        call, errors = self.started.call, list[CycleError]()
+        for event in self.events:
+            lasting = [error for error in errors if not error.transient]
+            match event:
+                case e.CallFailed():
+                    errors.append(CycleError(call=event.call, type=event.error, message=event.message))
+                case e.RetryScheduled():
+                    kind, _, said = event.error.partition(": ")
+                    message = f"{said} (attempt {event.attempt}, tried again after {event.seconds:.3g} s)".strip()
+                    errors.append(CycleError(call=event.call, type=kind, message=message, transient=True))
+                case e.CycleFinished(error=str(kind)):
+                    if not any(kind in (error.type, error.message) for error in lasting):
+                        errors.append(CycleError(call=call, type=kind, message=event.message))
+                case e.StepFinished(step=step):
+                    known = [error.message for error in lasting if error.message]
+                    new = [said for said in step.errors if not any(message in said for message in known)]
+                    errors += [CycleError(call=call, type="StepError", message=said) for said in new]
+                    abandoned = abandoned or step.incomplete
+        return (*errors, *([CycleError(call=call, type=_ABANDONED, message="")] if abandoned else []))
 
 
 class CycleLog:
@@ -34,24 +178,24 @@ class CycleLog:
     def __init__(self, path: Path) -> None:
         self._lines = JsonLines(path)
         self._run_id = ""
-        self._open: dict[int, OpenCycle] = {}
+        self._open: dict[int, _OpenCycle] = {}
         self._dispatched = 0
-        self._carrier: OpenCycle | None = None
+        self._carrier: _OpenCycle | None = None
         self._newest: tuple[int, Plan] | None = None
 
-    def __call__(self, recorded: Recorded) -> None:
+    def __call__(self, recorded: e.Recorded) -> None:
         """Process one event; write a line when it ends a cycle."""
         event = recorded.event
-        if isinstance(event, RunStarted):
+        if isinstance(event, e.RunStarted):
             self._run_id = event.run_id
-        elif isinstance(event, CycleStarted):
+        elif isinstance(event, e.CycleStarted):
             self._start(event, recorded.time)
-        elif isinstance(event, RunFinished):
+        elif isinstance(event, e.RunFinished):
             self._abandon_open_cycles(recorded.time)
         elif cycle := self._open.get(recorded.sequence):
             cycle.events.append(event)
             # A step may go on after its call.
-            if isinstance(event, StepFinished) or (isinstance(event, CycleFinished) and event.site.step_id is None):
+            if isinstance(event, e.StepFinished) or (isinstance(event, e.CycleFinished) and event.site.step_id is None):
                 del self._open[recorded.sequence]
                 self._write(cycle, recorded.time)
 
@@ -62,13 +206,13 @@ class CycleLog:
         finally:
             self._lines.close()
 
-    def _start(self, event: CycleStarted, time: str) -> None:
+    def _start(self, event: e.CycleStarted, time: str) -> None:
         """Open a cycle; the profile call, before the budget, is number 0."""
         if self._open:
             self._write_shared_plan(event, time)
-        profile = event.call != FREE and event.site.cycle == 0
+        profile = event.call != _FREE and event.site.cycle == 0
         state = state_after(self._newest, event.plan) if event.plan else None
-        cycle = OpenCycle(event, time, 0 if profile else self._next_number(), state)
+        cycle = _OpenCycle(event, time, 0 if profile else self._next_number(), state)
         if not self._open:
             self._carrier = cycle
             self._newest = (cycle.number, event.plan) if event.plan else self._newest
@@ -78,7 +222,7 @@ class CycleLog:
         self._dispatched += 1
         return self._dispatched
 
-    def _write_shared_plan(self, event: CycleStarted, time: str) -> None:
+    def _write_shared_plan(self, event: e.CycleStarted, time: str) -> None:
         """Write the plan of a cycle that is dispatched while others are running, unless the file has it already.
 
         The first of these cycles has not written its own line yet: its plan and its line number are written now.
@@ -93,11 +237,11 @@ class CycleLog:
             self._write_batch(event, time, number, state)
             self._newest = (number, event.plan)
 
-    def _write_batch(self, first: CycleStarted, time: str, number: int, state: PlanState) -> None:
-        batch = replace(first, call=BATCH, site=replace(first.site, step_id=None))
-        self._write(OpenCycle(batch, time, number, state), time)
+    def _write_batch(self, first: e.CycleStarted, time: str, number: int, state: PlanState) -> None:
+        batch = replace(first, call=_BATCH, site=replace(first.site, step_id=None))
+        self._write(_OpenCycle(batch, time, number, state), time)
 
-    def _write(self, cycle: OpenCycle, time: str, *, abandoned: bool = False) -> None:
+    def _write(self, cycle: _OpenCycle, time: str, *, abandoned: bool = False) -> None:
         record = cycle.record(self._run_id, time or cycle.time, abandoned=abandoned)
         self._lines.write(record.model_dump(mode="json"))
 

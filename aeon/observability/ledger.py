@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -17,36 +17,22 @@ from aeon.domain.result import TokenUsage, UsageReport
 from aeon.llm.prices import PriceBook, PriceList
 from aeon.llm.settings import Price
 
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A request and what it used. `model` is `unknown` for one that failed without an answer; `cost` is None where it
-    is not known."""
-
-    call: str
-    role: str
-    model: str
-    pass_number: int
-    usage: Usage
-    cost: float | None
-    seconds: float
+_Key = Callable[[CallAnswered | CallFailed], Any]
 
 
 class Ledger:
     """A subscriber that totals the usage of a run.
 
     `prices` are a book, or prices by model. Sums do not depend on the order in which parallel calls end.
-    `seconds_by_phase` is wall time over all passes, `endpoints` how many requests each of the provider's answered.
+    `seconds_by_phase` is wall time over all passes.
     """
 
     def __init__(self, prices: PriceBook | Mapping[str, Price] | None = None) -> None:
         self._prices = prices if isinstance(prices, PriceBook) else PriceBook({"": PriceList(prices)})
-        self._requests: list[_Request] = []
+        self._requests: list[tuple[CallAnswered | CallFailed, float | None]] = []
         self.seconds_by_phase: defaultdict[str, float] = defaultdict(float)
         self._phases: dict[tuple[str, str, int], datetime] = {}
         self._repairs: list[RepairRecord] = []
-        self._answered_by: set[tuple[str, str]] = set()
-        self.endpoints: Counter[str] = Counter()
         self._unpriced: set[str] = set()
         self._unreported: set[str] = set()
 
@@ -54,8 +40,6 @@ class Ledger:
         """Book one event; events without usage are ignored."""
         match recorded.event:
             case CallAnswered() as event:
-                self._answered_by.add((event.role, event.model))
-                self.endpoints.update([event.endpoint] if event.endpoint else [])
                 self._book(event, event.request.parameters.model or "", free=event.synthetic)
             case CallFailed() as event:
                 self._book(event, event.asked)
@@ -77,26 +61,28 @@ class Ledger:
             cost = None
         elif cost is None and not free:
             self._unpriced.add(named)
-        model, number = event.model or "unknown", event.site.pass_number
-        self._requests.append(_Request(event.call, event.role, model, number, event.usage, cost, event.seconds))
+        self._requests.append((event, cost))
 
     def usage(self) -> UsageReport:
         """Tokens, requests and cost so far. A cost is None, never zero, where a model that used tokens has no price, or
-        its usage was not reported."""
-        requests = list(self._requests)
+        its usage was not reported; the model of a request that failed without an answer is `unknown`."""
         return UsageReport(
-            total=_total(requests),
-            by_call=_group(requests, "call"),
-            by_role=_group(requests, "role"),
-            by_model=_group(requests, "model"),
-            by_pass=_group(requests, "pass_number"),
+            total=_total(self._requests),
+            by_call=self._group(lambda event: event.call),
+            by_role=self._group(lambda event: event.role),
+            by_model=self._group(lambda event: event.model or "unknown"),
+            by_pass=self._group(lambda event: event.site.pass_number),
             unpriced=tuple(sorted(self._unpriced)),
             unreported=tuple(sorted(self._unreported)),
         )
 
+    def _group(self, key: _Key) -> dict[Any, TokenUsage]:
+        names = sorted({key(event) for event, _ in self._requests})
+        return {name: _total([one for one in self._requests if key(one[0]) == name]) for name in names}
+
     def cost(self) -> float | None:
         """The cost so far; None where that of one call is not known."""
-        return _cost(self._requests)
+        return _total_cost([cost for _, cost in self._requests])
 
     def repairs(self) -> tuple[RepairRecord, ...]:
         """Every repair, in the order in which the cycles were dispatched (FR-029, FR-033)."""
@@ -104,29 +90,29 @@ class Ledger:
 
     def seconds_by_call(self) -> dict[str, float]:
         """Seconds spent waiting for answers, by call name; parallel calls each count in full."""
-        names = sorted({one.call for one in self._requests})
-        return {name: math.fsum(one.seconds for one in self._requests if one.call == name) for name in names}
+        seconds: Counter[str] = Counter()
+        for event, _ in sorted(self._requests, key=lambda one: one[0].call):
+            seconds[event.call] += event.seconds  # type: ignore[assignment]
+        return dict(seconds)
 
     def models(self) -> dict[str, list[str]]:
         """The models that answered, by role."""
-        models: dict[str, list[str]] = {}
-        for role, model in sorted(self._answered_by):
-            models.setdefault(role, []).append(model)
-        return models
+        answered = sorted({(event.role, event.model) for event, _ in self._requests if isinstance(event, CallAnswered)})
+        return {role: [model for one, model in answered if one == role] for role, _ in answered}
+
+    def endpoints(self) -> dict[str, int]:
+        """How many requests each endpoint of the provider answered."""
+        answers = [event.endpoint for event, _ in self._requests if isinstance(event, CallAnswered)]
+        return dict(sorted(Counter(filter(None, answers)).items()))
 
 
-def _group(requests: Iterable[_Request], field: str) -> dict[Any, TokenUsage]:
-    groups: dict[Any, list[_Request]] = {}
-    for request in requests:
-        groups.setdefault(getattr(request, field), []).append(request)
-    return {name: _total(of_name) for name, of_name in sorted(groups.items())}
+def _total(requests: Sequence[tuple[CallAnswered | CallFailed, float | None]]) -> TokenUsage:
+    total = sum((event.usage for event, _ in requests), Usage())
+    return TokenUsage(
+        **asdict(total), total_tokens=total.total_tokens, cost=_total_cost([cost for _, cost in requests])
+    )
 
 
-def _total(requests: list[_Request]) -> TokenUsage:
-    total = sum((request.usage for request in requests), Usage())
-    return TokenUsage(**asdict(total), total_tokens=total.total_tokens, cost=_cost(requests))
-
-
-def _cost(requests: Iterable[_Request]) -> float | None:
-    costs = [request.cost for request in requests]
-    return None if None in costs else math.fsum(cost for cost in costs if cost is not None)
+def _total_cost(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return math.fsum(known) if len(known) == len(costs) else None

@@ -19,7 +19,7 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.result import RunResult
 from aeon.domain.values import Value
 from aeon.files.resources import resource_root
-from aeon.observability.cycle_record import CycleRecord
+from aeon.observability.cycle_log import CycleRecord
 from aeon.observability.event_log import LINE_FIELDS, NAMES, event_types
 from aeon.observability.plan_delta import PlanChange, StepsDifference
 

@@ -2,7 +2,7 @@ import pytest
 
 from aeon.domain import events as e
 from aeon.domain.errors import ArtefactError
-from aeon.observability.observers import BestEffortJournal
+from aeon.observability.sinks import BestEffortJournal
 from tests.observability.support import realistic_run
 
 

@@ -2,7 +2,7 @@ import threading
 from contextlib import closing
 
 from aeon.domain import events as e
-from aeon.observability.observers import QueuedObserver
+from aeon.observability.sinks import QueuedObserver
 from tests.observability.support import realistic_run
 
 
