@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from aeon.domain import events
-from aeon.domain.assessment import ConvergenceAssessment, ConvergenceSettings
+from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, ValidationError
 from aeon.domain.graph import current_outputs
 from aeon.domain.history import EvaluationResults
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport
 from aeon.domain.request import CallName
-from aeon.kernel.components import Components
 from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.run import OpenRun
+from aeon.memory.interface import Memory
+from aeon.refinement.components import Validate
 
 T = TypeVar("T")
 UNAVAILABLE = ConvergenceAssessment(
@@ -25,13 +26,21 @@ UNAVAILABLE = ConvergenceAssessment(
 class Evaluation:
     """Evaluates one run's plan and passes, as far as its budget allows."""
 
-    def __init__(self, run: OpenRun, components: Components, settings: ConvergenceSettings) -> None:
-        self._run, self._components, self._criteria = run, components, dict(settings.criteria)
+    def __init__(
+        self,
+        run: OpenRun,
+        validate: Validate,
+        assess: Callable[..., ConvergenceAssessment],
+        memory: Memory,
+        criteria: Mapping[str, Any],
+    ) -> None:
+        self._run, self._validate, self._assess = run, validate, assess
+        self._memory, self._criteria = memory, dict(criteria)
 
     def review(self, phase: OpenPhase, *artefacts: Any) -> SemanticValidationReport | None:
         """The report on artefacts; None when it is unavailable or not affordable."""
         run = self._run
-        report = self._ask(phase, "semantic_validation", lambda: self._components.validate(*artefacts))
+        report = self._ask(phase, "semantic_validation", lambda: self._validate(*artefacts))
         if report is not None:
             run.stream.emit(
                 events.Validated(pass_number=run.state.pass_number, cycle=run.state.ttl_used, report=report)
@@ -45,16 +54,16 @@ class Evaluation:
 
         A pass whose evaluation is not affordable is not complete.
         """
-        run, assess, report, assessment = self._run, self._components.assess, None, None
+        run, report, assessment = self._run, None, None
         plan, conflicts = run.plan, run.state.conflicts
         steps, outputs = list(plan.steps), current_outputs(plan.steps)
         this.answer = run.state.answer
         if is_reviewed:
-            report = self.review(phase, "cross_phase", plan, steps, outputs, self._components.memory.search(""))
+            report = self.review(phase, "cross_phase", plan, steps, outputs, self._memory.search(""))
         if report or not is_reviewed:
             given = (report or UNREVIEWED, plan, steps, outputs, self._criteria)
             assessment = self._ask(
-                phase, "convergence", lambda: assess(*given, left_to_person=conflicts), run.assessment_cycles
+                phase, "convergence", lambda: self._assess(*given, left_to_person=conflicts), run.assessment_cycles
             )
         found = assessment or UNAVAILABLE
         if phase.outcome != "abandoned":

@@ -58,7 +58,7 @@ class Batches:
     """A run's batches: which steps start, what they are charged, and what follows when they end."""
 
     def __init__(self, executor: StepExecutor, run: OpenRun, memory: Memory, *, core: bool) -> None:
-        self._executor, self._run, self._memory, self._core = executor, run, memory, core
+        self.executor, self._run, self._memory, self._core = executor, run, memory, core
 
     def runnable(self, plan: Plan) -> Sequence[PlanStep]:
         """The steps that may start now: all that are ready, or in core mode the next one, whatever came before it."""
@@ -69,7 +69,7 @@ class Batches:
 
         Raises what must end the run.
         """
-        run, executor, batch = self._run, self._executor, self._start()
+        run, executor, batch = self._run, self.executor, self._start()
         for step, site, _ in batch:
             executor.emit(StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site)
         running = {run.workers.submit(partial(executor.carry_out, *dispatch)): dispatch for dispatch in batch}
@@ -84,7 +84,7 @@ class Batches:
 
     def _start(self) -> list[tuple[PlanStep, CallSite, Situation]]:
         """Charge and number as many ready steps as the budget allows, in step order, and mark them running."""
-        run, worker = self._run, self._executor.worker
+        run, worker = self._run, self.executor.worker
         run.boundary.check()
         plan, results, allowed = run.plan, run.state.results, batch_size(run.state.ttl_remaining, run.assessment_cycles)
         chosen: list[tuple[PlanStep, CallSite]] = []

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
@@ -29,7 +29,6 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
 from aeon.kernel.budget import TTLExpired
-from aeon.kernel.components import Components
 from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.executor import Batches
 from aeon.kernel.profiling import Profiling
@@ -39,6 +38,7 @@ from aeon.kernel.settings import RunOptions
 from aeon.plan.transitions import cut_off, with_errors
 from aeon.plan.triggers import issue_triggers, pass_triggers
 from aeon.refinement.models import Occasion
+from aeon.refinement.refiner import Refiner
 from aeon.refinement.verdicts import is_stuck
 
 logger = logging.getLogger(__name__)
@@ -47,12 +47,19 @@ logger = logging.getLogger(__name__)
 class Loop:
     """One run of a task: made, run once, over."""
 
-    def __init__(self, run: OpenRun, components: Components, options: RunOptions) -> None:
-        self._run, self._components, self._options = run, components, options
-        self._core, self._worker = options.mode == "core", components.executor.worker
-        self._batches = Batches(components.executor, run, components.memory, core=self._core)
-        self._evaluation = Evaluation(run, components, options.convergence)
-        self._profiling = Profiling(run, components, options)
+    def __init__(
+        self,
+        run: OpenRun,
+        options: RunOptions,
+        generate_plan: Callable[[str, dict[str, Any] | None], Plan],
+        refiner: Refiner,
+        batches: Batches,
+        evaluation: Evaluation,
+        profiling: Profiling,
+    ) -> None:
+        self._run, self._options, self._generate_plan, self._refiner = run, options, generate_plan, refiner
+        self._batches, self._evaluation, self._profiling = batches, evaluation, profiling
+        self._core, self._worker = options.mode == "core", batches.executor.worker
 
     @property
     def state(self) -> RunState:
@@ -173,7 +180,7 @@ class Loop:
         one_step = self._options.one_step
         if self.is_small:
             return Plan(goal=one_step, steps=(PlanStep(step_id="answer", description=one_step, agent="llm"),))
-        return self._run.call("plan", lambda: self._components.generate_plan(task, context))
+        return self._run.call("plan", lambda: self._generate_plan(task, context))
 
     def _look_for_tools(self, plan: Plan) -> Plan:
         """Note each missing tool as soon as a plan names it: an advisory, and an error of its step."""
@@ -201,7 +208,7 @@ class Loop:
         self, this: OpenPass, issues: Sequence[ValidationIssue], assessment: ConvergenceAssessment
     ) -> bool:
         """Refine when there is a reason to; whether the run is stuck afterwards."""
-        run, refiner, before, state = self._run, self._components.refiner, self._run.plan, self._run.state
+        run, refiner, before, state = self._run, self._refiner, self._run.plan, self._run.state
         triggers = pass_triggers(before, issues, assessment, state.manual_intervention, state.raised_triggers)
         may_refine = refiner.may_refine(run.attempts)
         if triggers and not may_refine:
@@ -219,7 +226,7 @@ class Loop:
 
     def _refine(self, this: OpenPass, stage: str, occasion: Occasion) -> bool:
         """Refine the plan; whether the budget sufficed."""
-        run, refiner = self._run, self._components.refiner
+        run, refiner = self._run, self._refiner
         with run.phase(stage, "REFINE") as phase:
             if refiner.asks_model(run.plan, occasion) and not run.affordable():
                 phase.outcome = "abandoned"

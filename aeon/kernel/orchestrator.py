@@ -11,11 +11,12 @@ from aeon.domain.history import Outcome, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
 from aeon.execution.worker import StepWorker
-from aeon.kernel.components import Components
 from aeon.kernel.control import RunControl
+from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.event_stream import EventStream
-from aeon.kernel.executor import StepExecutor
+from aeon.kernel.executor import Batches, StepExecutor
 from aeon.kernel.loop import Loop
+from aeon.kernel.profiling import Profiling
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
@@ -82,19 +83,18 @@ class Orchestrator:
 
     def _make_loop(self) -> Loop:
         options, planner, validator = self._options, self.recursive_planner, self.semantic_validator
-        engine, depth = self.convergence_engine, self.adaptive_depth
-        cycles = getattr(engine, "cycles", 1)  # of judges that vote, more than one
+        engine = self.convergence_engine
+        assess, cycles = adapt_method(engine.assess, ConvergenceEngine.assess), getattr(engine, "cycles", 1)
         run = OpenRun(self._stream, self._control, options, assessment_cycles=cycles)
         memory = GuardedMemory(self._memory, lambda problem: run.advise("memory_failure", problem))
         shown = ShownMemory(lambda: memory.search(""))
-        components = Components(
-            generate_plan=planner.generate_plan,
-            validate=validate_method(validator),
-            assess=adapt_method(engine.assess, ConvergenceEngine.assess),
-            depth=depth,
-            update_profile=adapt_method(depth.update_task_profile, AdaptiveDepth.update_task_profile),
-            refiner=self._refiner or Refiner(planner, validator, max_steps=options.execution.max_steps),
-            executor=self.executor or StepExecutor(StepWorker(self._llm, memory=shown)),
-            memory=memory,
+        executor = self.executor or StepExecutor(StepWorker(self._llm, memory=shown))
+        return Loop(
+            run,
+            options,
+            planner.generate_plan,
+            self._refiner or Refiner(planner, validator, max_steps=options.execution.max_steps),
+            Batches(executor, run, memory, core=options.mode == "core"),
+            Evaluation(run, validate_method(validator), assess, memory, options.convergence.criteria),
+            Profiling(run, self.adaptive_depth, options),
         )
-        return Loop(run, components, options)

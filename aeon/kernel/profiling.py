@@ -5,18 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from aeon.adaptive.heuristics import complexity_mismatch, configure_depth, revise_ttl
+from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch, configure_depth, revise_ttl
 from aeon.domain import events
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, ValidationError
 from aeon.domain.history import ProfileTransition, RunState
-from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration, TaskProfile
+from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration, TaskProfile, TTLTable
 from aeon.domain.report import SemanticValidationReport
-from aeon.kernel.components import Components
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
+from aeon.refinement.components import adapt_method
 
+_UPDATE = AdaptiveDepth.update_task_profile
 _UPDATE_SIGNALS = ("task_profile_update", "convergence_failure", "validation_issues", "blocked_steps", "planning")
 
 
@@ -41,10 +42,10 @@ def planning_signals(state: RunState) -> dict[str, Any]:
 class Profiling:
     """Profiles one run's task and allocates its TTL."""
 
-    def __init__(self, run: OpenRun, components: Components, options: RunOptions) -> None:
-        self._run, self._components, self._base_ttl = run, components, options.base_ttl
-        self._depth, self._table = components.depth, getattr(components.depth, "table", None)
-        own = getattr(self._depth, "limit", sys.maxsize)
+    def __init__(self, run: OpenRun, depth: AdaptiveDepth, options: RunOptions) -> None:
+        self._run, self._depth, self._base_ttl = run, depth, options.base_ttl
+        self._table: TTLTable | None = getattr(depth, "table", None)
+        own = getattr(depth, "limit", sys.maxsize)
         caps = (own, options.ttl_limit, options.limits.max_llm_calls)  # a cycle is at least one call (FR-077)
         self._limit = min(cap for cap in caps if cap is not None)
 
@@ -80,7 +81,7 @@ class Profiling:
         signals = {"reason_codes": assessment.reason_codes, "planning": planning_signals(run.state)}
         with run.phase("D", "PROFILE") as phase:
             try:
-                update, task = self._components.update_profile, run.plan.task
+                update, task = adapt_method(self._depth.update_task_profile, _UPDATE), run.plan.task
                 after = run.call("task_profile", lambda: update(before, True, issues, states, task, **signals))
             except (LLMError, ValidationError) as error:
                 phase.outcome = "unavailable"
