@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from aeon.domain.history import EvaluationResults, ExecutionPass, Phase, PhaseRecord, RunState, StepResult
+from aeon.domain.history import EvaluationResults, ExecutionPass, PhaseRecord, RunState, StepResult
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import RefinementRecord
 from aeon.kernel.budget import Stopwatch
@@ -39,19 +37,6 @@ class OpenPass:
     answer: str = ""
     complete: bool = False
     watch: Stopwatch = field(default_factory=Stopwatch)
-
-    @contextmanager
-    def phase(self, phase: Phase) -> Iterator[OpenPhase]:
-        """Time a phase; one that an exception leaves is recorded as abandoned."""
-        watch, note = Stopwatch(), OpenPhase()
-        try:
-            yield note
-        except BaseException:
-            note.outcome = "abandoned"
-            raise
-        finally:
-            start, end = watch.read().start_time, watch.read().end_time
-            self.phases.append(PhaseRecord(phase=phase, start_time=start, end_time=end, outcome=note.outcome))
 
     def close(self, after: RunState) -> ExecutionPass:
         """The record of this pass, which ends with the run as it is `after` it."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 from aeon.domain import events
-from aeon.domain.history import Advisory, AdvisoryKind, LLMOutput, Phase, RunState
+from aeon.domain.history import Advisory, AdvisoryKind, LLMOutput, Phase, PhaseRecord, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
-from aeon.kernel.budget import Boundary, TTLExpired
+from aeon.kernel.budget import Boundary, Stopwatch, TTLExpired
 from aeon.kernel.control import RunControl, Workers, as_done
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.recorder import OpenPass, OpenPhase
@@ -172,14 +172,18 @@ class OpenRun:
 
     @contextmanager
     def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:
-        """A phase, announced, and timed where it belongs to a pass."""
-        number = self.state.pass_number
+        """A phase, announced, and recorded where it belongs to a pass; one that an exception leaves as abandoned."""
+        number, watch, note = self.state.pass_number, Stopwatch(), OpenPhase()
         self.update(phase=phase)
         self.stream.emit(events.PhaseStarted(stage=stage, phase=phase, pass_number=number))
-        timed = self._pass.phase(phase) if self._pass and phase != "PROFILE" else nullcontext(OpenPhase())
-        note = OpenPhase("abandoned")
         try:
-            with timed as note:
-                yield note
+            yield note
+        except BaseException:
+            note.outcome = "abandoned"
+            raise
         finally:
+            if self._pass and phase != "PROFILE":
+                took, outcome = watch.read(), note.outcome
+                times = {"start_time": took.start_time, "end_time": took.end_time}
+                self._pass.phases.append(PhaseRecord(phase=phase, outcome=outcome, **times))
             self.stream.emit(events.PhaseFinished(stage=stage, phase=phase, pass_number=number, outcome=note.outcome))

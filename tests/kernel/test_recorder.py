@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
 
-from aeon.domain.history import RunState, StepResult
+from aeon.domain.history import ExecutionPass, RunState, StepResult
 from aeon.domain.plan import Plan
 from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration
 from aeon.domain.refinement import RefinementAction, RefinementRecord
 from aeon.kernel.budget import Stopwatch
+from aeon.kernel.control import RunControl
+from aeon.kernel.event_stream import EventStream
 from aeon.kernel.recorder import OpenPass
+from aeon.kernel.run import OpenRun
+from aeon.kernel.settings import RunOptions
 from tests.plan.builders import done, plan_of, step
 
 DEPTH = AdaptiveDepthConfiguration(
@@ -74,31 +79,31 @@ def test_a_failed_steps_result_has_no_clarity():
     ],
 )
 def test_the_phase_of_a_pass_is_the_last_it_entered(number: int, phases: list[str], phase: str):
-    this = opened(number)
-    for name in phases:
-        with this.phase(name):
-            pass
-    closed = this.close(BEFORE)
+    closed = recorded(number, phases)
     assert closed.phase == phase
     assert [p.phase for p in closed.phases] == phases
 
 
+def recorded(number: int, phases: Sequence[str], **outcomes: str) -> ExecutionPass:
+    """A pass with these phases; one whose outcome is `abandoned` is left by an exception."""
+    run = OpenRun(EventStream(), RunControl(), RunOptions())
+    run.state = BEFORE
+    with run.open_pass(number, (), brief=False):
+        for name in phases:
+            with contextlib.suppress(KeyboardInterrupt), run.phase("C", name) as note:
+                if outcomes.get(name) == "abandoned":
+                    raise KeyboardInterrupt
+                note.outcome = outcomes.get(name, "done")
+    return run.state.passes[0]
+
+
 def test_a_phase_says_how_it_ended():
-    this = opened()
-    with this.phase("EXECUTE"):
-        pass
-    with this.phase("REFINE") as note:
-        note.outcome = "skipped"
-    with contextlib.suppress(KeyboardInterrupt), this.phase("EVALUATE"):
-        raise KeyboardInterrupt
-    assert [p.outcome for p in this.phases] == ["done", "skipped", "abandoned"]
+    closed = recorded(1, ["EXECUTE", "REFINE", "EVALUATE"], REFINE="skipped", EVALUATE="abandoned")
+    assert [p.outcome for p in closed.phases] == ["done", "skipped", "abandoned"]
 
 
 def test_times_are_in_order_and_in_utc():
-    this = opened()
-    with this.phase("EXECUTE"):
-        pass
-    closed = this.close(BEFORE)
+    closed = recorded(1, ["EXECUTE"])
     timing = closed.timing_information
     moments = [timing.start_time, closed.phases[0].start_time, closed.phases[0].end_time, timing.end_time]
     assert [datetime.fromisoformat(m).utcoffset() for m in moments] == [timedelta(0)] * 4
