@@ -1,12 +1,12 @@
 """From a composed configuration to settings, task and inputs.
 
 `compose` is for Python, `settings_from` for a configuration that Hydra has composed already. Both report everything
-that is wrong in one `ConfigError`: an unknown key with the nearest known one, a bad value with its path and what is
-allowed. `environment` alone looks at the environment.
+that is wrong in one `ConfigError`. `environment` alone looks at the environment.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from io import StringIO
@@ -18,14 +18,18 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError as PydanticError
 
-from aeon.config import files as config_files
 from aeon.config import origin, recompose
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.literal import quote_overrides
 from aeon.config.compose.problems import settings_error
 from aeon.config.origin import Composition, Origin
 from aeon.config.settings import Settings
-from aeon.domain.errors import ConfigError
+from aeon.domain.assessment import criterion_problem
+from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
+from aeon.files.explain import first_mistake
+from aeon.files.located_yaml import LocatedYaml
+from aeon.files.text import decode_utf8, require_unicode
+from aeon.memory.settings import MemorySettings
 
 
 def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Settings:
@@ -53,7 +57,7 @@ def compose_settings(of: Composition) -> Settings:
 
 
 def settings_from(cfg: DictConfig) -> Settings:
-    """Validate a composed configuration whole; the files it names for criteria and the answer's schema are read.
+    """Validate a composed configuration whole; files of criteria, of memory and of the answer's schema are read.
 
     Raises ConfigError with every problem found, SchemaFileError when the answer's schema file is all that is wrong.
     """
@@ -61,19 +65,20 @@ def settings_from(cfg: DictConfig) -> Settings:
         # Each by itself: Hydra's own part refers to a job that may not run.
         values = {str(name): _plain(cfg[name]) for name in cfg if name != "hydra"}
     except OmegaConfBaseException as error:
-        reason = str(error.msg or error).splitlines()[0]
-        raise ConfigError(f"{error.full_key or 'configuration'}: {reason}") from None
+        raise ConfigError(f"{error.full_key or 'configuration'}: {str(error.msg or error).splitlines()[0]}") from None
     try:
         settings = Settings.model_validate(values)
     except PydanticError as error:
         raise settings_error(error, Settings, values) from None
-    convergence, answer = settings.convergence, settings.answer
+    convergence, answer, memory = settings.convergence, settings.answer, settings.memory
     if convergence.criteria_file is not None:
-        read = config_files.read_criteria(convergence.criteria_file)
-        convergence = convergence.model_copy(update={"criteria": {**read, **convergence.criteria}})
+        criteria = {**_read_criteria(convergence.criteria_file), **convergence.criteria}
+        convergence = convergence.model_copy(update={"criteria": criteria})
     if answer.schema_file is not None:
-        answer = answer.model_copy(update={"json_schema": config_files.read_json_schema(answer.schema_file)})
-    memory = config_files.read_entries(settings.memory)
+        answer = answer.model_copy(update={"json_schema": _read_json_schema(answer.schema_file)})
+    if memory.entries_file is not None:
+        entries = {**_read_entries(memory.entries_file), **memory.entries}
+        memory = memory.model_copy(update={"entries": entries})
     return settings.model_copy(update={"convergence": convergence, "answer": answer, "memory": memory})
 
 
@@ -81,15 +86,50 @@ def _plain(value: Any) -> Any:
     return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
 
 
+def _read_criteria(path: Path) -> dict[str, str]:
+    read = LocatedYaml(path).value
+    problem = "must map each criterion's name to a text in plain words"
+    if isinstance(read, dict) and all(isinstance(part, str) and part for pair in read.items() for part in pair):
+        problem = next(filter(None, (criterion_problem(name, words) for name, words in read.items())), "")
+    if problem:
+        raise ConfigError(f"convergence.criteria_file {path}: {problem}")
+    return dict(read)
+
+
+def _read_entries(path: Path) -> dict[str, Any]:
+    try:
+        return dict(MemorySettings(entries=LocatedYaml(path).value).entries)
+    except PydanticError as error:
+        raise ConfigError(f"memory.entries_file {path}: {first_mistake(error)}") from None
+
+
+def _read_json_schema(path: Path) -> dict[str, Any]:
+    from aeon.schema.validators import check_schema  # takes time, and few runs have a schema
+
+    try:
+        schema = json.loads(_read_text(path, "answer.schema"))
+    except json.JSONDecodeError as error:
+        raise SchemaFileError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    if not isinstance(schema, dict):
+        raise SchemaFileError(f"{path}: a JSON Schema for an answer is an object, this is {type(schema).__name__}")
+    check_schema(schema, str(path))
+    return schema
+
+
 def environment(directory: Path | None = None) -> Mapping[str, str]:
     """The process environment, after a `.env` file in `directory` (the current one) has filled in what is not set.
 
-    Raises ConfigError when that file cannot be read.
+    Raises ConfigError when that file cannot be read; it holds keys, so nothing of it is said.
     """
     path = (directory or Path.cwd()) / ".env"
     if path.is_file() or path.is_fifo():
         try:
-            load_dotenv(stream=StringIO(config_files.read_dotenv(path)), override=False)
+            load_dotenv(stream=StringIO(path.read_text(encoding="utf-8-sig")), override=False)
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except UnicodeDecodeError as error:
+            line = error.object[: error.start].count(b"\n") + 1
+            raise ConfigError(f"{path}:{line}: not UTF-8 text", hint="Convert it to UTF-8.") from None
         except ValueError as error:
             raise ConfigError(f"{path}: {error}") from None
     return os.environ
@@ -101,7 +141,14 @@ def read_task(settings: Settings) -> str | None:
     None when a `plan_file` is to say it. Raises TaskTextError when it is empty or not valid UTF-8, ConfigError when
     neither or both are given or the file cannot be read.
     """
-    if settings.task is None and settings.task_file is None:
+    task, file = settings.task, settings.task_file
+    if task is not None and file is not None:
+        raise ConfigError("task and task_file are both given", hint="Give one of them.")
+    if task is not None:
+        text = require_unicode(task, "task")
+    elif file is not None:
+        text = _read_text(file, "task_file")
+    else:
         recorded = find_recorded_origin(settings)
         if recorded is not None and not _says_task_anew(settings.plan_file, recorded):
             return recorded.task
@@ -111,7 +158,11 @@ def read_task(settings: Settings) -> str | None:
             from aeon.store.opening import check_store  # takes time, and only a replay needs it
 
             check_store(settings.store)  # the task was to come from a recording, which is not there
-    return config_files.read_task_text(settings.task, settings.task_file)
+        hint = 'Say what to do: python -m aeon task="..." (or task_file=..., or task=-)'
+        raise ConfigError("no task is given", hint=hint)
+    if not text.strip():
+        raise TaskTextError("the task is empty", hint="Say in plain words what you want done.")
+    return text
 
 
 def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
@@ -128,8 +179,18 @@ def read_inputs(settings: Settings) -> dict[str, str]:
     Raises ConfigError for an unreadable file or a name given in both, TaskTextError for text that is not valid UTF-8.
     """
     recorded = find_recorded_origin(settings)
-    given = config_files.read_input_texts(settings.inputs, settings.input_files)
-    return {**recorded.inputs, **given} if recorded else given
+    if both := sorted(settings.inputs.keys() & settings.input_files.keys()):
+        raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")
+    texts = {name: require_unicode(text, f"inputs.{name}") for name, text in settings.inputs.items()}
+    read = {name: _read_text(path, f"input_files.{name}") for name, path in settings.input_files.items()}
+    return {**(recorded.inputs if recorded else {}), **texts, **read}
+
+
+def _read_text(path: Path, key: str) -> str:
+    try:
+        return decode_utf8(path.expanduser().read_bytes(), f"{key} {path}")
+    except OSError as error:
+        raise ConfigError(f"{key}={path}: cannot be read: {error.strerror or error}") from None
 
 
 def find_recorded_origin(settings: Settings) -> Origin | None:

@@ -1,20 +1,32 @@
 """The project file: `aeon.yaml`, here or above, which sets a folder of configuration and overrides.
 
-Imports little, since help and completion look for it too. What a project may not say is in `project_check`.
+It, and the folder that it names, may come with a repository of strangers. They may choose how a run goes; they may not
+name a secret or where one is sent, read files outside the project, or change how the program itself is started. The
+person says such things on the command line, or with `--config-dir`. Help and completion look for it too: the settings
+are imported only to check it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from aeon.config.compose.literal import format_value, key_of, quote_override
 from aeon.domain.errors import ConfigError
 from aeon.files.located_yaml import LocatedYaml
+from aeon.files.resources import resource_root
 
 FILE = "aeon.yaml"
 KEYS = ("config_dir", "overrides")
+_PACKAGE = re.compile(r"#\s*@package\s+(?!_global_|_group_)(\S+)")
+_NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
+_SHOWN = frozenset({"tools", "adapter", "backend", "options"})
+_Leaf = tuple[tuple[str, ...], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +74,130 @@ def read_project(path: Path) -> Project:
 def _unusable(path: Path, problem: str) -> ConfigError:
     hint = "`aeon docs project` describes it; --no-project leaves the file out."
     return ConfigError(f"{path}: {problem}", hint=hint)
+
+
+def check_overrides(project: Project) -> list[str]:
+    """The overrides of a project as Hydra takes them, paths made absolute.
+
+    Raises ConfigError for the first thing that a project may not say, in the file or in its folder of configuration.
+    """
+    for key, value in project.overrides.items():
+        names = key.lstrip("+").split(".")
+        if not key or set("~@=") & set(key) or names[0].partition("/")[0] in ("hydra", "resume"):
+            raise _refused(project.path, key, "says how the program is started")
+        for leaf in _leaves(value, tuple(names)):
+            _check_leaf(project, project.path, leaf)
+    for file, leaf in _own_leaves(project):
+        _check_leaf(project, file, leaf)
+    return [_override(project, key, value) for key, value in project.overrides.items()]
+
+
+def describe_project(project: Project) -> Iterator[str]:
+    """What the project sets, and what of its folder concerns tools and an adapter of one's own, which may start
+    programs: a line each."""
+    said = [f"config_dir={project.config_dir.name}"] if project.config_dir else []
+    said += [f"{key}={_shown(value)}" for key, value in project.overrides.items()]
+    yield f"Project {project.path}: {', '.join(said) or 'nothing is set'} (--no-project leaves it out)"
+    for file, (path, value) in _own_leaves(project):
+        if _SHOWN & {file.parent.name, *path} and path[0] != "defaults":
+            yield f"  {file.relative_to(project.folder.resolve())}: {'.'.join(path)}={_shown(value)}"
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=True, default=str)
+    return "".join(ch if ch.isprintable() else "?" for ch in text)
+
+
+def _check_leaf(project: Project, file: Path, leaf: _Leaf) -> None:
+    from aeon.domain.values import is_loopback  # takes time, and only a project file needs it
+
+    path, value = leaf
+    key = ".".join(path)
+    why = ""
+    if path[0] == "hydra" or (path[0] == "defaults" and re.search("@|hydra", f"{key} {value}")):
+        why = "says how the program is started"
+    elif any(part.endswith("_env") for part in path) or ("servers" in path and "env" in path):
+        why = "names a secret, or where one is found"
+    elif isinstance(value, str) and "${" in value:
+        why = "an interpolation could name a secret"
+    elif path[-1] == "base_url" and value is not None and not is_loopback(str(value)):
+        why = f"{value} would be sent your key"
+    elif isinstance(value, str) and path_names().intersection(path):
+        place = (project.folder / value).resolve()
+        secret = any(part.startswith(".env") for part in (*Path(value).parts, place.name))
+        if secret or value.startswith("~") or not place.is_relative_to(project.folder.resolve()):
+            why = f"{value} is not within the project's folder, or holds secrets"
+    if why:
+        raise _refused(file, key, why)
+
+
+def _refused(file: Path, key: str, why: str) -> ConfigError:
+    return ConfigError(
+        f"{file}: {key}: {why}; a project file may not do that",
+        hint=f"Say it on the command line ({key}=..., or --config-dir DIR for a whole folder), or use --no-project.",
+    )
+
+
+@cache
+def path_names() -> frozenset[str]:
+    """The names of the settings that hold a file or a folder, whatever group they are in."""
+    from aeon.config.settings import Settings  # takes time, and only a project file needs it
+    from aeon.files.explain import models_in
+
+    found: set[str] = set()
+    models: list[Any] = [Settings]
+    for model in models:
+        for name, info in model.model_fields.items():
+            if "Path" in str(info.annotation):
+                found |= {name, info.alias or name}
+            models += [inner for inner, _ in models_in(info.annotation)]
+    return frozenset(found)
+
+
+def _override(project: Project, key: str, value: Any) -> str:
+    """An override in Hydra's grammar; an entry that a person names is added whether or not it is there."""
+    if key.startswith("tools.approval."):
+        return quote_override(f"{key}={value}")
+    if isinstance(value, str) and path_names().intersection(key.split(".")):
+        value = str((project.folder / value).resolve())
+    return f"{'++' if key.startswith(_NAMED) else ''}{key}={format_value(value)}"
+
+
+def _own_leaves(project: Project) -> Iterator[tuple[Path, _Leaf]]:
+    """What the files of the project's folder say that the packaged ones of the same name do not."""
+    if (folder := project.config_dir) is None:
+        return
+    for file in sorted(folder.rglob("*")):
+        if file.is_symlink() and file.is_dir():
+            raise _refused(file, "config_dir", "a linked folder is not looked into")
+        twin = resource_root() / "conf" / file.relative_to(folder)
+        if file.suffix != ".yaml" or (twin.is_file() and twin.read_bytes() == file.read_bytes()):
+            continue
+        if "hydra" in file.relative_to(folder).parts or _PACKAGE.search(file.read_text(encoding="utf-8")):
+            raise _refused(file, "@package or hydra", "keys out of their group")
+        usual = list(map(repr, _leaves(LocatedYaml(twin).value))) if twin.is_file() else []
+        yield from ((file, leaf) for leaf in _leaves(LocatedYaml(file).value) if repr(leaf) not in usual)
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[_Leaf]:
+    """Every single value, with the keys that lead to it; empty mappings and lists are values."""
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            yield from _leaves(item, (*path, *str(name).split(".")))
+    elif isinstance(value, list) and value:
+        for item in value:
+            yield from _leaves(item, path)
+    else:
+        yield path or ("",), value
+
+
+def without_chosen_groups(given: Sequence[str], overrides: Sequence[str]) -> list[str]:
+    """The overrides of a project without those of groups that the command line chooses itself."""
+    chosen = {key_of(text) for text in given if "." not in key_of(text)}
+    return [text for text in overrides if key_of(text).partition(".")[0] not in chosen]
+
+
+def is_of_recorded_run(given: Sequence[str]) -> bool:
+    """Whether overrides resume or replay a run, which brings what it was given itself."""
+    values = {key_of(text): text.partition("=")[2] for text in given}
+    return "resume" in values or "replay" in values.get("store.mode", values.get("store", ""))

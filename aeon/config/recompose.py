@@ -19,7 +19,6 @@ from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.settings import CASSETTE_SUFFIX
 
 _RECORDED_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
-_CHOOSE_PROVIDERS = ("provider", "env", "experiment")
 
 
 def composition(today: Composition) -> Composition:
@@ -92,15 +91,14 @@ def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
 
 
 def check_visible(resume: Path | None, recording: Path | None, composed: Composition) -> None:
-    """ConfigError when settings resume or replay a run that their overrides do not name, as its own overrides then
-    came too late: it is named in a configuration file, or by an interpolation."""
+    """ConfigError when settings resume or replay a run that their overrides do not name: it is named in a configuration
+    file, or by an interpolation, and its own overrides came too late."""
     said = ""
     if resume is not None and not any(key_of(text) == "resume" for text in composed.overrides):
         said = f"resume={quote(str(resume))}"
     elif recording is not None and _recording(composed.overrides) != recording:
         origin = read_recorded_origin(recording)
-        if origin is not None and origin.overrides is not None:
-            said = f"store.mode=replay store.path={quote(str(recording))}"
+        said = f"store.mode=replay store.path={quote(str(recording))}" if origin and origin.overrides else ""
     if said:
         raise ConfigError(
             f"{said} comes from a configuration file or an interpolation, too late to compose what was recorded",
@@ -111,20 +109,18 @@ def check_visible(resume: Path | None, recording: Path | None, composed: Composi
 def recompose(origin: Origin, today: Composition, named: str) -> Composition:
     """The recorded composition with today's after it, so that today's wins; `named` says whose origin it is.
 
-    Task and inputs are not in it: `read_task` and `read_inputs` take them from the origin. Relative paths
-    are those of the folder that the run was started in. Raises ConfigError when the settings were made in a program, or
-    the folder of configuration is gone.
+    Task and inputs are not in it. Relative paths are those of the folder that the run was started in. Raises
+    ConfigError when the settings were made in a program, or the folder of configuration is gone.
     """
     if origin.overrides is None:
         raise ConfigError(
-            f"{named}: its settings were made in a program (Aeon(settings)), not composed from overrides",
-            hint="Make the same settings again, with `resume` set in them.",
+            f"{named}: its settings were made in a program", hint="Make them again, with `resume` set in them."
         )
     folder = today.config_dir or (Path(origin.config_dir) if origin.config_dir else None)
     if folder is not None and today.config_dir is None and not folder.is_dir():
         raise ConfigError(
             f"{named}: its configuration came from {folder}, which is not there any more",
-            hint="Put it back, or give one of the same content with --config-dir DIR (in Python config_dir=DIR).",
+            hint="Put it back, or give one of the same content with --config-dir DIR.",
         )
     name = origin.config_name if today.config_name == Composition().config_name else today.config_name
     again = Composition(overrides=origin.overrides, config_dir=folder, config_name=name)
@@ -149,11 +145,8 @@ def find_left_out(origin: Origin, composed: Composition) -> tuple[str, ...]:
 
 
 def select_recordable(overrides: Iterable[str]) -> tuple[str, ...]:
-    """The overrides that a run is composed from again.
-
-    Task, inputs and the parent are recorded apart; Hydra's own say where and how jobs run, as `sweep` does, but for its
-    search path.
-    """
+    """The overrides that a run is composed from again: neither those recorded apart, such as the task, nor those that
+    say where and how jobs run."""
     ours = (text for text in overrides if not _is_of_hydra(text))
     return tuple(text for text in ours if key_of(text).partition(".")[0] not in _RECORDED_APART)
 
@@ -184,23 +177,19 @@ def _chooses_another_provider(origin: Origin, recorded: Composition, today: Comp
     """Whether today's overrides choose another provider: what was set for the recorded one, its address above all, is
     not for that one and its key."""
     choosing = [text for text in today.overrides if "." not in key_of(text)]
-    if any(key_of(text) in _CHOOSE_PROVIDERS and is_sweep(text) for text in choosing):
+    swept = [text for text in choosing if is_sweep(text)]
+    if any(key_of(text) in ("provider", "env", "experiment") for text in swept):
         return True
-    choosing = [text for text in choosing if not is_sweep(text)]
-    recorded = _with(recorded, select_recordable(recorded.overrides))
-    before = _chosen_provider(recorded)
-    after = _chosen_provider(_with(recorded, (*recorded.overrides, *choosing)))
+    options: list[str | None] = []
+    for more in ([], [text for text in choosing if text not in swept]):
+        overrides = [text for text in (*select_recordable(recorded.overrides), *more) if not _is_of_provider(text)]
+        try:
+            cfg = compose(overrides, recorded.config_dir, config_name=recorded.config_name, with_hydra=True)
+            options.append(cfg.hydra.runtime.choices.get("provider"))
+        except ConfigError:
+            options.append(None)
+    before, after = options
     return after not in (before, origin.provider.kind if before == "auto" else before)
-
-
-def _chosen_provider(composed: Composition) -> str | None:
-    """The option of the group `provider` that is composed; None where nothing can be."""
-    choosing = [text for text in composed.overrides if not _is_of_provider(text)]
-    try:
-        cfg = compose(choosing, composed.config_dir, config_name=composed.config_name, with_hydra=True)
-    except ConfigError:
-        return None
-    return str(cfg.hydra.runtime.choices.get("provider"))
 
 
 def _recording(overrides: Sequence[str]) -> Path | None:

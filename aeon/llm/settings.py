@@ -235,7 +235,7 @@ FallbackSettings = Annotated[OpenAIFallback | LocalProvider, Field(discriminator
 
 
 class ChainSettings(EndpointSettings):
-    """An endpoint with others behind it; a configuration names them by file, see `aeon.config.compose.fallbacks`."""
+    """An endpoint with others behind it; a configuration names them by file, see `aeon.config.compose.compose`."""
 
     fallbacks: Unneeded[tuple[FallbackSettings, ...]] = ()
 

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel
 
 from aeon.config.compose.problems import known_paths
-from aeon.config.project_check import path_names
+from aeon.config.project_file import path_names
 from aeon.config.settings import Settings
 from tests.cli.conftest import RunAeon
 

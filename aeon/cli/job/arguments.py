@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 from aeon.cli.job.syntax import COMMANDS
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
-from aeon.config import recompose
+from aeon.config import project_file, recompose
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import CONFIG_NAME
@@ -25,7 +25,6 @@ from aeon.config.compose.literal import quote_override
 from aeon.config.compose.problems import composition_error
 from aeon.config.load import settings_from
 from aeon.config.origin import Composition
-from aeon.config.project_file import find_project, read_project
 from aeon.domain.errors import ConfigError
 from aeon.files.text import decode_utf8
 
@@ -72,18 +71,16 @@ def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | 
 
     Raises ConfigError for a project that cannot be used.
     """
-    found = find_project(Path.cwd())
+    found = project_file.find_project(Path.cwd())
     if found is None:
         return given, own
-    from aeon.config import project_check  # slow to load, and only for a project file
-
-    if project_check.is_of_recorded_run(given):
+    if project_file.is_of_recorded_run(given):
         say(f"Project {found}: left out, since a run brings its own overrides")
         return given, own
-    project = read_project(found)
-    overrides = project_check.check_overrides(project)
-    say("\n".join(project_check.describe_project(project)))
-    return [*project_check.without_chosen_groups(given, overrides), *given], own or project.config_dir
+    project = project_file.read_project(found)
+    overrides = project_file.check_overrides(project)
+    say("\n".join(project_file.describe_project(project)))
+    return [*project_file.without_chosen_groups(given, overrides), *given], own or project.config_dir
 
 
 def _show(flags: argparse.Namespace, composed: Composition) -> None:

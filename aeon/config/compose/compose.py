@@ -1,8 +1,12 @@
-"""Composing the configuration with Hydra, without leaving a trace in Hydra's global state."""
+"""Composing the configuration with Hydra, without leaving a trace in Hydra's global state.
+
+An element of `provider.fallbacks` is the name of a provider file, or a mapping whose `provider` is that name and whose
+other keys override the file's; it is replaced by the endpoint that the file configures.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +15,18 @@ import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
-from omegaconf import DictConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
-from aeon.config.compose import fallbacks
 from aeon.config.compose.hydra_private import CONFIG_NAME, hydra_in, split_jobs
 from aeon.config.compose.literal import key_of
 from aeon.config.compose.problems import NOT_A_KEY, composition_error
 from aeon.config.compose.reference import check_config_dir
 from aeon.domain.errors import ConfigError
 
+_FALLBACK = (
+    "A fallback is a provider that calls a model: a name, as in [groq], or [{provider: ollama, model: llama3.1}]."
+)
 _HYDRA_ERRORS = (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError)
 
 
@@ -33,8 +39,8 @@ def compose(
 ) -> DictConfig:
     """Compose the configuration; files in `config_dir` come before the packaged ones of the same name.
 
-    A key that does not exist is composed nevertheless, so that validation can report it together with every other
-    problem. `with_hydra` includes Hydra's own part. Raises ConfigError for everything Hydra refuses.
+    A key that does not exist is composed too, for validation to report it with all that is wrong. `with_hydra` includes
+    Hydra's own part. Raises ConfigError for everything Hydra refuses.
     """
     return compose_adding(overrides, config_dir, config_name=config_name, with_hydra=with_hydra)[0]
 
@@ -54,7 +60,7 @@ def compose_adding(
             given = add_unknown_keys(overrides, added)
             try:
                 made = hydra.compose(config_name, given, return_hydra_config=with_hydra)
-                return fallbacks.expand(made, _search_path_of(given)), added
+                return _with_endpoints(made, given), added
             except _HYDRA_ERRORS as error:
                 unknown = NOT_A_KEY.match(str(error))
                 keys = {text.partition("=")[0] for text in given}
@@ -66,7 +72,7 @@ def compose_adding(
 def with_fallbacks(cfg: DictConfig, overrides: Sequence[str], config_dir: str | Path | None = None) -> DictConfig:
     """A configuration that Hydra itself has composed of `overrides`, its fallbacks filled in. Raises ConfigError."""
     with hydra_in(config_dir):
-        return fallbacks.expand(cfg, _search_path_of(overrides))
+        return _with_endpoints(cfg, overrides)
 
 
 def add_unknown_keys(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
@@ -79,8 +85,7 @@ def sweep_jobs(
 ) -> list[list[str]]:
     """The overrides of each job of a sweep, in the order in which Hydra's own sweeper runs them.
 
-    `params` are those of `hydra.sweeper`, over which the overrides win. Raises ConfigError for what cannot be read, or
-    for ranges that only another sweeper knows how to draw from.
+    `params` are those of `hydra.sweeper`, over which the overrides win. Raises ConfigError for what cannot be read.
     """
     with hydra_in(config_dir) as config_loader:
         try:
@@ -120,5 +125,37 @@ def single_value(override: str) -> str:
     return "" if value is None else str(value)
 
 
-def _search_path_of(overrides: Sequence[str]) -> list[str]:
-    return [text for text in overrides if key_of(text) == "hydra.searchpath"]
+def _with_endpoints(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
+    provider = cfg.get("provider")
+    named = provider.get("fallbacks") if isinstance(provider, DictConfig) else None
+    if not isinstance(named, ListConfig) or all(_is_endpoint(item) for item in named):
+        return cfg
+    search = [text for text in overrides if key_of(text) == "hydra.searchpath"]
+    cfg = cfg.copy()
+    with open_dict(cfg):
+        cfg.provider.fallbacks = [
+            item if _is_endpoint(item) else _endpoint(item, f"provider.fallbacks.{index}", search)
+            for index, item in enumerate(named)
+        ]
+    return cfg
+
+
+def _is_endpoint(item: Any) -> bool:
+    return isinstance(item, Mapping) and "kind" in item
+
+
+def _endpoint(item: Any, place: str, search: list[str]) -> Any:
+    given: Any = OmegaConf.to_container(item) if isinstance(item, DictConfig) else {"provider": item}
+    name = given.pop("provider", None)
+    try:
+        if not isinstance(name, str):
+            raise ValueError("no provider is named")
+        if name in ("auto", "simulated", "custom"):
+            raise ValueError("a fallback must call a model")
+        if "fallbacks" in given:
+            raise ValueError("a fallback has none of its own")
+        made: Any = OmegaConf.to_container(hydra.compose(f"provider/{name}", search).provider)
+    except (ValueError, HydraException) as error:
+        raise ConfigError(f"{place}={item if name is None else name}: {error}", hint=_FALLBACK) from None
+    made.pop("fallbacks", None)
+    return OmegaConf.merge(made, given)

