@@ -111,15 +111,11 @@ def _unions(root: Schema, node: Schema) -> Iterator[Schema]:
 
 
 def _described(root: Schema, node: Schema) -> str:
-    if values := node.get("enum"):
-        return f"one of {', '.join(map(str, values))}"
-    if "const" in node:
-        return str(node["const"])
-    kind = str(node.get("type", "any"))
-    word = "path" if node.get("format") == "path" else _WORDS.get(kind, kind)
+    if "enum" in node:
+        return f"one of {', '.join(map(str, node['enum']))}"
+    kind = str(node.get("format", node.get("const", node.get("type", "any"))))
+    inner = node.get("items" if kind == "array" else "additionalProperties")
+    kinds = [_described(root, part) for part in _unions(root, inner)] if isinstance(inner, dict) else []
+    of_kinds = f" of {' or '.join(dict.fromkeys(kinds))}" if any(kinds) else ""
     bounds = [f"{words} {node[bound]:g}" for bound, words in _BOUNDS.items() if bound in node]
-    inner = node.get("items") if kind == "array" else node.get("additionalProperties")
-    if isinstance(inner, dict) and inner:
-        kinds = dict.fromkeys(_described(root, part) for part in _unions(root, inner))
-        word = f"{word} of {' or '.join(kinds)}"
-    return ", ".join([word, *bounds])
+    return ", ".join([f"{_WORDS.get(kind, kind)}{of_kinds}", *bounds])

@@ -18,14 +18,11 @@ from aeon.files.explain import first_mistake
 
 FORMAT: Literal["aeon.run/1"] = "aeon.run/1"
 FILE = "run.json"
+_VERSIONS = "Another version of Aeon may have written it: `versions` in it says which."
 
 
 class Composition(Value):
-    """What a configuration is composed from.
-
-    `overrides` are Hydra's, free text quoted; `config_dir` is a folder of one's own configuration, None when there is
-    none; `config_name` is the primary file without its suffix.
-    """
+    """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a primary file."""
 
     overrides: tuple[str, ...] = ()
     config_dir: Path | None = None
@@ -33,8 +30,7 @@ class Composition(Value):
 
 
 class ProviderOrigin(Value):
-    """The provider as it was resolved: `auto` is never one. `api_key_env` names the variable that held its key,
-    `adapter` the class of an adapter of one's own."""
+    """The provider as it was resolved: `auto` is never one. `api_key_env` names the variable that held its key."""
 
     kind: str
     model: str = ""
@@ -58,15 +54,9 @@ class FileOrigin(Value):
 
 
 class Origin(Value):
-    """Where a run comes from; what `run.json` holds.
+    """Where a run comes from; docs/resume.md says what each key of `run.json` is.
 
-    `directory` is the run's own, absolute; `parent` the run that it resumes, and `ancestors` those that the parent
-    stands on in turn, nearest first.
-    `task`, `inputs` and `context` are what the run was given, as text and JSON, whatever file or stream they came
-    from; `task_in_plan` says that the task stood in the plan file. `overrides` are Hydra's, without those and without
-    Hydra's own but the search path; None when the settings were made in a program, and cannot be composed again.
-    `paths` are the relative paths among the settings, by key, made absolute. `files` are, by key, the files that
-    decide what is asked; `hashes` those of prompts, schemas and configuration. `started` is ISO 8601, UTC.
+    `overrides` is None when the settings were made in a program, and cannot be composed again.
     """
 
     format: Literal["aeon.run/1"] = FORMAT
@@ -105,7 +95,7 @@ def digest_of(path: Path) -> str | None:
 
 
 def read(directory: Path, key: str = "resume") -> Origin:
-    """The origin of the run in a directory; `key` is what named the directory, for the message. Raises ConfigError."""
+    """The origin of the run in a directory that `key` names. Raises ConfigError."""
     named = f"{key}={directory}"
     try:
         text = (directory / FILE).read_bytes()
@@ -118,7 +108,7 @@ def read(directory: Path, key: str = "resume") -> Origin:
     try:
         return Origin.model_validate_json(text)
     except pydantic.ValidationError as error:
-        raise _unusable(f"{named}: {FILE}", error) from None
+        raise ConfigError(f"{named}: {FILE}: {first_mistake(error)}", hint=_VERSIONS) from None
 
 
 def parse(values: Any, where: str) -> Origin:
@@ -126,9 +116,4 @@ def parse(values: Any, where: str) -> Origin:
     try:
         return Origin.model_validate(values)
     except pydantic.ValidationError as error:
-        raise _unusable(where, error) from None
-
-
-def _unusable(where: str, error: pydantic.ValidationError) -> ConfigError:
-    hint = "Another version of Aeon may have written it: `versions` in it says which."
-    return ConfigError(f"{where}: {first_mistake(error)}", hint=hint)
+        raise ConfigError(f"{where}: {first_mistake(error)}", hint=_VERSIONS) from None

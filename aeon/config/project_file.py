@@ -56,24 +56,19 @@ def find_project(start: Path) -> Path | None:
 
 def read_project(path: Path) -> Project:
     """The project that a file describes. Raises ConfigError for one that cannot be read or says something else."""
-    values = LocatedYaml(path).value
-    values = {} if values is None else values
-    if not isinstance(values, dict):
-        raise _unusable(path, f"must be a mapping of {' and '.join(KEYS)}")
-    if unknown := [str(name) for name in values if name not in KEYS]:
-        raise _unusable(path, f"{unknown[0]}: there is no such key (there are: {', '.join(KEYS)})")
-    named, overrides = values.get("config_dir"), values.get("overrides") or {}
+    values, problem = LocatedYaml(path).value or {}, ""
+    named, overrides = (values.get(key) for key in KEYS) if isinstance(values, dict) else (None, None)
     folder = (path.parent / str(named)).resolve() if named is not None else None
-    if folder is not None and not (folder.is_dir() and folder.is_relative_to(path.parent.resolve())):
-        raise _unusable(path, f"config_dir={named}: there is no such folder within the project")
-    if not isinstance(overrides, dict) or not all(isinstance(name, str) for name in overrides):
-        raise _unusable(path, "overrides must map keys to values, as in `ttl.base: 20`")
-    return Project(path, folder, overrides)
-
-
-def _unusable(path: Path, problem: str) -> ConfigError:
-    hint = "`aeon docs project` describes it; --no-project leaves the file out."
-    return ConfigError(f"{path}: {problem}", hint=hint)
+    if not isinstance(values, dict) or values.keys() - KEYS:
+        problem = f"must be a mapping of {' and '.join(KEYS)}"
+    elif not isinstance(overrides or {}, dict) or not all(isinstance(name, str) for name in overrides or ()):
+        problem = "overrides must map keys to values, as in `ttl.base: 20`"
+    elif folder is not None and not (folder.is_dir() and folder.is_relative_to(path.parent.resolve())):
+        problem = f"config_dir={named}: there is no such folder within the project"
+    if problem:
+        hint = "`aeon docs project` describes it; --no-project leaves the file out."
+        raise ConfigError(f"{path}: {problem}", hint=hint)
+    return Project(path, folder, overrides or {})
 
 
 def check_overrides(project: Project) -> list[str]:

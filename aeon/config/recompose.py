@@ -1,8 +1,4 @@
-"""Composing a run again: the overrides it was given, then today's.
-
-`composition` is what is really composed of what a person gives; `recompose` is the one rule by which an `Origin`, from
-a run's directory or from the head of a cassette, comes before it.
-"""
+"""Composing a run again: the overrides it was given, then today's."""
 
 from __future__ import annotations
 
@@ -24,8 +20,7 @@ _RECORDED_APART = frozenset({"task", "task_file", "inputs", "input_files", "resu
 def composition(today: Composition) -> Composition:
     """What is composed: today's overrides, after those of the run that is resumed or replayed, if one is.
 
-    `resume=DIR` among them names it, or `store.mode=replay store.path=PATH`. Raises ConfigError when DIR is no run's
-    directory, several are named, or PATH is a cassette that cannot be read.
+    `resume=DIR` among them names it, or `store.mode=replay store.path=PATH`. Raises ConfigError.
     """
     named = [text for text in today.overrides if key_of(text) == "resume"]
     directory = _directory(named[-1]) if named else None
@@ -48,9 +43,9 @@ def composition(today: Composition) -> Composition:
 
 
 def read_recorded_origin(path: Path) -> Origin | None:
-    """The origin of the run that was recorded in a cassette, a run's directory, or the store in one.
+    """The origin of the run that was recorded in a cassette, a run's directory, or the store in one, if it has one.
 
-    None when the recording has none. Raises ConfigError when it cannot be read.
+    Raises ConfigError when it cannot be read.
     """
     path = path.expanduser()
     if path.suffix == CASSETTE_SUFFIX and path.is_file():
@@ -76,11 +71,8 @@ def _origin_of_cassette(path: Path, _changed: int) -> Origin | None:
 
 
 def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
-    """What the head of a cassette names that only the person who replays it may give, and has not given in today's
-    composition: the keys of overrides, and `--config-dir`.
-
-    Empty for a recording of another kind. Raises ConfigError.
-    """
+    """What the head of a cassette names that only the person who replays it may give, and has not given today: the keys
+    of overrides, and `--config-dir`. Empty for a recording of another kind."""
     origin = read_recorded_origin(recording) if recording.suffix == CASSETTE_SUFFIX else None
     if origin is None:
         return ()
@@ -91,8 +83,7 @@ def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
 
 
 def check_visible(resume: Path | None, recording: Path | None, composed: Composition) -> None:
-    """ConfigError when settings resume or replay a run that their overrides do not name: it is named in a configuration
-    file, or by an interpolation, and its own overrides came too late."""
+    """ConfigError when settings resume or replay a run that their overrides do not name: its own came too late."""
     said = ""
     if resume is not None and not any(key_of(text) == "resume" for text in composed.overrides):
         said = f"resume={quote(str(resume))}"
@@ -176,8 +167,10 @@ def _is_of_provider(override: str) -> bool:
 def _chooses_another_provider(origin: Origin, recorded: Composition, today: Composition) -> bool:
     """Whether today's overrides choose another provider: what was set for the recorded one, its address above all, is
     not for that one and its key."""
-    choosing = [text for text in today.overrides if "." not in key_of(text)]
+    choosing = [text for text in select_recordable(today.overrides) if "." not in key_of(text)]
     swept = [text for text in choosing if is_sweep(text)]
+    if not choosing:
+        return False
     if any(key_of(text) in ("provider", "env", "experiment") for text in swept):
         return True
     options: list[str | None] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 
@@ -27,20 +27,14 @@ _NO_SETTINGS = {"experiment": TAKEN, "hydra": UNNEEDED, "sweep": UNNEEDED}
 _ABOVE_THE_GROUPS = ("task=null", "task_file=null", "~inputs", "~input_files")
 
 
-class Portable(NamedTuple):
-    """The overrides that go into a cassette, and the keys of those that do not although a replay would miss them."""
-
-    kept: tuple[str, ...]
-    left_out: tuple[str, ...]
-
-
-def make_portable(overrides: Iterable[str], holds_secret: Callable[[str], bool]) -> Portable:
-    """The overrides without those that hold a secret or the address of a server."""
-    kept = {text: not holds_secret(text) and "base_url" not in text for text in overrides}
-    missed = (key_of(text) for text in kept if not kept[text] and _verdict(text, None) != "unneeded")
-    return Portable(
-        tuple(text for text in overrides if kept[text]), tuple(key for key in missed if not holds_secret(key))
-    )
+def make_portable(
+    overrides: Iterable[str], holds_secret: Callable[[str], bool]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The overrides that go into a cassette: none with a secret or the address of a server; and the keys of those left
+    out that a replay would miss."""
+    portable = {text: not holds_secret(text) and "base_url" not in text for text in overrides}
+    missed = [key_of(text) for text, kept in portable.items() if not kept and _verdict(text, None) != "unneeded"]
+    return tuple(text for text, kept in portable.items() if kept), tuple(key for key in missed if not holds_secret(key))
 
 
 def select_overrides(overrides: Iterable[str], folder: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:

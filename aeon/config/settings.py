@@ -1,7 +1,4 @@
-"""The configuration as frozen, validated settings; each field says whether a recording may set it.
-
-`aeon.config.load` makes them; `aeon.config.provider` settles which provider is used.
-"""
+"""The configuration as frozen, validated settings; each field says whether a recording may set it."""
 
 from __future__ import annotations
 
@@ -26,41 +23,26 @@ from aeon.plan.settings import RefinementSettings
 from aeon.store.settings import StoreSettings
 from aeon.tools.settings import ToolSettings
 
-_NOT_ENGINE = frozenset(
-    {"task", "task_file", "plan_file", "inputs", "input_files", "resume", "store", "output", "progress"}
-)
+_NOT_ENGINE = {"task", "task_file", "plan_file", "inputs", "input_files", "resume", "store", "output", "progress"}
 
 
 class ProgressSettings(Value):
-    """`progress`: what is shown on standard error while a run goes on.
-
-    `auto` is `live` on a terminal, `plain` elsewhere; `plain` is a line for each thing that happens.
-    """
+    """`progress`: what is shown while a run goes on. `auto` is `live` on a terminal, `plain` (lines) elsewhere."""
 
     kind: Literal["auto", "live", "plain", "none"] = "auto"
 
 
 class InteractionSettings(Value):
-    """`interaction`: whether follow-up questions are put to a person.
-
-    `none` goes on with the assumption made, `ask` puts them to the person at the terminal.
-    """
+    """`interaction`: whether follow-up questions are put to a person; `none` goes on with the assumption made."""
 
     kind: Literal["none", "ask"] = "none"
 
 
-_ANY_OPTION = FromRecording("held", None)
-"""Any option of the group may be chosen; each of its keys says for itself whether it is taken."""
+_ANY_OPTION = FromRecording("held", None)  # each key says for itself whether it is taken
 
 
 class Settings(Value):
-    """Everything a run is configured by; one field per configuration group, each owned by its room.
-
-    `task` or `task_file` is the task, `inputs` and `input_files` the material to work on, by name; `plan_file` a plan
-    that a person wrote, run instead of a generated one. `output` is what goes to standard output: the answer, or the
-    whole result as JSON. `resume` is the directory of a run whose answers are used again, its task and inputs too
-    where none are given.
-    """
+    """Everything a run is configured by; one field per configuration group. docs/configuration.md explains the keys."""
 
     task: str | None = None
     task_file: Path | None = None
@@ -104,7 +86,7 @@ def named_file(settings: Settings, key: str) -> Path | None:
 
 def configuration_hash(settings: Settings) -> str:
     """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and what is but shown."""
-    engine = {name: value for name, value in settings.model_dump().items() if name not in _NOT_ENGINE}
+    engine = settings.model_dump(exclude=_NOT_ENGINE)
     text = json.dumps(_without_paths(engine), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

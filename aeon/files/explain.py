@@ -66,19 +66,19 @@ def explain(
     `other_spellings` maps keys that people write to those that they mean.
     """
     for details in error.errors(include_url=False):
-        if details["type"] == "too_short" and details["input"]:
-            continue  # the list is long enough, and each of its items is reported
-        yield _explain_one(details, _place_in(value, details["loc"]), model, other_spellings or {})
+        # Of a list that is long enough each item is reported.
+        if details["type"] != "too_short" or not details["input"]:
+            yield _explain_one(details, value, model, other_spellings or {})
 
 
 def _explain_one(
-    details: ErrorDetails, place: Place, model: type[pydantic.BaseModel], other_spellings: Mapping[str, str]
+    details: ErrorDetails, value: Any, model: type[pydantic.BaseModel], other_spellings: Mapping[str, str]
 ) -> Mistake:
-    kind, given = details["type"], details["input"]
+    kind, given, place = details["type"], details["input"], _place_in(value, details["loc"])
     if kind == "missing":
         return Mistake(place, f"`{details['loc'][-1]}` is missing", kind, given)
     if kind == "extra_forbidden":
-        fields = _model_at(place[:-1], model).model_fields
+        fields = _model_at(place[:-1], value, model).model_fields
         allowed = [field.alias or name for name, field in fields.items()]
         return Mistake(place, _unknown_key(str(place[-1]), allowed, other_spellings), kind, given, True)
     if "[key]" in details["loc"]:
@@ -107,11 +107,18 @@ def _place_in(value: Any, location: tuple[int | str, ...]) -> Place:
     return place
 
 
-def _model_at(place: Place, model: type[pydantic.BaseModel]) -> type[pydantic.BaseModel]:
-    """The model of the mapping at a place: that of the last field on the way that has one."""
+def _model_at(place: Place, value: Any, model: type[pydantic.BaseModel]) -> type[pydantic.BaseModel]:
+    """The model of the mapping at a place: that of the last field on the way that has one, and of its kind."""
     for part in place:
-        if isinstance(part, str) and part in model.model_fields:
-            model = next((found for found, _ in models_in(model.model_fields[part].annotation)), model)
+        try:
+            value = value[part]
+        except (LookupError, TypeError):
+            value = None
+        field = model.model_fields.get(str(part))
+        models = [found for found, _ in models_in(field.annotation)] if field else []
+        kinds = [found for found in models if isinstance(value, dict) and "kind" in found.model_fields]
+        models = [found for found in kinds if found.model_fields["kind"].default == value["kind"]] or models
+        model = models[0] if models else model
     return model
 
 

@@ -197,11 +197,11 @@ def test_paths_of_a_project_are_relative_to_its_file(
     [
         ("a: [", "aeon.yaml:1: expected the node content"),
         ("- a\n", "must be a mapping"),
-        ("override: {}\n", "there is no such key"),
+        ("override: {}\n", "must be a mapping of config_dir and overrides"),
         ("overrides: [ttl=small]\n", "ttl.base: 20"),
         ("config_dir: nowhere\n", "no such folder"),
         ("config_dir: ..\n", "within the project"),
-        ("overrides: {ttl.bass: 1}\n", "did you mean ttl.base?"),
+        ("overrides: {ttl.bass: 1}\n", "did you mean `base`?"),
     ],
 )
 def test_a_project_file_that_cannot_be_used_is_named(aeon: RunAeon, tmp_path: Path, text: str, said: str) -> None:

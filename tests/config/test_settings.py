@@ -142,17 +142,18 @@ def test_short_paths_reach_their_settings() -> None:
 @pytest.mark.parametrize(
     ("override", "meant"),
     [
-        ("convergence.completness=0.9", "convergence.completeness"),
-        ("completeness=0.9", "convergence.completeness"),
-        ("provider.modle=x", "provider.model"),
-        ("limits.max_pases=3", "limits.max_passes"),
-        ("roles.grader.modell=x", "roles.grader.model"),
-        ("+tasks=x", "task"),
-        ("answer.shema=x", "answer.schema"),
+        ("convergence.completness=0.9", "convergence.completness: unknown key; did you mean `completeness`?"),
+        ("completeness=0.9", "did you mean convergence.completeness?"),
+        ("provider.modle=x", "did you mean `model`?"),
+        ("limits.max_pases=3", "did you mean `max_passes`?"),
+        ("roles.grader.modell=x", "did you mean `model`?"),
+        ("+tasks=x", "did you mean `task`?"),
+        ("answer.shema=x", "did you mean `schema`?"),
+        ("provider.fallbacks=[{provider: groq, modle: m}]", "provider.fallbacks.0.modle: unknown key; did you mean"),
     ],
 )
 def test_an_unknown_key_names_the_nearest_known_one(override: str, meant: str) -> None:
-    assert f"did you mean {meant}?" in error_of(override)
+    assert meant in error_of(override)
 
 
 def test_an_unknown_option_names_the_nearest_and_all_there_are() -> None:
@@ -457,15 +458,14 @@ def test_the_configuration_hash_depends_on_what_configures_the_engine_alone(tmp_
     assert len(configuration_hash(base)) == 64
 
 
-def test_a_key_of_another_provider_is_said_to_be_one() -> None:
+def test_a_key_of_another_provider_is_unknown_to_the_chosen_one() -> None:
     message = error_of("provider=openai", "provider.seed=1")
-    assert "another provider than the chosen one has it" in message
-    assert "did you mean" not in message
+    assert "provider.seed: unknown key; allowed are" in message
 
 
 def test_a_misspelt_key_under_a_name_of_ones_own_keeps_that_name() -> None:
     message = error_of("tools=mcp", "+tools.mcp.servers.clock.comand=[x]")
-    assert "did you mean tools.mcp.servers.clock.command?" in message
+    assert "tools.mcp.servers.clock.comand: unknown key; did you mean `command`?" in message
 
 
 def test_true_and_false_are_kept_where_they_may_be() -> None:

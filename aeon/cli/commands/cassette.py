@@ -66,10 +66,10 @@ def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespac
     before, environ = earlier.provenance if earlier else None, environment()
     origin, configurations = (earlier.origin, []) if earlier else _read_beside(run)
     scrubber = Scrubber(secret_names([origin, *configurations], environ), environ)
-    overrides = config_recorded.make_portable(origin.get("overrides") or (), scrubber.has_secret)
+    overrides, left_out = config_recorded.make_portable(origin.get("overrides") or (), scrubber.has_secret)
     made = make_cassette(
         entries,
-        {**origin, "overrides": list(overrides.kept)} if origin.get("overrides") else origin,
+        {**origin, "overrides": list(overrides)} if origin.get("overrides") else origin,
         scrubber=scrubber,
         home=Path.home(),
         answered_by=given.answered_by or (before.answered_by if before else None),
@@ -84,7 +84,7 @@ def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespac
     for name in scrubber.too_short:
         say(f"Warning: the value of {name} is too short to search for; make sure that it is not in {out}.")
     held = config_recorded.select_overrides(made.origin.get("overrides") or (), None)[1]
-    needed = [*(["--config-dir"] if made.origin.get("config_dir") else []), *held, *overrides.left_out]
+    needed = [*(["--config-dir"] if made.origin.get("config_dir") else []), *held, *left_out]
     needed += [] if made.origin else ["task", "overrides"]
     if needed:
         say(f"A replay must be given these, they are not in {out} or not taken from it: {one_line(', '.join(needed))}.")

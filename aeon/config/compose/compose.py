@@ -87,9 +87,9 @@ def sweep_jobs(
 
     `params` are those of `hydra.sweeper`, over which the overrides win. Raises ConfigError for what cannot be read.
     """
-    with hydra_in(config_dir) as config_loader:
+    with hydra_in(config_dir) as made:
         try:
-            parser = OverridesParser.create(config_loader=config_loader)
+            parser = OverridesParser.create(config_loader=made.config_loader)
             return split_jobs(parser.parse_overrides([*(f"{k}={v}" for k, v in params.items()), *overrides]))
         except _HYDRA_ERRORS as error:
             raise composition_error(error) from None

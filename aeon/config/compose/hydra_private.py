@@ -45,7 +45,6 @@ except ImportError:  # omegaconf 2.4
     from omegaconf._yaml import get_yaml_loader  # type: ignore[import-not-found,no-redef]
 
 CONFIG_NAME = "config"
-_APPLICATION = "aeon"
 _BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 _MOST_REMEMBERED = 512
 
@@ -56,40 +55,34 @@ def packaged_config_dir() -> Path:
 
 
 def _use_current_defaults() -> None:
-    """Ask for the defaults of the installed version; Hydra 1.4 has no others, and warns when it is asked."""
-    if hydra.__version__.startswith("1.3."):
+    if hydra.__version__.startswith("1.3."):  # Hydra 1.4 has no others, and warns when it is asked
         setbase("1.3")
 
 
 @contextmanager
-def hydra_in(config_dir: str | Path | None) -> Iterator[Any]:
-    """Hydra initialised in a folder, whose config loader is given; afterwards its global state is as it was before.
+def hydra_in(config_dir: str | Path | None) -> Iterator[Hydra]:
+    """Hydra initialised in a folder; it parses, lists and merges files once.
 
-    Raises ConfigError within it for a file that cannot be read.
+    Afterwards Hydra is in every respect as it was before. Raises ConfigError within it for a file that cannot be read.
     """
     version, backup = VersionBase.instance(), get_gh_backup()
     version_before = version.getbase()
     _use_current_defaults()
     try:
         GlobalHydra.instance().clear()
-        with _quick_hydra(config_dir) as made:
-            yield made.config_loader
+        with _quick_source(), _set(vars(config_loader_impl), "create_defaults_list", _create_defaults_list):
+            # A person's own folder comes first, if there is one, then the packaged one.
+            path = create_config_search_path(str(Path(config_dir or packaged_config_dir()).expanduser().resolve()))
+            if config_dir is not None:
+                path.prepend("aeon", f"file://{packaged_config_dir()}", anchor=SearchPathQuery(provider="schema"))
+            made = Hydra.create_main_hydra2("aeon", path)
+            vars(made.config_loader)["_compose_config_from_defaults_list"] = partial(
+                _merge_defaults, made.config_loader
+            )
+            yield made
     finally:
         restore_gh_from_backup(backup)
         version.version_base = version_before
-
-
-@contextmanager
-def _quick_hydra(config_dir: str | Path | None) -> Iterator[Hydra]:
-    """A Hydra that parses, lists and merges files once; afterwards Hydra's own way of reading is what it was before."""
-    with _quick_source(), _set(vars(config_loader_impl), "create_defaults_list", _create_defaults_list):
-        # A person's own folder comes first, if there is one, then the packaged one.
-        path = create_config_search_path(str(Path(config_dir or packaged_config_dir()).expanduser().resolve()))
-        if config_dir is not None:
-            path.prepend(_APPLICATION, f"file://{packaged_config_dir()}", anchor=SearchPathQuery(provider="schema"))
-        made = Hydra.create_main_hydra2(_APPLICATION, path)
-        vars(made.config_loader)["_compose_config_from_defaults_list"] = partial(_merge_defaults, made.config_loader)
-        yield made
 
 
 @contextmanager
@@ -113,10 +106,7 @@ def _set(mapping: MutableMapping[str, Any], name: str, value: Any) -> Iterator[N
 
 
 class _ParsedOnceSource(FileConfigSource):
-    """Hydra's source of files, parsed with libyaml where PyYAML has it, and each text once in a process.
-
-    A file that cannot be parsed is reported with its line.
-    """
+    """Hydra's source of files: each text is parsed once in a process, a mistake reported with its line."""
 
     def load_config(self, config_path: str) -> ConfigResult:
         path = Path(self.path, self._normalize_file_name(config_path))
@@ -178,8 +168,7 @@ def _stamps(repo: Any) -> tuple[Any, ...]:
 @lru_cache(maxsize=1)
 def _loader() -> Any:
     """OmegaConf's loader of YAML, on libyaml's parser, which is ten times as fast."""
-    usual, fast = get_yaml_loader(), getattr(yaml, "CSafeLoader", None)
-    return usual if fast is None or issubclass(usual, fast) else type("FastLoader", (fast, usual), {})
+    return type("FastLoader", (yaml.CSafeLoader, get_yaml_loader()), {})
 
 
 @lru_cache(maxsize=512)
@@ -197,7 +186,7 @@ def arguments_parser() -> argparse.ArgumentParser:
 def show(flags: argparse.Namespace) -> None:
     """Let Hydra print what its `flags` ask for, such as the composed configuration; it may leave with status 0.
 
-    Raises what Hydra raises, where it would otherwise print it and leave with status 1.
+    Raises what Hydra raises.
     """
     from hydra._internal.utils import _run_hydra
 
@@ -213,21 +202,17 @@ def show(flags: argparse.Namespace) -> None:
 
 
 def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskFunction) -> Any:
-    """Run a configuration that is composed already as Hydra's job in `directory`, and return what `task` returns.
-
-    `cfg` includes Hydra's own part. Hydra's `run` would compose it once more, which takes longer than everything else
-    before the first call.
-    """
+    """Run a composed configuration as Hydra's job in `directory`, without composing it again; what `task` returns."""
     from hydra._internal.callbacks import Callbacks
     from hydra.core.utils import configure_log, run_job
     from hydra.types import HydraContext
 
     cfg.hydra.mode = RunMode.RUN
     cfg.hydra.run.dir = re.sub(r"(\\*)\$\{", r"\1\1\\${", str(directory))
-    with hydra_in(None) as config_loader:
+    with hydra_in(None) as made:
         callbacks = Callbacks(cfg)
         callbacks.on_run_start(config=cfg, config_name=config_name)
-        context = HydraContext(config_loader=config_loader, callbacks=callbacks)
+        context = HydraContext(config_loader=made.config_loader, callbacks=callbacks)
         configure_log(cfg.hydra.hydra_logging, cfg.hydra.verbose)
         ended = run_job(task, cfg, job_dir_key="hydra.run.dir", job_subdir_key=None, hydra_context=context)
         callbacks.on_run_end(config=cfg, config_name=config_name, job_return=ended)
@@ -238,12 +223,8 @@ def start_multirun(
     overrides: Sequence[str], config_dir: str | Path | None, config_name: str, task: TaskFunction
 ) -> None:
     """Hand a multirun over to Hydra, which composes the jobs and launches them."""
-    _use_current_defaults()
-    try:
-        with _quick_hydra(config_dir) as made:
-            made.multirun(config_name, task, list(overrides))
-    finally:
-        GlobalHydra.instance().clear()
+    with hydra_in(config_dir) as made:
+        made.multirun(config_name, task, list(overrides))
 
 
 def has_basic_sweeper(cfg: DictConfig) -> bool:

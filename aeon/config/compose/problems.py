@@ -78,7 +78,9 @@ def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
 def _describe(mistake: Mistake, root: type[BaseModel]) -> str:
     path = ".".join(map(str, mistake.place)) or "configuration"
     if mistake.kind == "extra_forbidden":
-        return f"{path}: there is no such key{_suggestion(path, root)}"
+        elsewhere = {known.rpartition(".")[2]: known for known in known_paths(root) if "*" not in known}
+        near = [] if "did you mean" in mistake.text else get_close_matches(path, elsewhere, n=1, cutoff=0.7)
+        return f"{path}: {mistake.text}{f'; did you mean {elsewhere[near[0]]}?' if near else ''}"
     if mistake.kind in ("union_tag_invalid", "union_tag_not_found"):
         given = mistake.given.get("kind") if isinstance(mistake.given, Mapping) else mistake.given
         _, _, expected = mistake.text.partition("expected tags: ")
@@ -86,34 +88,6 @@ def _describe(mistake: Mistake, root: type[BaseModel]) -> str:
     if isinstance(mistake.given, Mapping) and mistake.kind in ("value_error", "missing"):
         return f"{path}: {mistake.text}"
     return f"{path}={_format(mistake.given)}: {mistake.text}"
-
-
-def _suggestion(path: str, root: type[BaseModel]) -> str:
-    """What was meant by a key that does not exist: one beside it, else the like of it elsewhere."""
-    parts = path.split(".")
-    known = {_as_given(each.split("."), parts) for each in known_paths(root)}
-    if path in known:
-        return f": another {parts[0]} than the chosen one has it"
-    place, _, name = path.rpartition(".")
-    beside = {each.rpartition(".")[2]: each for each in sorted(known) if each.rpartition(".")[0] == place}
-    elsewhere = {each.rpartition(".")[2]: each for each in sorted(known, reverse=True) if "*" not in each}
-    near = [beside[each] for each in get_close_matches(name, beside, n=1)]
-    near += [elsewhere[each] for each in get_close_matches(name, elsewhere, n=1, cutoff=0.7)]
-    if near:
-        return f" - did you mean {near[0]}?"
-    return f" (there are: {', '.join(beside)})" if beside else ""
-
-
-def _as_given(known: Sequence[str], given: Sequence[str]) -> str:
-    """A known key with the names that a person chose instead of its `*`, and the places in lists that are none of its
-    own."""
-    parts = list(known)
-    for index, part in enumerate(given[:-1]):
-        if part.isdecimal():
-            parts.insert(index, part)
-        elif index < len(parts) and parts[index] == "*":
-            parts[index] = part
-    return ".".join(parts)
 
 
 def _format(value: Any) -> str:

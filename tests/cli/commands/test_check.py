@@ -120,7 +120,7 @@ def test_a_drawing_in_ascii(aeon: RunAeon, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [((), "FILE"), (("tools=builtin",), "which file?"), (("w.yaml", "ttl.bass=1"), "did you mean ttl.base?")],
+    [((), "FILE"), (("tools=builtin",), "which file?"), (("w.yaml", "ttl.bass=1"), "did you mean `base`?")],
 )
 def test_usage_and_configuration_errors_end_with_2(aeon: RunAeon, arguments: tuple[str, ...], said: str) -> None:
     ended = aeon("check", *arguments)

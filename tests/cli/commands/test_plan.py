@@ -88,7 +88,7 @@ def test_an_existing_file_is_not_overwritten_and_no_model_is_asked(aeon: RunAeon
         (("task=x", "out="), "must name one file"),
         (("task=x", "out=a", "out=b"), "must name one file"),
         (("task=x", "--multirun"), "leave --multirun out"),
-        (("task=x", "ttl.bass=1"), "did you mean ttl.base?"),
+        (("task=x", "ttl.bass=1"), "did you mean `base`?"),
         (("task=x", "interaction=ask"), "no terminal to ask at"),
         (("task=x", "provider.scenario=nowhere.yaml"), "nowhere.yaml"),
     ],
