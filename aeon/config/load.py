@@ -1,8 +1,4 @@
-"""From a composed configuration to settings, task and inputs.
-
-`compose` is for Python, `settings_from` for a configuration that Hydra has composed already. Both report everything
-that is wrong in one `ConfigError`. `environment` alone looks at the environment.
-"""
+"""From a composed configuration to settings, task and inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from pydantic import ValidationError as PydanticError
 
 from aeon.config import origin, recompose
 from aeon.config.compose import compose as config_compose
-from aeon.config.compose.literal import quote_overrides
+from aeon.config.compose.literal import quote_override
 from aeon.config.compose.problems import settings_error
 from aeon.config.origin import Composition, Origin
 from aeon.config.settings import Settings
@@ -35,20 +31,16 @@ from aeon.memory.settings import MemorySettings
 def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Settings:
     """Compose the packaged configuration with Hydra overrides and validate it whole.
 
-    Free text is literal, as on the command line: `task=...`, `inputs.NAME=...`, `convergence.criteria.NAME=...`.
-    `config_dir` is a folder of one's own configuration files, looked in first. Hydra's global state is left as it was
-    found. Raises ConfigError.
+    Free text is literal, as on the command line. `config_dir` is a folder of one's own configuration files, looked in
+    first. Raises ConfigError, with every problem found.
     """
     return compose_settings(composition(overrides, config_dir))
 
 
 def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Composition:
-    """What `compose` composes: the overrides, after those of the run that `resume=DIR` among them names.
-
-    Raises ConfigError.
-    """
+    """What `compose` composes: the overrides, after those of a run that they name. Raises ConfigError."""
     folder = Path(config_dir).expanduser().resolve() if config_dir else None
-    return recompose.composition(Composition(overrides=tuple(quote_overrides(overrides)), config_dir=folder))
+    return recompose.composition(Composition(overrides=tuple(map(quote_override, overrides)), config_dir=folder))
 
 
 def compose_settings(of: Composition) -> Settings:
@@ -59,7 +51,7 @@ def compose_settings(of: Composition) -> Settings:
 def settings_from(cfg: DictConfig) -> Settings:
     """Validate a composed configuration whole; files of criteria, of memory and of the answer's schema are read.
 
-    Raises ConfigError with every problem found, SchemaFileError when the answer's schema file is all that is wrong.
+    Raises ConfigError with every problem found, or SchemaFileError.
     """
     try:
         # Each by itself: Hydra's own part refers to a job that may not run.
@@ -119,7 +111,7 @@ def _read_json_schema(path: Path) -> dict[str, Any]:
 def environment(directory: Path | None = None) -> Mapping[str, str]:
     """The process environment, after a `.env` file in `directory` (the current one) has filled in what is not set.
 
-    Raises ConfigError when that file cannot be read; it holds keys, so nothing of it is said.
+    Raises ConfigError, without a word of the file: it holds keys.
     """
     path = (directory or Path.cwd()) / ".env"
     if path.is_file() or path.is_fifo():
@@ -136,11 +128,8 @@ def environment(directory: Path | None = None) -> Mapping[str, str]:
 
 
 def read_task(settings: Settings) -> str | None:
-    """The task's text, byte for byte, from `task` or `task_file`, else from the run that is resumed.
-
-    None when a `plan_file` is to say it. Raises TaskTextError when it is empty or not valid UTF-8, ConfigError when
-    neither or both are given or the file cannot be read.
-    """
+    """The task's text, byte for byte, from `task` or `task_file`, else from the run that is resumed; None when a
+    `plan_file` is to say it. Raises TaskTextError when it is empty or not valid UTF-8, else ConfigError."""
     task, file = settings.task, settings.task_file
     if task is not None and file is not None:
         raise ConfigError("task and task_file are both given", hint="Give one of them.")
@@ -176,7 +165,7 @@ def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
 def read_inputs(settings: Settings) -> dict[str, str]:
     """The texts of `inputs` and `input_files`, by name, beside those of the run that is resumed.
 
-    Raises ConfigError for an unreadable file or a name given in both, TaskTextError for text that is not valid UTF-8.
+    Raises TaskTextError for text that is not valid UTF-8, else ConfigError.
     """
     recorded = find_recorded_origin(settings)
     if both := sorted(settings.inputs.keys() & settings.input_files.keys()):

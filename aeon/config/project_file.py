@@ -25,8 +25,6 @@ FILE = "aeon.yaml"
 KEYS = ("config_dir", "overrides")
 _PACKAGE = re.compile(r"#\s*@package\s+(?!_global_|_group_)(\S+)")
 _NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
-_SHOWN = frozenset({"tools", "adapter", "backend", "options"})
-_Leaf = tuple[tuple[str, ...], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,20 +69,21 @@ def read_project(path: Path) -> Project:
     return Project(path, folder, overrides or {})
 
 
-def check_overrides(project: Project) -> list[str]:
-    """The overrides of a project as Hydra takes them, paths made absolute.
+def check_overrides(project: Project, given: Sequence[str]) -> list[str]:
+    """The overrides of a project as Hydra takes them, paths made absolute, but for the groups that `given` chooses.
 
     Raises ConfigError for the first thing that a project may not say, in the file or in its folder of configuration.
     """
-    for key, value in project.overrides.items():
-        names = key.lstrip("+").split(".")
-        if not key or set("~@=") & set(key) or names[0].partition("/")[0] in ("hydra", "resume"):
-            raise _refused(project.path, key, "says how the program is started")
-        for leaf in _leaves(value, tuple(names)):
-            _check_leaf(project, project.path, leaf)
-    for file, leaf in _own_leaves(project):
-        _check_leaf(project, file, leaf)
-    return [_override(project, key, value) for key, value in project.overrides.items()]
+    for file, path, value in _said(project):
+        if why := _refusal(project, path, value):
+            key = ".".join(path)
+            raise ConfigError(
+                f"{file}: {key}: {why}; a project file may not do that",
+                hint=f"Say it on the command line ({key}=..., or --config-dir DIR), or use --no-project.",
+            )
+    chosen = {key_of(text) for text in given if "." not in key_of(text)}
+    kept = ((key, value) for key, value in project.overrides.items() if key.lstrip("+").partition(".")[0] not in chosen)
+    return [_override(project, key, value) for key, value in kept]
 
 
 def describe_project(project: Project) -> Iterator[str]:
@@ -93,8 +92,8 @@ def describe_project(project: Project) -> Iterator[str]:
     said = [f"config_dir={project.config_dir.name}"] if project.config_dir else []
     said += [f"{key}={_shown(value)}" for key, value in project.overrides.items()]
     yield f"Project {project.path}: {', '.join(said) or 'nothing is set'} (--no-project leaves it out)"
-    for file, (path, value) in _own_leaves(project):
-        if _SHOWN & {file.parent.name, *path} and path[0] != "defaults":
+    for file, path, value in _said(project):
+        if file != project.path and {"tools", "adapter", "backend", "options"} & {file.parent.name, *path}:
             yield f"  {file.relative_to(project.folder.resolve())}: {'.'.join(path)}={_shown(value)}"
 
 
@@ -103,34 +102,25 @@ def _shown(value: Any) -> str:
     return "".join(ch if ch.isprintable() else "?" for ch in text)
 
 
-def _check_leaf(project: Project, file: Path, leaf: _Leaf) -> None:
+def _refusal(project: Project, path: tuple[str, ...], value: Any) -> str:
+    """Why a project may not say a value; empty if it may."""
     from aeon.domain.values import is_loopback  # takes time, and only a project file needs it
 
-    path, value = leaf
-    key = ".".join(path)
-    why = ""
-    if path[0] == "hydra" or (path[0] == "defaults" and re.search("@|hydra", f"{key} {value}")):
-        why = "says how the program is started"
-    elif any(part.endswith("_env") for part in path) or ("servers" in path and "env" in path):
-        why = "names a secret, or where one is found"
-    elif isinstance(value, str) and "${" in value:
-        why = "an interpolation could name a secret"
-    elif path[-1] == "base_url" and value is not None and not is_loopback(str(value)):
-        why = f"{value} would be sent your key"
-    elif isinstance(value, str) and path_names().intersection(path):
+    defaults = path[0] == "defaults" and re.search("@|hydra", f"{path} {value}")
+    if defaults or set("~@=") & set(path[0]) or path[0].partition("/")[0] in ("", "hydra", "resume"):
+        return "says how the program is started"
+    if any(part.endswith("_env") for part in path) or ("servers" in path and "env" in path):
+        return "names a secret, or where one is found"
+    if isinstance(value, str) and "${" in value:
+        return "an interpolation could name a secret"
+    if path[-1] == "base_url" and value is not None and not is_loopback(str(value)):
+        return f"{value} would be sent your key"
+    if isinstance(value, str) and path_names().intersection(path):
         place = (project.folder / value).resolve()
         secret = any(part.startswith(".env") for part in (*Path(value).parts, place.name))
         if secret or value.startswith("~") or not place.is_relative_to(project.folder.resolve()):
-            why = f"{value} is not within the project's folder, or holds secrets"
-    if why:
-        raise _refused(file, key, why)
-
-
-def _refused(file: Path, key: str, why: str) -> ConfigError:
-    return ConfigError(
-        f"{file}: {key}: {why}; a project file may not do that",
-        hint=f"Say it on the command line ({key}=..., or --config-dir DIR for a whole folder), or use --no-project.",
-    )
+            return f"{value} is not within the project's folder, or holds secrets"
+    return ""
 
 
 @cache
@@ -158,23 +148,26 @@ def _override(project: Project, key: str, value: Any) -> str:
     return f"{'++' if key.startswith(_NAMED) else ''}{key}={format_value(value)}"
 
 
-def _own_leaves(project: Project) -> Iterator[tuple[Path, _Leaf]]:
-    """What the files of the project's folder say that the packaged ones of the same name do not."""
-    if (folder := project.config_dir) is None:
-        return
-    for file in sorted(folder.rglob("*")):
-        if file.is_symlink() and file.is_dir():
-            raise _refused(file, "config_dir", "a linked folder is not looked into")
-        twin = resource_root() / "conf" / file.relative_to(folder)
-        if file.suffix != ".yaml" or (twin.is_file() and twin.read_bytes() == file.read_bytes()):
-            continue
-        if "hydra" in file.relative_to(folder).parts or _PACKAGE.search(file.read_text(encoding="utf-8")):
-            raise _refused(file, "@package or hydra", "keys out of their group")
-        usual = list(map(repr, _leaves(LocatedYaml(twin).value))) if twin.is_file() else []
-        yield from ((file, leaf) for leaf in _leaves(LocatedYaml(file).value) if repr(leaf) not in usual)
+def _said(project: Project) -> Iterator[tuple[Path, tuple[str, ...], Any]]:
+    """Every single value of the project file, and what its folder says that the packaged files do not, by file."""
+    for key, value in project.overrides.items():
+        yield from ((project.path, *leaf) for leaf in _leaves(value, tuple(key.lstrip("+").split("."))))
+    for file in sorted(project.config_dir.rglob("*")) if project.config_dir else ():
+        name = file.relative_to(project.config_dir or "")
+        text, twin = (_text(path) for path in (file, resource_root() / "conf" / name))
+        reaches = text != twin and ("hydra" in name.parts or _PACKAGE.search(text))
+        if reaches or (file.is_symlink() and file.is_dir()):
+            yield file, ("hydra",), "a file of Hydra's, keys out of their group, or a linked folder"
+        elif text != twin:
+            usual = list(map(repr, _leaves(LocatedYaml(resource_root() / "conf" / name).value))) if twin else []
+            yield from ((file, *leaf) for leaf in _leaves(LocatedYaml(file).value) if repr(leaf) not in usual)
 
 
-def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[_Leaf]:
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.suffix == ".yaml" and path.is_file() else ""
+
+
+def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every single value, with the keys that lead to it; empty mappings and lists are values."""
     if isinstance(value, dict) and value:
         for name, item in value.items():
@@ -184,12 +177,6 @@ def _leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[_Leaf]:
             yield from _leaves(item, path)
     else:
         yield path or ("",), value
-
-
-def without_chosen_groups(given: Sequence[str], overrides: Sequence[str]) -> list[str]:
-    """The overrides of a project without those of groups that the command line chooses itself."""
-    chosen = {key_of(text) for text in given if "." not in key_of(text)}
-    return [text for text in overrides if key_of(text).partition(".")[0] not in chosen]
 
 
 def is_of_recorded_run(given: Sequence[str]) -> bool:

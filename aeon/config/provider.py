@@ -74,7 +74,8 @@ def _settle(
         address = recorded.base_url
         given = given.model_copy(update={"base_url": address})
     values = {name: getattr(given, name) for name in AutoProvider.model_fields if name != "kind"}
-    if recorded.kind != "simulated" if recorded else address or environ.get("OPENAI_API_KEY"):
+    calls_a_model = recorded.kind != "simulated" if recorded else address or environ.get("OPENAI_API_KEY")
+    if calls_a_model:
         # A server of one's own may need no key; OpenAI's does.
         values["require_key"] = given.require_key and not address
         return OpenAIProvider(**{name: values[name] for name in OpenAIProvider.model_fields if name in values})

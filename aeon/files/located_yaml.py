@@ -37,10 +37,7 @@ class Position(NamedTuple):
 
 
 class UnreadableFile(ConfigError):
-    """A file that is not UTF-8 text, or neither YAML nor JSON.
-
-    The message names file and line, `position` is where, `problem` what.
-    """
+    """A file that is not UTF-8 text, or neither YAML nor JSON: `problem` at `position`."""
 
     def __init__(self, path: Path, problem: str, position: Position | None = None, *, hint: str = "") -> None:
         self.position = position or Position(1, 1)
@@ -73,10 +70,10 @@ _Loader.yaml_constructors = {
 
 
 class LocatedYaml:
-    """The value of a YAML or `.json` file and the positions of its parts. Raises ConfigError, naming file and line.
+    """The value of a YAML or `.json` file and the positions of its parts.
 
-    Refused are: no such file, text that is not UTF-8 or neither YAML nor JSON, a key that stands twice in one mapping,
-    aliases and merge keys that unfold to more than `MAX_VALUES` values, and nesting of more than `MAX_DEPTH` levels.
+    Raises ConfigError, naming file and line; also for a key that stands twice, more than `MAX_VALUES` values, and more
+    than `MAX_DEPTH` levels.
     """
 
     def __init__(self, path: Path) -> None:
@@ -117,13 +114,10 @@ class LocatedYaml:
             loader = _Loader(text)
             node = self._compose(loader)
             return None if node is None else loader.construct_document(node)
-        except yaml.reader.ReaderError as error:
-            problem = f"a character that YAML does not allow: {error.reason}"
-            raise UnreadableFile(self.path, problem, _position_after(text[: error.position])) from error
-        except (yaml.MarkedYAMLError, ValueError, KeyError) as error:
+        except (yaml.YAMLError, ValueError, KeyError) as error:
             mark = getattr(error, "problem_mark", None)
             position = Position(mark.line + 1, mark.column + 1) if mark else None
-            problem = str(getattr(error, "problem", f"not YAML: {error}"))
+            problem = getattr(error, "problem", None) or f"not YAML: {' '.join(str(error).split())}"
             raise UnreadableFile(self.path, problem, position, hint=_HINT) from error
 
     def _compose(self, loader: _Loader) -> yaml.Node | None:
@@ -158,15 +152,12 @@ def _position(node: yaml.Node) -> Position:
     return Position(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
-def _position_after(text: str) -> Position:
-    return Position(text.count("\n") + 1, len(text) - text.rfind("\n"))
-
-
 def _read_text(path: Path) -> str:
     try:
         return path.expanduser().read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        position = _position_after(error.object[: error.start].decode("latin-1"))
+        before = error.object[: error.start]
+        position = Position(before.count(b"\n") + 1, len(before) - before.rfind(b"\n"))
         raise UnreadableFile(path, "not UTF-8 text", position, hint="Convert it to UTF-8.") from error
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from error

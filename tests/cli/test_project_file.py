@@ -164,7 +164,7 @@ def test_a_linked_folder_of_configuration_is_refused(aeon: RunAeon, tmp_path: Pa
     write(tmp_path / "conf" / "ttl" / "mine.yaml", "base: 3\n")
     (tmp_path / "conf" / "provider").symlink_to(tmp_path / "other")
     project(tmp_path, config_dir="conf")
-    assert "linked" in aeon(*SHOW).err
+    assert "conf/provider: hydra: says how" in aeon(*SHOW).err
 
 
 def test_a_folder_that_a_person_names_themselves_is_theirs(aeon: RunAeon, tmp_path: Path) -> None:

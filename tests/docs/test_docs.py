@@ -22,7 +22,7 @@ from aeon.cli.job.syntax import COMMANDS
 from aeon.cli.main import main
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.hydra_private import packaged_config_dir
-from aeon.config.compose.literal import quote_overrides
+from aeon.config.compose.literal import quote_override
 from aeon.domain import errors
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.history import ExecutionHistory, ExecutionPass, TerminationReason
@@ -55,7 +55,7 @@ def section(page: Path, heading: str) -> str:
 
 @cache
 def composed(*overrides: str) -> dict[str, Any]:
-    values = OmegaConf.to_container(config_compose.compose(quote_overrides(overrides)), resolve=True)
+    values = OmegaConf.to_container(config_compose.compose(list(map(quote_override, overrides))), resolve=True)
     assert isinstance(values, dict)
     return {str(name): value for name, value in values.items()}
 
@@ -181,7 +181,7 @@ def test_a_command_of_the_pages_is_one_that_the_program_takes(words: list[str]) 
         if "=" in word and not (command == "plan" and word.startswith("out=")) and not (own and is_choice(word))
     ]
     assert command or flags or overrides
-    assert config_compose.compose(config_compose.without_sweeps(quote_overrides(overrides)))
+    assert config_compose.compose(config_compose.without_sweeps(list(map(quote_override, overrides))))
 
 
 def is_choice(word: str) -> bool:

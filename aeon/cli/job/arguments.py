@@ -78,9 +78,9 @@ def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | 
         say(f"Project {found}: left out, since a run brings its own overrides")
         return given, own
     project = project_file.read_project(found)
-    overrides = project_file.check_overrides(project)
+    overrides = project_file.check_overrides(project, given)
     say("\n".join(project_file.describe_project(project)))
-    return [*project_file.without_chosen_groups(given, overrides), *given], own or project.config_dir
+    return [*overrides, *given], own or project.config_dir
 
 
 def _show(flags: argparse.Namespace, composed: Composition) -> None:

@@ -39,8 +39,8 @@ def compose(
 ) -> DictConfig:
     """Compose the configuration; files in `config_dir` come before the packaged ones of the same name.
 
-    A key that does not exist is composed too, for validation to report it with all that is wrong. `with_hydra` includes
-    Hydra's own part. Raises ConfigError for everything Hydra refuses.
+    A key that does not exist is composed too, for validation to report. `with_hydra` includes Hydra's own part. Raises
+    ConfigError.
     """
     return compose_adding(overrides, config_dir, config_name=config_name, with_hydra=with_hydra)[0]
 

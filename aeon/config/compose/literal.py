@@ -1,14 +1,14 @@
 """Free text as a Hydra override: quoted so that Hydra gives it back byte for byte.
 
-Hydra's grammar reads commas, quotes, brackets, `${...}` and more in a bare value. For the keys that hold plain words
-the text is taken literally instead: `task`, `inputs.NAME`, `convergence.criteria.NAME` and `memory.entries.NAME`. The
-patterns of `tools.approval.PATTERN` are no keys to that grammar either, but may be keys of a mapping that is a value.
+Hydra's grammar reads commas, quotes, brackets and `${...}` in a bare value. For keys that hold plain words the text is
+literal: `task`, `inputs.NAME`, `convergence.criteria.NAME`, `memory.entries.NAME`. The patterns of `tools.approval` are
+no keys to that grammar either, but may be keys of a mapping that is a value.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from aeon.files.text import require_unicode
@@ -24,7 +24,7 @@ def quote(text: str) -> str:
     """The text as one single-quoted value of Hydra's grammar.
 
     Backslashes before a quote, at the end, and before an interpolation are doubled; the quote and the interpolation get
-    one more. Lone surrogates cannot be carried: refuse them before (`aeon.files.text.require_unicode`).
+    one more.
     """
     escaped = re.sub(r"(\\*)'", r"\1\1\\'", text)
     escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
@@ -51,9 +51,8 @@ def key_of(override: str) -> str:
 def quote_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:
     """An override with its free text quoted; any other argument unchanged.
 
-    `read` is given the key and the text and says what the text really is. A named entry is added or replaced (`++`), so
-    that nobody has to know whether a configuration file has it already; so is a pattern of `tools.approval`, in a
-    sweep too.
+    `read` is given the key and the text and says what the text really is. A named entry and a pattern of
+    `tools.approval` are added or replaced (`++`), whether or not a configuration file has them already.
     """
     if approval := _APPROVAL.fullmatch(argument):
         pattern, policies = approval["pattern"], approval["policies"].split(",")
@@ -64,8 +63,3 @@ def quote_override(argument: str, read: Callable[[str, str], str] = lambda _key,
     key = match["key"]
     text = require_unicode(read(key, match["text"]), key)
     return f"{match['add'] if key == 'task' else '++'}{key}={quote(text)}"
-
-
-def quote_overrides(arguments: Iterable[str]) -> list[str]:
-    """`quote_override` of each."""
-    return [quote_override(argument) for argument in arguments]

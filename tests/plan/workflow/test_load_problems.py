@@ -82,7 +82,7 @@ def errors(folder: Path, text: str, **options: Any) -> list[tuple[int, int, str]
         ("goal: !!python/object/apply:os.system [ls]", 1, 7, "python/object"),
         ("goal: *nowhere", 1, 7, "undefined alias"),
         ("a: &a [*a]", 1, 4, "nested more than"),
-        ("goal: a\x07b", 1, 8, "a character that YAML does not allow"),
+        ("goal: a\x07b", 1, 1, "special characters are not allowed"),
         ("goal: g\n--- \ngoal: h", 2, 1, "another document"),
     ],
 )  # fmt: skip
