@@ -98,7 +98,7 @@ def sweep_jobs(
 def parse(override: str) -> Override:
     """An override as Hydra reads it. Raises ConfigError for one that cannot be read."""
     try:
-        return OverridesParser.create().parse_override(override)
+        return OverridesParser.create().parse_overrides([override])[0]
     except _HYDRA_ERRORS as error:
         raise composition_error(error) from None
 
