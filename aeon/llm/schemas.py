@@ -30,6 +30,7 @@ SchemaName = CallName | Literal["tool_choice"]
 NAMES: tuple[SchemaName, ...] = (*CALLS, "tool_choice")
 # The property of a step's answer whose place a person's schema takes.
 ANSWER = "step_output"
+_TOOLS_SCHEMA = "the tool's input schema"
 # Where the answer to `convergence` names a custom criterion.
 _CRITERION = ("properties", "criteria", "items", "properties", "name")
 
@@ -56,14 +57,14 @@ class SchemaLibrary:
         levels: Mapping[str, Collection[str]] | None = None,
         dimensions: Mapping[str, Schema] | None = None,
     ) -> None:
-        if directory is not None and not _holds_schemas(directory):
+        own = {call: directory / f"{call}.json" for call in NAMES if directory is not None}
+        self._own = {call: path for call, path in own.items() if path.is_file()}
+        if directory is not None and not self._own:
             raise SchemaFileError(
                 f"schemas.dir={directory}: it holds no schema of a call ({', '.join(f'{c}.json' for c in CALLS)})",
                 hint="`aeon init DIR` copies the packaged schemas to DIR/schemas.",
             )
         self._levels, self._dimensions = levels or {}, dimensions or {}
-        own = {call: directory / f"{call}.json" for call in NAMES if directory is not None}
-        self._own = {call: path for call, path in own.items() if path.is_file()}
         self._documents: dict[SchemaName, dict[str, Any]] = {}
         self._extras: dict[SchemaName, dict[str, frozenset[str]]] = {}
         self._wires: dict[tuple[object, ...], WireSchema] = {}
@@ -88,17 +89,17 @@ class SchemaLibrary:
         key = (call, None if tools is None else tuple(tools), tuple(criteria), _key(answer_schema), frozenset(absent))
         if key not in self._wires:
             if call == "tool_arguments" and answer_schema is not None:
-                return self._wires.setdefault(key, _wire_of_tool(answer_schema))
-            schema = drop_absent(self._document(call), absent)
-            if tools is not None:
-                schema = rebuild(schema, partial(_with_tools, tools=tools))
-            if answer_schema is not None:
-                check_schema(answer_schema, "the answer's schema")
-                schema = embed_schema(schema, ANSWER, answer_schema)
-            schema = strip_header(schema)
-            if criteria:
-                schema = change_at(schema, _CRITERION, partial(_one_of, names=criteria))
-            self._wires[key] = WireSchema(schema, not strict_violations(schema))
+                compile_schema(answer_schema, _TOOLS_SCHEMA)
+                # One that is not of 2020-12 says which draft it is of, and never goes strict.
+                schema = strip_header(answer_schema) if is_draft_2020(answer_schema) else dict(answer_schema)
+            else:
+                schema = drop_absent(self._document(call), absent)
+                if tools is not None:
+                    schema = rebuild(schema, partial(_with_tools, tools=tools))
+                schema = strip_header(self._with_answer(schema, answer_schema))
+                if criteria:
+                    schema = change_at(schema, _CRITERION, partial(_one_of, names=criteria))
+            self._wires[key] = WireSchema(schema, "$schema" not in schema and not strict_violations(schema))
         return self._wires[key]
 
     def local(
@@ -109,16 +110,12 @@ class SchemaLibrary:
         What only a person's file asks for may be missing, and may be anything; what is there only with something absent
         may be missing.
         """
+        if call == "tool_arguments" and answer_schema is not None:
+            return compile_schema(answer_schema, _TOOLS_SCHEMA)
         key = (call, _key(answer_schema), frozenset(absent))
         if key not in self._validators:
-            if call == "tool_arguments" and answer_schema is not None:
-                return self._validators.setdefault(key, _compile_tools_schema(answer_schema))
-            schema = self._document(call)
-            if answer_schema is not None:
-                check_schema(answer_schema, "the answer's schema")
-                schema = embed_schema(schema, ANSWER, answer_schema)
-            schema = relax_extras(relax_absent(schema, absent), self._extra(call))
-            self._validators[key] = SchemaValidator(schema)
+            schema = relax_absent(self._with_answer(self._document(call), answer_schema), absent)
+            self._validators[key] = SchemaValidator(relax_extras(schema, self._extra(call)))
         return self._validators[key]
 
     def readable(self, call: SchemaName, answer: Any) -> Any:
@@ -159,6 +156,12 @@ class SchemaLibrary:
                     )
             self.local(call)
             self.wire(call, tools=())
+
+    def _with_answer(self, schema: dict[str, Any], answer_schema: Schema | None) -> dict[str, Any]:
+        if answer_schema is None:
+            return schema
+        check_schema(answer_schema, "the answer's schema")
+        return embed_schema(schema, ANSWER, answer_schema)
 
     def _document(self, call: SchemaName) -> dict[str, Any]:
         if call not in self._documents:
@@ -216,23 +219,6 @@ def _packaged_path(call: SchemaName) -> Path:
     if call not in NAMES:
         raise SchemaFileError(f"no schema belongs to {call!r}; there are: {', '.join(NAMES)}")
     return resource_root() / "schemas" / f"{call}.json"
-
-
-def _holds_schemas(folder: Path) -> bool:
-    return any((folder / f"{call}.json").is_file() for call in CALLS)
-
-
-def _compile_tools_schema(schema: Schema) -> SchemaValidator:
-    return compile_schema(schema, "the tool's input schema")
-
-
-def _wire_of_tool(schema: Schema) -> WireSchema:
-    _compile_tools_schema(schema)
-    # One that is not of 2020-12 says which draft it is of, and never goes strict.
-    if not is_draft_2020(schema):
-        return WireSchema(dict(schema), strict=False)
-    sent = strip_header(schema)
-    return WireSchema(sent, not strict_violations(sent))
 
 
 def _with_tools(part: dict[str, Any], tools: Sequence[str]) -> dict[str, Any]:

@@ -36,8 +36,11 @@ class LocalModel:
 
     def __init__(self, loading: Loading) -> None:
         self._llama = _load(loading)
-        self._grammars: dict[str, LlamaGrammar] = {}
+        import llama_cpp
+
         self.context = int(self._llama.n_ctx())
+        self._vocabulary = llama_cpp.llama_model_get_vocab(self._llama.model)
+        self._grammars: dict[str, LlamaGrammar] = {}
 
     def prompt(self, messages: Sequence[Message]) -> list[int]:
         """The messages as tokens, by the model's chat template, or plainly where it has none that takes them."""
@@ -59,7 +62,7 @@ class LocalModel:
         self._llama.set_seed(seed)
         try:
             for token in self._llama.generate(prompt, temp=temperature, grammar=grammar):
-                if llama_cpp.llama_vocab_is_eog(self._vocabulary(), token):
+                if llama_cpp.llama_vocab_is_eog(self._vocabulary, token):
                     return
                 yield token
         except (RuntimeError, ValueError) as error:
@@ -76,7 +79,7 @@ class LocalModel:
         """Whether llama.cpp takes a grammar (GBNF with a rule `root`); generating with one it does not take crashes."""
         import llama_cpp
 
-        sampler = llama_cpp.llama_sampler_init_grammar(self._vocabulary(), grammar.encode(), b"root")
+        sampler = llama_cpp.llama_sampler_init_grammar(self._vocabulary, grammar.encode(), b"root")
         if sampler:
             llama_cpp.llama_sampler_free(sampler)
         return bool(sampler)
@@ -114,12 +117,7 @@ class LocalModel:
 
         if token < 0:
             return ""
-        return str(llama_cpp.llama_vocab_get_text(self._vocabulary(), token).decode("utf-8", "replace"))
-
-    def _vocabulary(self) -> Any:
-        import llama_cpp
-
-        return llama_cpp.llama_model_get_vocab(self._llama.model)
+        return str(llama_cpp.llama_vocab_get_text(self._vocabulary, token).decode("utf-8", "replace"))
 
 
 def merged(messages: Sequence[Message]) -> list[Message]:
