@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Literal
 
 from aeon.domain.errors import PlanError
@@ -66,10 +67,9 @@ def resolve_arguments(
 ) -> dict[str, Any]:
     """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056).
 
-    `outputs` are JSON values by step id: a tool's result, or the text that a model gave. A reference that is the whole
-    text keeps the type of what it names; one inside a text becomes text, JSON where it is none. A path leads into
-    objects and lists, and into a text that is JSON. For an output that was cut there is a `CutOutput`, which is refused
-    rather than handed on as if it were the whole. Raises PlanError naming everything that cannot be resolved.
+    `outputs` are JSON values by step id: a tool's result, or the text that a model gave, or a `CutOutput`. A reference
+    that is the whole text keeps the type of what it names; one inside a text becomes text, JSON where it is none.
+    Raises PlanError naming everything that cannot be resolved.
     """
     problems: list[str] = []
 
@@ -130,35 +130,35 @@ def _look_up(match: re.Match[str], inputs: Mapping[str, str], outputs: Mapping[s
         raise PlanError(str(found))
     if found.kind == "step" and outputs is None:
         raise PlanError(f"`{found.text}`: outputs of steps can be named in arguments only")
-    if found.kind == "input":
-        if found.name not in inputs:
-            raise PlanError(f"`{found.text}`: there is no input `{found.name}` (there are: {_list_names(inputs)})")
-        return inputs[found.name]
-    if not outputs or found.name not in outputs:
-        raise PlanError(f"`{found.text}`: step `{found.name}` has no output")
-    value = outputs[found.name]
+    values = (inputs if found.kind == "input" else outputs) or {}
+    if found.name not in values:
+        missing = f"there is no input `{found.name}` (there are: {_list_names(inputs)})"
+        missing = missing if found.kind == "input" else f"step `{found.name}` has no output"
+        raise PlanError(f"`{found.text}`: {missing}")
+    value: Any = values[found.name]
     if isinstance(value, CutOutput):
-        raise PlanError(
-            f"`{found.text}`: the output of step {found.name} was cut "
-            f"({value.characters} characters, {value.limit}={value.kept}): raise the limit to refer to it"
-        )
+        cut = f"({value.characters} characters, {value.limit}={value.kept}): raise the limit to refer to it"
+        raise PlanError(f"`{found.text}`: the output of step {found.name} was cut {cut}")
     for part in found.path:
-        value = _part_of(value, part, found)
+        value = _part_of(value, part, found.text)
     return value
 
 
-def _part_of(value: Any, part: str, reference: Reference) -> Any:
-    try:
+def _part_of(value: Any, part: str, reference: str) -> Any:
+    """What stands under a key, or at a place from 0; a text is read as JSON."""
+    within = "a text that is no JSON"
+    with suppress(ValueError, RecursionError):
         value = json.loads(value) if isinstance(value, str) else value
-    except (ValueError, RecursionError):
-        raise PlanError(f"`{reference.text}`: there is no `{part}` in a text that is no JSON") from None
-    if isinstance(value, Mapping) and part in value:
-        return value[part]
-    if isinstance(value, list | tuple) and part.isdecimal() and int(part) < len(value):
-        return value[int(part)]
-    within = f"a list of {len(value)}" if isinstance(value, list | tuple) else f"`{json.dumps(value)}`"
-    within = f"an object (it has: {_list_names(value)})" if isinstance(value, Mapping) else within
-    raise PlanError(f"`{reference.text}`: there is no `{part}` in {within}")
+        within = f"`{json.dumps(value)}`"
+    if isinstance(value, Mapping):
+        if part in value:
+            return value[part]
+        within = f"an object (it has: {_list_names(value)})"
+    if isinstance(value, list | tuple):
+        if part.isdecimal() and int(part) < len(value):
+            return value[int(part)]
+        within = f"a list of {len(value)}"
+    raise PlanError(f"`{reference}`: there is no `{part}` in {within}")
 
 
 def _list_names(names: Collection[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import yaml
@@ -12,9 +11,7 @@ import yaml
 from aeon.domain.graph import transitive_dependencies
 from aeon.domain.plan import Plan, PlanStep
 from aeon.files.located_yaml import add_core_schema
-from aeon.plan.workflow.references import Reference, escape_references
-
-_WIDTH = 110
+from aeon.plan.workflow.references import escape_references
 
 
 class _Row(list[str]):
@@ -30,11 +27,9 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: _Dumper, text: str) -> yaml.Node:
-    style = None
-    if not text.replace("\n", "").isprintable():
-        style = '"'
-    elif not text[:1].isspace() and not text[-1:].isspace() and ("\n" in text or len(text) > _WIDTH - 30):
-        style = "|" if "\n" in text else ">"
+    style = None if text.replace("\n", "").isprintable() else '"'
+    if style is None and "\n" in text and text.strip() == text:
+        style = "|"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
@@ -63,19 +58,24 @@ def workflow_text(
         comments += ["", f"Asked{about}: {question.question}", settled]
     before = transitive_dependencies(plan.steps)
     top = {"goal": plan.goal, "task": plan.task, "inputs": dict(inputs)}
-    entries = [_step_entry(step, inputs, before[step.step_id]) for step in plan.steps]
+    entries = [_dump([_step_entry(step, inputs, before[step.step_id])]) for step in plan.steps]
     parts = [
-        _comment(comments),
+        "".join(f"# {_printable(line)}".rstrip() + "\n" for line in comments),
         *(_dump({name: value}) for name, value in top.items() if value),
-        "steps:\n" + "\n".join(textwrap.indent(_dump([entry]), "  ") for entry in entries),
+        "steps:\n" + "\n".join(textwrap.indent(entry, "  ") for entry in entries),
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _printable(line: str) -> str:
+    """A line without characters that would end a comment."""
+    return "".join(ch if ch.isprintable() else " " for ch in line)
 
 
 def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]) -> dict[str, Any]:
     entry = {
         "id": step.step_id,
-        "description": escape_references(step.description, partial(_is_kept, inputs, ())),
+        "description": _escape(step.description, inputs, ()),
         "depends_on": _Row(step.dependencies),
         "provides": _Row(step.provides),
         "handoff": step.handoff_to_next,
@@ -86,28 +86,14 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
     return entry if step.arguments is None else {**entry, "arguments": _escape(step.arguments, inputs, before)}
 
 
-def _is_kept(inputs: Collection[str], before: Collection[str], reference: Reference) -> bool:
-    return reference.name in (inputs if reference.kind == "input" else before)
-
-
 def _escape(value: Any, inputs: Collection[str], before: Collection[str]) -> Any:
+    """A value whose texts are read back as they are, but for references to these inputs and steps."""
     if isinstance(value, str):
-        return escape_references(value, partial(_is_kept, inputs, before))
+        return escape_references(value, lambda each: each.name in (inputs if each.kind == "input" else before))
     if isinstance(value, Mapping):
         return {key: _escape(item, inputs, before) for key, item in value.items()}
     return [_escape(item, inputs, before) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _comment(lines: Sequence[str]) -> str:
-    """Turn lines into comments; characters that would end a comment are replaced."""
-    wrapped: list[str] = []
-    for line in lines:
-        printable = "".join(ch if ch.isprintable() else " " for ch in line)
-        is_whole = printable.startswith(("yaml-language-server:", "  "))
-        kept = textwrap.wrap(printable, _WIDTH, break_long_words=False, break_on_hyphens=False) or [""]
-        wrapped += [printable] if is_whole else kept
-    return "".join(f"# {line}".rstrip() + "\n" for line in wrapped)
-
-
 def _dump(value: Any) -> str:
-    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=_WIDTH))
+    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))

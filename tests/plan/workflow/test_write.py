@@ -139,12 +139,6 @@ steps:
     )
 
 
-def test_long_texts_are_folded() -> None:
-    text = workflow_text(example(handoff_to_next="all that was found out " * 8 + "."))
-    assert "    handoff: >-\n" in text
-    assert max(map(len, text.splitlines())) <= 120
-
-
 def test_valid_references_stay_and_anything_else_is_escaped(tmp_path: Path) -> None:
     plan = example(arguments={"x": "${inputs.doc} ${inputs.other} ${steps.a.output.k} ${steps.b.output} ${HOME}"})
     path = tmp_path / "plan.yaml"
