@@ -13,7 +13,7 @@ from aeon.llm.exchange import InvalidAnswer, located
 from aeon.plan.structural import check_steps
 from aeon.plan.triggers import open_issues, unanswered
 from aeon.schema.violations import FieldError
-from aeon.supervisor.steps import read_arguments
+from aeon.supervisor.faithful import read_arguments
 
 MAX_ACTIONS = 300
 """How many changes one refinement may propose: each is checked against all others."""

@@ -21,8 +21,7 @@ from aeon.llm.schemas import SchemaLibrary, packaged_schemas
 from aeon.schema.strict import strict_violations
 from aeon.schema.validators import SchemaValidator
 from aeon.schema.violations import ErrorKind, FieldError, kind_of
-from aeon.supervisor.faithful import LISTS, find_foreign_tools
-from aeon.supervisor.steps import choose_tool
+from aeon.supervisor.faithful import LISTS, choose_tool, find_foreign_tools
 from aeon.tools.registry import Tool, ToolRegistry
 
 T = TypeVar("T")

@@ -7,57 +7,26 @@ from typing import Any, TypeVar, cast
 
 from aeon.domain import events
 from aeon.domain.errors import AeonError
-from aeon.domain.request import (
-    CallName,
-    CallSite,
-    LLMAdapter,
-    LLMRequest,
-    Parameters,
-    ReasoningMode,
-    Role,
-    current_site,
-)
+from aeon.domain.request import CallName, CallSite, LLMAdapter, LLMRequest, Parameters, Role, current_site
 from aeon.llm.exchange import exchange
-from aeon.llm.prompts import PromptLibrary, packaged_prompts
-from aeon.llm.schemas import SchemaLibrary, WireSchema, packaged_schemas
+from aeon.llm.schemas import WireSchema
 from aeon.schema.validators import SchemaValidator
 from aeon.supervisor.repair import Supervisor
 
 T = TypeVar("T")
 
 
-class StructuredCaller:
-    """Makes structured calls to one model, for one run.
+class StructuredCaller(Supervisor):
+    """Makes structured calls to one model, for one run, and repairs their answers. May be used from many threads.
 
-    `shared` are variables of every template, below those of its call. `parameters` says how a role generates in a
-    reasoning mode, `max_repairs` how often one answer is repaired. May be used from many threads.
+    `shared` are variables of every template, below those of its call; `options` are those of a Supervisor.
     """
 
     def __init__(
-        self,
-        llm: LLMAdapter,
-        *,
-        prompts: PromptLibrary | None = None,
-        schemas: SchemaLibrary | None = None,
-        parameters: Callable[[Role, ReasoningMode | None], Parameters] | None = None,
-        shared: Mapping[str, Any] | None = None,
-        emit: events.Emit = events.ignore,
-        max_repairs: int = 2,
+        self, llm: LLMAdapter, *, shared: Mapping[str, Any] | None = None, max_repairs: int = 2, **options: Any
     ) -> None:
-        self._llm = llm
-        self._prompts = prompts or packaged_prompts()
-        self._schemas = schemas or packaged_schemas()
-        self._parameters = parameters
+        super().__init__(llm, max_attempts=max_repairs, **options)
         self._shared = {"inputs": {}, **(shared or {})}
-        self._emit = emit
-        self._supervisor = Supervisor(
-            llm,
-            prompts=self._prompts,
-            schemas=self._schemas,
-            parameters=parameters,
-            emit=emit,
-            max_attempts=max_repairs,
-        )
 
     def text(self, name: str, variables: Mapping[str, Any]) -> str:
         """The text of a template that is no call's own. Raises PromptError."""
@@ -131,7 +100,7 @@ class StructuredCaller:
         if not answered.errors:
             return cast(T, answered.value)
         try:
-            return self._supervisor.repair_json(
+            return self.repair_json(
                 answered.response.text,
                 request.schema,
                 errors=answered.errors,

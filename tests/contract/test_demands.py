@@ -20,7 +20,7 @@ from aeon.execution.outcome import step_result
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.schemas import NAMES, packaged_schemas
 from aeon.plan.wire import MAX_ACTIONS, parse_plan, parse_refinement, parse_subplan, require_answers
-from aeon.supervisor.steps import choose_tool
+from aeon.supervisor.faithful import choose_tool
 from aeon.validation.semantic import parse_report
 from tests.contract.components import an_issue
 from tests.contract.test_wire import at

@@ -13,8 +13,8 @@ from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.schemas import packaged_schemas
 from aeon.plan.wire import parse_plan
 from aeon.schema.violations import FieldError
+from aeon.supervisor.faithful import NoToolFits, choose_tool
 from aeon.supervisor.repair import Supervisor
-from aeon.supervisor.steps import NoToolFits, choose_tool
 from aeon.tools.registry import Tool, ToolRegistry
 from tests.support.scripted_model import ScriptedModel, plan, planned
 from tests.tools.builders import a_tool
