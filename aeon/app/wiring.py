@@ -35,7 +35,6 @@ from aeon.plan.recursive import RecursivePlanner
 from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
 from aeon.store.session import Session, stored_ask
-from aeon.supervisor.repair import Supervisor
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.approval import Approve
 from aeon.tools.invoke import ToolInvoker
@@ -95,7 +94,6 @@ def build_components(
     ttl, nesting, limits = settings.ttl, settings.refinement.max_nesting_depth, settings.limits.model_dump()
     worker = StepWorker(
         llm,
-        supervisor=Supervisor(llm, emit=stream.emit, **asking),
         registry=registry,
         invoker=build_invoker(registry, settings.tools),
         answer_schema=schema,

@@ -29,7 +29,6 @@ from aeon.plan.transitions import ContextPart, everything_before, finish_step, w
 from aeon.plan.views import outline_view, plan_view, subplan_view
 from aeon.plan.workflow.references import resolve_arguments
 from aeon.schema.violations import FieldError
-from aeon.supervisor.repair import Supervisor
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.approval import on_behalf_of
 from aeon.tools.invoke import ToolInvoker, not_found, not_there
@@ -56,7 +55,7 @@ class StepWorker:
     """Carries out steps. With an `answer_schema`, the output of the plan's final step is JSON of that schema.
 
     With `inputs`, `${inputs.NAME}` and `${steps.ID.output}` in tool arguments are references: for plans that a person
-    wrote. `supervisor` repairs tool calls and steps; without tools there is nothing to repair a step to.
+    wrote.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class StepWorker:
         llm: LLMAdapter,
         *,
         structured: StructuredCaller | None = None,
-        supervisor: Supervisor | None = None,
         registry: ToolRegistry | None = None,
         invoker: ToolInvoker | None = None,
         answer_schema: Mapping[str, Any] | None = None,
@@ -74,7 +72,6 @@ class StepWorker:
         outline_steps: int = 20,
     ) -> None:
         self._structured = structured or StructuredCaller(llm)
-        self._supervisor = supervisor or Supervisor(llm)
         self._registry = registry or ToolRegistry()
         self._invoker = invoker or ToolInvoker(self._registry)
         self._answer_schema = answer_schema
@@ -194,7 +191,7 @@ class StepWorker:
         if situation.free:
             raise ValidationError("its schema has changed meanwhile", errors=tuple(map(str, violations)))
         errors = [FieldError(violation.pointer, violation.message) for violation in violations]
-        valid = self._supervisor.repair_tool_call(tool, arguments, errors=errors, tools=self._registry.describe())
+        valid = self._structured.repair_tool_call(tool, arguments, errors=errors, tools=self._registry.describe())
         before, after = (json.dumps(value, ensure_ascii=False) for value in (arguments, valid))
         remark = f"Step {step.step_id}: the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
         return step.model_copy(update={"arguments": valid}), valid, (("repaired_arguments", remark),)
@@ -239,7 +236,7 @@ class StepWorker:
         if not any(name != step.tool for name in self._registry.names()):
             return None
         try:
-            repaired = self._supervisor.repair_step(step, situation.plan.goal, self._registry)
+            repaired = self._structured.repair_step(step, situation.plan.goal, self._registry)
         except (LLMError, ValidationError) as error:
             if find_outage(error):
                 raise

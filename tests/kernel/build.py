@@ -21,7 +21,6 @@ from aeon.memory.interface import Memory
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.refinement.refiner import Refiner
-from aeon.supervisor.repair import Supervisor
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.semantic import SemanticValidator
@@ -62,7 +61,6 @@ def kernel(
                 model,
                 structured=structured,
                 registry=registry,
-                supervisor=Supervisor(model, emit=stream.emit),
                 answer_schema=answer_schema,
                 inputs=inputs,
                 emit=stream.emit,
