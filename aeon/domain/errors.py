@@ -45,12 +45,9 @@ class SchemaFileError(ConfigError):
 
 
 class LLMError(AeonError):
-    """A model call failed.
-
-    `falls_back`: another endpoint may answer the same request. `endpoint` is the one that failed, `model` the one that
-    answered, if known. `usage_reported` is False when the server did not report a usage that may have to be paid: then
-    `usage` is an estimate, or empty.
-    """
+    """A model call failed. `falls_back`: another endpoint may answer the same request. `endpoint` is the one that
+    failed, `model` the one that answered, if known. `usage_reported` is False when the server did not report a usage
+    that may have to be paid: then `usage` is an estimate, or empty."""
 
     falls_back = False
     endpoint = ""
@@ -59,11 +56,8 @@ class LLMError(AeonError):
 
 
 class ProviderError(LLMError):
-    """The provider did not answer.
-
-    `status` is the HTTP status, None when there was none; `retry_after` the seconds to wait, None when not given;
-    `seconds` how long Aeon waited. `ends_run`: other calls would fail in the same way.
-    """
+    """The provider did not answer. `status` is the HTTP status, None when there was none; `retry_after` the seconds to
+    wait, None when not given; `seconds` how long Aeon waited. `ends_run`: other calls would fail in the same way."""
 
     ends_run = True
     falls_back = True
@@ -73,10 +67,8 @@ class ProviderError(LLMError):
 
 
 class ConnectionFailed(ProviderError):
-    """The server could not be reached, hung up, or was too slow; `sent`: the request may have reached it.
-
-    Not retryable where TLS failed or it timed out.
-    """
+    """The server could not be reached, hung up, or was too slow; `sent`: the request may have reached it. Not retryable
+    where TLS failed or it timed out."""
 
     retryable = True
     sent = False

@@ -18,10 +18,8 @@ EVALUATION_CYCLES = 2
 
 
 def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """The ids along one cycle: each depends on the next, the last on the first. Empty when there is none.
-
-    It starts at the one of its steps that the mapping names first, so equal mappings give equal answers.
-    """
+    """The ids along one cycle: each depends on the next, the last on the first. Empty when there is none. It starts at
+    the one of its steps that the mapping names first, so equal mappings give equal answers."""
     try:
         TopologicalSorter(dependencies).prepare()
     except CycleError as error:
@@ -44,11 +42,9 @@ def cycle_text(cycle: Sequence[str]) -> str:
 
 
 def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    """The steps with every dependency before its dependents; otherwise in the given order (FR-015).
-
-    Of the steps that could come next, the one that stands first in the given order does. Step ids must be unique.
-    Raises PlanError, naming the cycle, when there is no such order.
-    """
+    """The steps with every dependency before its dependents; otherwise in the given order (FR-015). Of the steps that
+    could come next, the one that stands first in the given order does. Step ids must be unique. Raises PlanError,
+    naming the cycle, when there is no such order."""
     sorter = _sorter(steps)
     waiting: list[int] = []
     order: list[PlanStep] = []
@@ -63,9 +59,7 @@ def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
 
 def layers(plan: Plan) -> tuple[tuple[str, ...], ...]:
     """The step ids by layer: those without dependencies, those that depend only on them, and so on; each in plan order.
-
-    Raises PlanError when the dependencies form a cycle.
-    """
+    Raises PlanError when the dependencies form a cycle."""
     sorter = _sorter(plan.steps)
     found: list[tuple[str, ...]] = []
     while sorter.is_active():
@@ -155,9 +149,7 @@ def nesting_level(steps: Mapping[str, PlanStep], step_id: str) -> int:
 
 def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
     """The ids of the steps a step is nested in, nearest first, one that is gone included; a circle is walked once.
-
-    Raises KeyError when there is no such step.
-    """
+    Raises KeyError when there is no such step."""
     parent, seen = steps[step_id].parent_step_id, {step_id}
     while parent is not None and parent not in seen:
         yield parent
@@ -166,10 +158,8 @@ def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
 
 
 def expected_calls(plan: Plan) -> int:
-    """About how many LLM cycles a plan needs: n steps in L layers cost n + 4L + 2 (FR-029).
-
-    Raises PlanError when the dependencies form a cycle.
-    """
+    """About how many LLM cycles a plan needs: n steps in L layers cost n + 4L + 2 (FR-029). Raises PlanError when the
+    dependencies form a cycle."""
     by_layer = EVALUATION_CYCLES + 2  # and its refinement, with the validation of the changes
     return len(plan.steps) + by_layer * len(layers(plan)) + 2
 

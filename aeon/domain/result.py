@@ -36,11 +36,9 @@ class TokenUsage(Value):
 
 
 class UsageReport(Value):
-    """Usage of a run. Repairs are counted under `repair`.
-
-    `unpriced` are the models that have no price, `unreported` those whose server did not say what an answer had used:
-    then the cost is not known, and the tokens may be too few.
-    """
+    """Usage of a run. Repairs are counted under `repair`. `unpriced` are the models that have no price, `unreported`
+    those whose server did not say what an answer had used: then the cost is not known, and the tokens may be too
+    few."""
 
     total: TokenUsage = TokenUsage()
     by_call: dict[str, TokenUsage] = Field(default_factory=dict)
@@ -70,10 +68,8 @@ class Timings(Value):
 
 
 class ProviderReport(Value):
-    """Who answered: the provider, the models by role, and how many requests each of its endpoints answered.
-
-    `findings` is what was found out of what its servers do not do as they should.
-    """
+    """Who answered: the provider, the models by role, and how many requests each of its endpoints answered. `findings`
+    is what was found out of what its servers do not do as they should."""
 
     kind: str
     base_url: Address | None = None
@@ -105,10 +101,8 @@ class Saved(Value):
 
 
 class ParentRun(Value):
-    """What a run was answered from: the directory of another run, a store or a cassette (`path`, absolute).
-
-    `differing` counts the answers of a replay whose request was not the recorded one (`store.match=order`).
-    """
+    """What a run was answered from: the directory of another run, a store or a cassette (`path`, absolute). `differing`
+    counts the answers of a replay whose request was not the recorded one (`store.match=order`)."""
 
     path: str
     run_id: str | None = None
@@ -117,12 +111,10 @@ class ParentRun(Value):
 
 
 class RunResult(Value):
-    """What a run gives back. `history` is written to `history.json`, everything else to `result.json`.
-
-    `answer` is the outputs of the complete steps that no complete step depends on; with `answer.schema`, JSON of that
-    schema. `scores` are those of the latest pass that a model assessed, `assessed_pass`. `reason_codes` and
-    `explanation` are of the last evaluation, also where it was not available.
-    """
+    """What a run gives back. `history` is written to `history.json`, everything else to `result.json`. `answer` is the
+    outputs of the complete steps that no complete step depends on; with `answer.schema`, JSON of that schema. `scores`
+    are those of the latest pass that a model assessed, `assessed_pass`. `reason_codes` and `explanation` are of the
+    last evaluation, also where it was not available."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
     run_id: str

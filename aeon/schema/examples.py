@@ -36,10 +36,8 @@ class NoExample(Exception):
 
 
 def make_example(schema: Mapping[str, Any], wish: Any = NOTHING, text: Callable[[str], str] = lambda _: "text") -> Any:
-    """A value that the schema accepts, with all that it requires, and as much of `wish` as it allows.
-
-    `text` makes the texts of properties by their names. Raises NoExample.
-    """
+    """A value that the schema accepts, with all that it requires, and as much of `wish` as it allows. `text` makes the
+    texts of properties by their names. Raises NoExample."""
     if wish is not NOTHING and is_valid(schema, wish):
         return wish
     made = _Maker(schema, text).make(schema, wish)

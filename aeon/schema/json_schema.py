@@ -103,11 +103,9 @@ def enum_of(schema: Mapping[str, Any], name: str) -> tuple[Any, ...]:
 def change_at(
     schema: dict[str, Any], path: Sequence[str], change: Callable[[dict[str, Any]], dict[str, Any]]
 ) -> dict[str, Any]:
-    """A copy with `change` applied to the schema that this path of keywords and property names leads to.
-
-    References on the way are put in place, so that other uses of a definition stay as they are; of alternatives, all
-    that have the path are changed. Nothing changes where the path leads nowhere.
-    """
+    """A copy with `change` applied to the schema that this path of keywords and property names leads to. References on
+    the way are put in place, so that other uses of a definition stay as they are; of alternatives, all that have the
+    path are changed. Nothing changes where the path leads nowhere."""
 
     def descend(part: Any, rest: Sequence[str]) -> Any:
         if not isinstance(part, dict):
@@ -169,9 +167,7 @@ def _only_with(part: Mapping[str, Any], absent: Collection[str]) -> set[str]:
 
 def embed_schema(schema: dict[str, Any], name: str, inner: Mapping[str, Any]) -> dict[str, Any]:
     """The schema with its root property `name` replaced by another, checked schema, whose definitions move up, renamed.
-
-    Null stays allowed where the property allowed it. Raises SchemaFileError when there is no such property.
-    """
+    Null stays allowed where the property allowed it. Raises SchemaFileError when there is no such property."""
     if name not in schema.get("properties", {}):
         raise SchemaFileError(f"this schema has no property {name!r} that an answer's schema could take the place of")
     is_nullable = _is_nullable(schema["properties"][name])

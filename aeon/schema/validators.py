@@ -26,9 +26,7 @@ _PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)
 
 class SchemaValidator:
     """Checks values by one schema; made once, used from any thread. Raises ValueError for what is no schema.
-
-    jsonschema-rs decides, quickly and whatever the patterns; jsonschema says what is wrong with a value.
-    """
+    jsonschema-rs decides, quickly and whatever the patterns; jsonschema says what is wrong with a value."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = schema
@@ -84,10 +82,8 @@ def _validator_of(text: str) -> SchemaValidator:
 
 
 def compile_schema(schema: Any, name: str) -> SchemaValidator:
-    """A validator of a schema that anybody wrote, of the draft that its `$schema` names, else of 2020-12.
-
-    `name` says whose schema it is. Raises SchemaFileError with the JSON pointer of what is wrong.
-    """
+    """A validator of a schema that anybody wrote, of the draft that its `$schema` names, else of 2020-12. `name` says
+    whose schema it is. Raises SchemaFileError with the JSON pointer of what is wrong."""
     if not isinstance(schema, Mapping):
         raise SchemaFileError(f"{name}: a schema is a JSON object, not {type(schema).__name__}")
     try:

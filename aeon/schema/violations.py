@@ -29,10 +29,8 @@ _RANGES = frozenset(
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """What is wrong with one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for the whole answer.
-
     `kind`: "form" where it is not JSON of the schema's types and names, "range" where a value is outside the schema's
-    bounds, "content" where the schema has no objection.
-    """
+    bounds, "content" where the schema has no objection."""
 
     pointer: str
     message: str
@@ -71,10 +69,8 @@ def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
 
 
 def _leaves(error: ValidationError) -> Iterator[ValidationError]:
-    """The errors inside the one alternative that is of the value's type; else the error itself.
-
-    For a wrong object where an object or null is allowed, these are the errors of the object.
-    """
+    """The errors inside the one alternative that is of the value's type; else the error itself. For a wrong object
+    where an object or null is allowed, these are the errors of the object."""
     alternatives = [list(branch) for _, branch in groupby(error.context or (), key=lambda inner: inner.schema_path[0])]
     meant = [branch for branch in alternatives if not any(e.validator == "type" and not e.path for e in branch)]
     if len(meant) != 1:

@@ -37,11 +37,10 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class SimulatedAdapter:
-    """An LLMAdapter that makes its answers up; thread-safe, without run state (a scenario's `times` counts uses).
-
-    Its answers satisfy the request's schema unless the seed's character or the scenario wants otherwise. Usage is
-    estimated: four characters a token, the schema included. Raises ConfigError when `settings.scenario` cannot be used.
-    """
+    """An LLMAdapter that makes its answers up; thread-safe, without run state (a scenario's `times` counts uses). Its
+    answers satisfy the request's schema unless the seed's character or the scenario wants otherwise. Usage is
+    estimated: four characters a token, the schema included. Raises ConfigError when `settings.scenario` cannot be
+    used."""
 
     def __init__(self, settings: SimulatedProvider) -> None:
         self.model = settings.model

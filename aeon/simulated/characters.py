@@ -15,13 +15,10 @@ _FAILING: tuple[CallName, ...] = ("step", "convergence", "plan", "semantic_valid
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """What the simulated model does in the runs of a seed.
-
-    `blocked_times`: how often the step at position 2 comes back BLOCKED. `reviews`: validation finds something in a
-    fresh plan. `malformed`: some answers need a repair. `refuses`: validation calls an addition CRITICAL. `revises`: an
-    executed step is replaced. `never_enough`: scores stay low while the plan grows. `fails`: the call that never
-    succeeds.
-    """
+    """What the simulated model does in the runs of a seed. `blocked_times`: how often the step at position 2 comes back
+    BLOCKED. `reviews`: validation finds something in a fresh plan. `malformed`: some answers need a repair. `refuses`:
+    validation calls an addition CRITICAL. `revises`: an executed step is replaced. `never_enough`: scores stay low
+    while the plan grows. `fails`: the call that never succeeds."""
 
     name: str
     ending: Ending

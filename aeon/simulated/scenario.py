@@ -65,10 +65,8 @@ Status = Annotated[int, Field(ge=400, le=599)]
 
 
 class Failure(Value):
-    """A failure of the provider: its `kind`, or the HTTP `status` that the server would have given.
-
-    `retry_after` (seconds) goes with a rate limit; `message` takes the place of the usual text.
-    """
+    """A failure of the provider: its `kind`, or the HTTP `status` that the server would have given. `retry_after`
+    (seconds) goes with a rate limit; `message` takes the place of the usual text."""
 
     kind: FailureKind | None = None
     status: Status | None = None
@@ -101,10 +99,9 @@ ShortFailure = Annotated[Failure, BeforeValidator(_spell_out, Failure | FailureK
 
 class When(Value):
     """Which requests a rule is for: everything given must hold; of a list one is enough, of `contains` all count.
-
     `step_id`: the step the call is made for. `pass_number`: 0 while the plan is made. `phase`: the phase's name.
-    `attempt`: 0 for the call itself, 1 and 2 for its repairs. `contains`: a text that stands somewhere in the prompts.
-    """
+    `attempt`: 0 for the call itself, 1 and 2 for its repairs. `contains`: a text that stands somewhere in the
+    prompts."""
 
     step_id: Texts | None = None
     pass_number: Numbers | None = None
@@ -123,10 +120,8 @@ class When(Value):
 
 class Rule(Value):
     """One way to answer: an `answer` (JSON; what it lacks is filled in), a raw `text`, a failure, or `simulated: true`.
-
     `times` limits how often it is used, with `when` counted for each step apart. Without it, a rule with `when` and the
-    last rule of a list have no limit, any other is used once. `latency_seconds` takes the place of the general one.
-    """
+    last rule of a list have no limit, any other is used once. `latency_seconds` takes the place of the general one."""
 
     when: When | None = None
     times: int | None = Field(default=None, ge=1)
@@ -178,11 +173,9 @@ def load_scenario(path: Path) -> Scenario:
 
 
 class Script:
-    """A scenario in use: which rule answers a request, and how often each was used. Thread-safe.
-
-    Uses of a rule with `when` are counted for each step id apart, so that steps which run at the same time do not take
-    each other's; the others are counted in the order in which requests arrive.
-    """
+    """A scenario in use: which rule answers a request, and how often each was used. Thread-safe. Uses of a rule with
+    `when` are counted for each step id apart, so that steps which run at the same time do not take each other's; the
+    others are counted in the order in which requests arrive."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario

@@ -26,10 +26,8 @@ def excerpt(text: str, longest: int = 60) -> str:
 
 @dataclass(frozen=True)
 class ShownStep:
-    """A step of the plan as a prompt shows it; `raw` is all that is shown. `status` may be BLOCKED.
-
-    `is_live`: still part of the work, neither replaced nor declared invalid.
-    """
+    """A step of the plan as a prompt shows it; `raw` is all that is shown. `status` may be BLOCKED. `is_live`: still
+    part of the work, neither replaced nor declared invalid."""
 
     step_id: str
     description: str
