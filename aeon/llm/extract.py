@@ -74,15 +74,12 @@ def read_json(text: str) -> Any:
     return _decode(text)[0]
 
 
-def is_bare(text: str) -> bool:
-    """Whether a text is JSON and nothing else, reasoning before it aside: what constrained decoding gives."""
-    for answer in (text, text[_answer_start(text) :]):
-        try:
-            read_json(answer)
-        except ExtractError:
-            continue
-        return True
-    return False
+def read_bare(text: str) -> Any:
+    """The value that a text is, reasoning before it aside: what constrained decoding gives. Raises ExtractError."""
+    try:
+        return read_json(text)
+    except ExtractError:
+        return read_json(text[_answer_start(text) :])
 
 
 def text_of(message: Mapping[str, Any], name: str = "") -> str:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.files.nesting import MAX_DEPTH
-from aeon.llm.extract import ExtractError, extract_json, is_bare, text_of
+from aeon.llm.extract import ExtractError, extract_json, read_bare, text_of
 
 VALUE = {"goal": 'x {y} ``` \\ "q"', "steps": [{"a": 1}, {"b": None}]}
 TEXT = json.dumps(VALUE)
@@ -104,7 +104,8 @@ def test_channels_without_a_final_one_hold_no_answer() -> None:
     ],
 )
 def test_bare_is_json_and_nothing_else(text: str, bare: bool) -> None:
-    assert is_bare(text) is bare
+    with nullcontext() if bare else pytest.raises(ExtractError):
+        assert read_bare(text) == VALUE
 
 
 def called(arguments: Any, name: str = "plan") -> dict[str, Any]:

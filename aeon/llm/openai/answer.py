@@ -20,7 +20,7 @@ from aeon.domain.errors import (
 )
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.llm.dialects.refusal import find_error
-from aeon.llm.extract import ExtractError, extract_json, is_bare, read_json, text_of
+from aeon.llm.extract import ExtractError, read_bare, text_of
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import error_of_refusal, not_an_api
 from aeon.schema.validators import is_valid
@@ -103,12 +103,9 @@ def follows_schema(text: str, request: LLMRequest) -> bool:
     """Whether a text is JSON of the request's schema and nothing else but reasoning before it, as constrained decoding
     gives it."""
     try:
-        value = read_json(text)
+        return is_valid(request.schema, read_bare(text))
     except ExtractError:
-        if not is_bare(text):
-            return False
-        value = extract_json(text)
-    return is_valid(request.schema, value)
+        return False
 
 
 def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:

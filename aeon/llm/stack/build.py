@@ -15,36 +15,22 @@ An `Endpoint` and its state live as long as the process, the wrappers as long as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from aeon.domain.events import Emit, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
 from aeon.llm.protocols import LearningAdapter, close
 from aeon.llm.settings import Price, ProviderSettings, RetrySettings
-from aeon.llm.stack.endpoint_state import EndpointState, Gate
-from aeon.llm.stack.fallback import Choice, Fallback
+from aeon.llm.stack.endpoint_state import Gate
+from aeon.llm.stack.fallback import Endpoint as Endpoint
+from aeon.llm.stack.fallback import Fallback
 from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
 from aeon.llm.stack.profile_memo import ProfileMemo
 from aeon.llm.stack.retry import Retry
 from aeon.llm.stack.stored import Absent, Stored
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One server or model, for the life of the process; without a `state` nothing is held back.
-
-    `has_next` says that another endpoint is asked when this one cannot answer.
-    """
-
-    name: str
-    adapter: LLMAdapter
-    retry: RetrySettings
-    prices: PriceList
-    state: EndpointState | None = None
-    has_next: bool = False
 
 
 class Endpoints:
@@ -113,15 +99,15 @@ def run_stack(
         prices = PriceBook({endpoint.name: endpoint.prices for endpoint in endpoints})
     elif not isinstance(prices, PriceBook):
         prices = PriceBook({"": PriceList(prices, model=endpoints.model)})
-    choices = []
+    asked = []
     for endpoint in endpoints:
         inner, state = endpoint.adapter, endpoint.state
         if state is not None:
             inner = Gate(inner, state, stop=stop)
         settings = retry or endpoint.retry
         inner = Retry(inner, settings, emit=emit, stop=stop, has_next=endpoint.has_next, state=state)
-        choices.append(Choice(endpoint.name, inner, state))
-    inner = Spend(Fallback(choices, emit=emit), prices, endpoints.meter)
+        asked.append(replace(endpoint, adapter=inner))
+    inner = Spend(Fallback(asked, emit=emit), prices, endpoints.meter)
     inner = ProfileMemo(inner, endpoints.profiles, store.sample if store else 0)
     if session is not None:
         learners = [endpoint.adapter for endpoint in endpoints if isinstance(endpoint.adapter, LearningAdapter)]

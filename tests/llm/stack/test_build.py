@@ -8,7 +8,7 @@ from aeon.domain.events import Event
 from aeon.domain.request import CallSite, LLMAdapter
 from aeon.llm.openai.adapter import OpenAIAdapter
 from aeon.llm.protocols import close
-from aeon.llm.settings import AutoProvider, OpenAIProvider, Price, RetrySettings, SimulatedProvider
+from aeon.llm.settings import OpenAIProvider, Price, RetrySettings, SimulatedProvider
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.limits import LimitSettings
 from tests.support.openai_server import Completion, Failure, OpenAIServer
@@ -65,11 +65,6 @@ def test_the_simulated_provider_gets_its_adapter() -> None:
     adapter = process_stack(SimulatedProvider(), {})
     assert isinstance(adapter, LLMAdapter)
     assert adapter.complete(request("task_profile")).synthetic
-
-
-def test_a_provider_that_is_not_resolved_is_refused() -> None:
-    with pytest.raises(ConfigError, match="auto names no adapter"):
-        process_stack(AutoProvider(), {"OPENAI_API_KEY": "k"})
 
 
 def test_retries_are_inside_the_limits_and_count_as_one_call(openai_server: OpenAIServer) -> None:

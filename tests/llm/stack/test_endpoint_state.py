@@ -19,7 +19,7 @@ from aeon.domain.errors import (
 from aeon.domain.request import LLMRequest, LLMResponse
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import LONGEST_COOLDOWN_SECONDS, EndpointState, Gate
-from aeon.llm.stack.fallback import Choice, Fallback
+from aeon.llm.stack.fallback import Endpoint, Fallback
 from aeon.llm.stack.limiter import Limiter
 from aeon.llm.stack.retry import Retry
 from tests.support.requests import request
@@ -175,7 +175,7 @@ class Chain:
         self.state = EndpointState("busy", limiter, SETTINGS, settings, has_next=True, clock=self.clock)
         gate = Gate(self.busy, self.state)
         tries = Retry(gate, settings, sleep=lambda _: None, has_next=True, state=self.state)
-        self.chain = Fallback([Choice("busy", tries, self.state), Choice("spare", self.spare)])
+        self.chain = Fallback([Endpoint("busy", tries, state=self.state), Endpoint("spare", self.spare)])
 
     def ask(self, times: int = 1) -> list[str]:
         return [self.chain.complete(request()).text for _ in range(times)]

@@ -19,13 +19,13 @@ from aeon.domain.errors import (
 )
 from aeon.domain.events import FallbackUsed
 from aeon.domain.request import LLMResponse, Parameters, Usage
-from aeon.llm.stack.fallback import Choice, Fallback
+from aeon.llm.stack.fallback import Endpoint, Fallback
 from tests.llm.scripted import COST, Heard, Scripted
 from tests.support.requests import request
 
 
 def chain(*models: Scripted, heard: Heard | None = None) -> Fallback:
-    return Fallback([Choice(f"e{index}", model) for index, model in enumerate(models)], emit=heard or Heard())
+    return Fallback([Endpoint(f"e{index}", model) for index, model in enumerate(models)], emit=heard or Heard())
 
 
 def test_the_first_that_answers_is_named_on_the_answer() -> None:
