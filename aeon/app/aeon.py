@@ -42,13 +42,10 @@ _log = logging.getLogger("aeon")
 class Aeon:
     """Runs tasks with one configuration; many runs may share it, also at the same time.
 
-    `settings` are those of the packaged configuration unless given. `environ` is where keys are found by name; the
-    process environment and `.env` unless given. `tools` are offered beside those of the configuration: `aeon.tool`
-    makes one of a function. `memory` is used instead of the one that is configured, by all runs, and stays the
-    caller's; a mapping is the beginning of one. `adapter` answers instead of the configured provider, and stays the
-    caller's too. `composition` is what the settings were composed of; a run without one can be resumed with settings,
-    not with overrides. Raises ConfigError when the provider, the adapter, the prompts, the schemas or the tools cannot
-    be used, or the run that `resume` names.
+    Without `settings` the packaged configuration is used, without `environ` the process environment and `.env`.
+    `tools` are offered beside the configured ones: `aeon.tool` makes one of a function. `memory` (or a mapping, the
+    beginning of one) and `adapter` are used instead of the configured ones, and stay the caller's. `composition` is
+    what the settings were composed of: without it a run cannot be resumed by overrides. Raises ConfigError.
     """
 
     def __init__(
@@ -110,8 +107,7 @@ class Aeon:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know before a run: tools that are missing, what has changed since the run resumed, what
-        of a cassette's settings is not taken."""
+        """What a person should know before a run: missing tools, what has changed, what a cassette may not set."""
         changes = parent.change_warnings(self._parent, self._process, self._composition)
         return (*self._process.warnings, *changes, *parent.cassette_warnings(self.settings, self._composition))
 
@@ -136,15 +132,12 @@ class Aeon:
     ) -> RunResult:
         """Run a task to its end, whatever end that is, and give back everything it has.
 
-        When a run is resumed, task, inputs and context are those that it was given, where none are given here.
-        `inputs` is material to work on, by name; `context` what is known already, as JSON values. With a
-        `directory`, the artefacts are written there, the journals as things happen. `observers` are called with every
-        event, each in a thread of its own: a slow or failing one neither slows nor fails the run.
-        `control` stops the run, `ask` puts follow-up questions to a person, `on_start` is given the kernel, whose
-        `state` may be read while the run goes on. A journal that cannot be written any more is given up and the run
-        goes on; `warn` is called once. Raises TaskTextError for a task that is empty or not valid Unicode,
-        ArtefactError when the directory cannot be written; if that is so at the end, the error holds the `result`. The
-        error of a failing model is not raised but reported in the result's `error`.
+        A resumed run takes over task, inputs and context where none are given here. `inputs` is material to work on, by
+        name; `context` what is known already, as JSON values. Artefacts and journals are written into `directory`.
+        `observers` are called with every event, each in a thread of its own. `control` stops the run, `ask` puts
+        follow-up questions to a person, `on_start` is given the kernel, whose `state` may be read meanwhile, `warn` is
+        told of journals that are given up. Raises TaskTextError for an unusable task, ArtefactError when the directory
+        cannot be written, at the end with the `result`. A failing model is reported in the result's `error`.
         """
         person: dict[str, Any] = {"ask": ask, "approve": approve, "on_start": on_start, "warn": warn}
         control = control or RunControl()

@@ -30,10 +30,8 @@ RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
 
 
 def create_directory(directory: Path, fill: Callable[[Path], None]) -> None:
-    """Make a directory that has in it what `fill` puts there from the moment that it is there.
-
-    One that is there already is filled as it is. Raises OSError, and what `fill` raises.
-    """
+    """Make a directory that has in it what `fill` puts there from the moment that it is there; one that is there
+    already is filled as it is. Raises OSError, and what `fill` raises."""
     if directory.exists():
         fill(directory)
         return
@@ -48,12 +46,8 @@ def create_directory(directory: Path, fill: Callable[[Path], None]) -> None:
 
 
 def write(result: RunResult, directory: Path) -> None:
-    """Write a result into a directory that is there; each file is replaced whole, or left as it was.
-
-    Raises:
-        ArtefactError: a file could not be written; it names all of them, with the first one's cause, and holds the
-            result. The others are complete.
-    """
+    """Write a result into a directory that is there; each file is replaced whole, or left as it was. Raises
+    ArtefactError, which holds the result and names all files that could not be written."""
     answer = result.answer if result.answer.endswith("\n") or not result.answer else result.answer + "\n"
     contents = {
         ANSWER: answer.encode("utf-8", "backslashreplace"),
@@ -78,11 +72,7 @@ def write_json(value: dict[str, Any]) -> bytes:
 
 
 def read(directory: Path) -> RunResult:
-    """The result that `write` put into a directory, equal to the one it was given.
-
-    Raises:
-        ArtefactError: a file is missing or cannot be read, or does not hold what it should.
-    """
+    """The result that `write` put into a directory, equal to the one it was given. Raises ArtefactError."""
     directory = Path(directory)
     with _explain_errors(directory / RESULT, "a result"):
         head = json.loads((directory / RESULT).read_bytes())
@@ -90,11 +80,7 @@ def read(directory: Path) -> RunResult:
 
 
 def read_history(path: Path | str) -> ExecutionHistory:
-    """The history of a run: of a `history.json`, or of the directory it is in.
-
-    Raises:
-        ArtefactError: the file is missing or cannot be read, or does not hold a history.
-    """
+    """The history of a run: of a `history.json`, or of the directory it is in. Raises ArtefactError."""
     path = Path(path)
     path = path / HISTORY if path.is_dir() else path
     with _explain_errors(path, "a history"):

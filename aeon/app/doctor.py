@@ -19,7 +19,6 @@ from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.llm.stack.limits import LimitSettings
-from aeon.schema.violations import ErrorKind, kind_of
 
 
 class RoleCall(NamedTuple):
@@ -41,11 +40,8 @@ NOT_TRIED = "not tried: the provider cannot be used"
 
 @dataclass(frozen=True, slots=True)
 class RoleCheck:
-    """What came of one role's call. `asked` is the model that was asked, `answered` the one that answered, if one did.
-
-    `fallback` names the fallback that was asked, if it was one. `problem` is empty when it worked; `hint` says what to
-    change. `seconds` is wall time. `usage` is None when the server did not tell it.
-    """
+    """What came of one role's call: the models that were asked and that answered, the fallback if it was one, seconds
+    of wall time, and what is wrong. `usage` is None when the server did not tell it."""
 
     role: Role
     asked: str
@@ -66,8 +62,8 @@ class RoleCheck:
 def check_roles(shared: Process) -> Iterator[RoleCheck]:
     """One check for each role, then one for each fallback, made as it is asked for.
 
-    Nothing is retried, repaired or handed to a fallback, no limit of a run applies, and no answer is stored. When the
-    provider cannot be used at all, its remaining roles are not tried.
+    Nothing is retried, repaired, limited, stored or handed to a fallback. When the provider cannot be used at all, its
+    remaining roles are not tried.
     """
     settings = shared.settings
     parameters = {role: parameters_for(settings.roles, settings.reasoning, role, "balanced") for role, *_ in ROLE_CALLS}
@@ -110,28 +106,23 @@ def _check_call(shared: Process, endpoint: Endpoint, call: RoleCall, parameters:
         seconds=perf_counter() - started,
         usage=response.usage if response.usage_reported else None,
         problem=f"the answer is not valid by its schema: {errors[0]}" if errors else "",
-        hint=_explain_bad_answer(endpoint, check.asked, kind_of(errors)) if errors else "",
+        hint=_explain_bad_answer(endpoint, check.asked) if errors else "",
     )
 
 
-def _explain_bad_answer(endpoint: Endpoint, model: str, kind: ErrorKind) -> str:
+def _explain_bad_answer(endpoint: Endpoint, model: str) -> str:
     """What to change; another form only where the endpoint has one that is not in use already."""
-    costs = "every such answer costs a repair. Try another model"
-    if kind == "range":
-        return f"Its form is right and a value is out of its range, which servers seldom enforce: {costs}."
-    if not isinstance(endpoint.adapter, LearningAdapter):
-        return f"The model does not follow the schema: {costs}."
-    other = ", or provider.structured_output=prompt" if endpoint.adapter.form_in_use(model) != "prompt" else ""
-    return f"The server does not hold its answers to the schema: {costs}{other}."
+    adapter = endpoint.adapter
+    has_other = isinstance(adapter, LearningAdapter) and adapter.form_in_use(model) != "prompt"
+    other = ", or provider.structured_output=prompt" if has_other else ""
+    return f"The model does not follow the schema: every such answer costs a repair. Try another model{other}."
 
 
 def _build_request(shared: Process, call: RoleCall, parameters: Parameters) -> LLMRequest:
     wire = shared.schemas.wire(call.schema, tools=shared.registry.names() if call.schema == "plan" else None)
     prompts = shared.prompts
-    messages = (
-        Message("system", prompts.text("_test_system.j2", {})),
-        Message("user", prompts.text("_test_user.j2", {})),
-    )
+    system, user = (prompts.text(f"_test_{role}.j2", {}) for role in ("system", "user"))
+    messages = Message("system", system), Message("user", user)
     return LLMRequest(
         call=call.name,
         messages=messages,

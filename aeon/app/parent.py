@@ -42,11 +42,8 @@ class Parent:
 
 
 def find_parent(settings: Settings, composition: Composition | None = None) -> Parent | None:
-    """The run that `resume` names, once it is sure that it can be resumed; None without one.
-
-    One's own tools and adapter are then found in the folder where that run found them. Raises ConfigError, also when
-    `composition` was made without what `resume` or a replay names.
-    """
+    """The run that `resume` names, once it is sure that it can be resumed; None without one. Its own tools and adapter
+    are then found where it found them. Raises ConfigError, also when `composition` lacks what a recording names."""
     if composition is not None:
         check_visible(settings.resume, settings.store.path if settings.store.mode == "replay" else None, composition)
     origin = find_recorded_origin(settings)
@@ -69,11 +66,9 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
 
 
 def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
-    if recorded == "off":
-        raise ConfigError(f"{named}: this run stored no answers (store.mode=off)", hint="Start it again.")
-    if recorded == "replay":
-        hint = "Replay the recording again, or resume the run that was recorded."
-        raise ConfigError(f"{named}: this run is a replay, in which nothing was called", hint=hint)
+    said = {"off": "this run stored no answers (store.mode=off)", "replay": "this run is a replay"}.get(recorded)
+    if said:
+        raise ConfigError(f"{named}: {said}", hint="Start it again, or resume the run that was recorded.")
     if now in ("off", "replay"):
         raise ConfigError(
             f"{named} store.mode={now}: a resumed run stores its answers and calls what is not answered yet",
@@ -117,8 +112,7 @@ def change_warnings(parent: Parent | None, shared: Process, composition: Composi
 
 
 def cassette_warnings(settings: Settings, composition: Composition | None) -> Iterator[str]:
-    """What the cassette that is replayed was recorded with, and is not taken from it; nothing for settings that were
-    not composed."""
+    """What the cassette that is replayed was recorded with, and is not taken from it."""
     if settings.store.mode != "replay" or settings.store.path is None or composition is None:
         return
     for key in find_held_back(settings.store.path, composition):

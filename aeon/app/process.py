@@ -30,10 +30,7 @@ from aeon.tools.registry import Tool, ToolRegistry
 
 @dataclass(frozen=True)
 class Process:
-    """What many runs share. `settings` name a definite provider, `warnings` what a person should know before a run.
-
-    `synthetic` says that no model is called.
-    """
+    """What many runs share; `settings` name a definite provider, `synthetic` says that no model is called."""
 
     settings: Settings
     adapter: LLMAdapter
@@ -57,11 +54,8 @@ def build_process(
     own_tools: Sequence[Tool] = (),
     own_adapter: LLMAdapter | None = None,
 ) -> Process:
-    """Resolve the provider, load prompts and schemas, start tools; `own_tools` come after the configured ones.
-
-    `own_adapter` is asked instead of the configured provider, and the caller closes it. Raises ConfigError for whatever
-    cannot be used.
-    """
+    """Resolve the provider, load prompts and schemas, start tools. `own_tools` come after the configured ones,
+    `own_adapter` is asked instead of the provider and stays the caller's. Raises ConfigError."""
     check_store(settings.store)
     if own_adapter is not None:
         settings = settings.model_copy(update={"provider": describe_given(own_adapter, settings.provider)})
@@ -106,10 +100,8 @@ def close_process(shared: Process) -> None:
 
 
 def build_adapter(settings: Settings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Endpoints:
-    """What is asked; `own` stays the caller's. A replay calls no model: it needs no key, and loads no adapter.
-
-    Raises ConfigError for an adapter that cannot be had, or that calls no model where `env=prod` asks for one.
-    """
+    """What is asked; a replay needs no key, and loads no adapter. Raises ConfigError for an adapter that cannot be had,
+    or that calls no model where `env=prod` asks for one."""
     if settings.store.mode == "replay":
         return stack.absent_stack(settings.provider)
     made = process_stack(settings.provider, environ, own)
@@ -131,13 +123,8 @@ def _is_synthetic(settings: Settings, adapter: Endpoints) -> bool:
 
 
 def process_stack(settings: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Endpoints:
-    """The provider's endpoints, for the life of the process; each connects with its first call.
-
-    `settings` name a definite provider, not `auto`; `environ` holds the key and the secret headers that they name.
-    `own` is the adapter of `provider=custom` where a program gives it; the caller closes it. Raises ConfigError for a
-    variable that is missing or cannot be sent, a base URL that is none, a scenario that cannot be read, or an adapter
-    of one's own that cannot be loaded.
-    """
+    """The endpoints of a definite provider; each connects with its first call. `own` is the adapter of
+    `provider=custom` where a program gives it; the caller closes it. Raises ConfigError."""
     named = named_endpoints(settings)
     made: list[Endpoint] = []
     try:
@@ -154,12 +141,8 @@ def process_stack(settings: ProviderSettings, environ: Mapping[str, str], own: L
 def _endpoint_state(name: str, settings: AnyEndpoint, *, has_next: bool) -> EndpointState | None:
     if not isinstance(settings, EndpointSettings | CustomProvider):
         return None
-    limiter = Limiter(
-        settings.max_concurrency,
-        settings.requests_per_minute,
-        settings.tokens_per_minute,
-        longest_pause=settings.retry.max_wait_seconds,
-    )
+    rates, longest = (settings.requests_per_minute, settings.tokens_per_minute), settings.retry.max_wait_seconds
+    limiter = Limiter(settings.max_concurrency, *rates, longest_pause=longest)
     return EndpointState(name, limiter, settings.breaker, settings.retry, has_next=has_next)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from aeon.app.parent import Parent
 from aeon.app.process import Process
@@ -20,19 +21,13 @@ from aeon.domain.plan import Plan
 from aeon.domain.request import Usage
 from aeon.domain.result import Hashes, ParentRun, ProviderReport, RunResult, Saved, Timings, TTLReport, versions
 from aeon.llm.prices import price_book
-from aeon.llm.settings import CustomProvider, EndpointSettings
+from aeon.llm.settings import CustomProvider, EndpointSettings, ProviderSettings
 from aeon.llm.stack import build as stack
 from aeon.observability.ledger import Ledger
 from aeon.store.opening import shared_store, store_in
 from aeon.store.session import Session
 
-_DECIDE_WHAT_IS_ASKED = (
-    "plan_file",
-    "convergence.criteria_file",
-    "memory.entries_file",
-    "answer.schema",
-    "provider.scenario",
-)
+_ASKED_BY = ("plan_file", "convergence.criteria_file", "memory.entries_file", "answer.schema", "provider.scenario")
 _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "resume"}
 
 
@@ -47,16 +42,20 @@ class Work:
     task_in_plan: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Identity:
-    """A run and all it was made of: its id, the process it shares, its work, the composition of its settings, and the
-    run that it resumes."""
+    """A run and all it was made of: the process it shares, its work, the composition of its settings, the run that it
+    resumes, and its id."""
 
-    run_id: str
     shared: Process
     work: Work
     composition: Composition | None = None
     parent: Parent | None = None
+    run_id: str = field(default_factory=lambda: uuid4().hex[:12])
+
+
+def _of_endpoint(provider: ProviderSettings, name: str) -> str | None:
+    return getattr(provider, name) if isinstance(provider, EndpointSettings) else None
 
 
 def make_origin(run: Identity, started: str, directory: Path) -> Origin:
@@ -78,8 +77,8 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
         provider=ProviderOrigin(
             kind=provider.kind,
             model=provider.model,
-            base_url=provider.base_url if isinstance(provider, EndpointSettings) else None,
-            api_key_env=provider.api_key_env if isinstance(provider, EndpointSettings) else None,
+            base_url=_of_endpoint(provider, "base_url"),
+            api_key_env=_of_endpoint(provider, "api_key_env"),
             adapter=provider.adapter if isinstance(provider, CustomProvider) else None,
         ),
         synthetic=run.shared.synthetic,
@@ -95,7 +94,7 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
 
 def _named_files(settings: Settings) -> dict[str, FileOrigin]:
     """The files that decide what is asked, as they are now."""
-    named = {key: named_file(settings, key) for key in _DECIDE_WHAT_IS_ASKED}
+    named = {key: named_file(settings, key) for key in _ASKED_BY}
     digests = {key: digest_of(path) if path else None for key, path in named.items()}
     return {key: FileOrigin(path=str(named[key]), sha256=digest) for key, digest in digests.items() if digest}
 
@@ -164,7 +163,7 @@ def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:
     provider = shared.settings.provider
     return ProviderReport(
         kind=provider.kind,
-        base_url=provider.base_url if isinstance(provider, EndpointSettings) else None,
+        base_url=_of_endpoint(provider, "base_url"),
         models=ledger.models(),
         endpoints=ledger.endpoints(),
         findings=stack.findings(shared.adapter),
@@ -189,12 +188,8 @@ def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> Pa
         path=str(path),
         run_id=run_id,
         saved=Saved(
-            model_calls=saved.model_calls,
-            tool_calls=saved.tool_calls,
-            person_answers=saved.person_answers,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            total_tokens=usage.total_tokens,
+            **{name: getattr(saved, name) for name in ("model_calls", "tool_calls", "person_answers")},
+            **{name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")},
             cost=None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
         ),
         differing=session.differing,

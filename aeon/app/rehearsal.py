@@ -4,7 +4,7 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -62,17 +62,12 @@ class _Checking(PromptLibrary):
     """A prompt library that checks the templates of each call that is rendered."""
 
     def __init__(self, prompts: PromptLibrary) -> None:
-        self._prompts = prompts
+        self.__dict__.update(vars(prompts))
+        self._unchecked = prompts
 
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
-        self._prompts.check({call: variables})
-        return self._prompts.render(call, variables)
-
-    def text(self, name: str, variables: Mapping[str, Any]) -> str:
-        return self._prompts.text(name, variables)
-
-    def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
-        return self._prompts.schema_prompt(call, schema, messages)
+        self._unchecked.check({call: variables})
+        return super().render(call, variables)
 
 
 class _Recorder:
@@ -87,11 +82,8 @@ class _Recorder:
 
 
 def check(shared: Process) -> None:
-    """Try every template with its call's variables.
-
-    Raises PromptError naming file and line, and naming the file of a prompt that does not show what its call is about:
-    the task, and to a worker the description of the step. A repair is about neither.
-    """
+    """Try every template with its call's variables. Raises PromptError naming file and line, also for a prompt that
+    does not show what its call is about: the task, and to a worker the step. A repair is about neither."""
     # Own templates are tried each time: their folder counts, too.
     own = shared.settings.prompts.dir is not None
     decisive = shared.settings.model_dump_json(exclude=_NOT_IN_PROMPTS)
@@ -176,8 +168,7 @@ def _calls(
 
 
 def _step(parts: Components, plan: Plan, ttl_remaining: int | None = None, tool: str | None = None) -> None:
-    """The plan's last step carried out as the kernel would: with context and an earlier attempt, or by asking for the
-    arguments of a tool."""
+    """Carry out the plan's last step as the kernel would, after an earlier attempt or with a tool."""
     worker = parts.executor.worker
     context = worker.context([ContextPart("output", "gather", "The facts.")])
     of_model = {"status": "running", "incoming_context": context, "step_output": "A draft."}
@@ -185,15 +176,11 @@ def _step(parts: Components, plan: Plan, ttl_remaining: int | None = None, tool:
     worker.work(step, Situation(plan, {}, ttl_remaining, memory=worker.recall()))
 
 
+_WORD = {"word": {"type": "string"}}
 EXAMPLE_TOOL = Tool(
     name="example",
     description="Looks a word up.",
-    input_schema={
-        "type": "object",
-        "properties": {"word": {"type": "string"}},
-        "required": ["word"],
-        "additionalProperties": False,
-    },
+    input_schema={"type": "object", "properties": _WORD, "required": ["word"], "additionalProperties": False},
     output_schema={"type": "string"},
     invoke=lambda arguments: arguments["word"],
 )

@@ -6,17 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from time import perf_counter
-from uuid import uuid4
 
 from aeon.app import artefacts, wiring
-from aeon.app.parent import Parent
-from aeon.app.process import Process
-from aeon.app.record import Identity, Work, make_origin, make_result
+from aeon.app.record import Identity, make_origin, make_result
 from aeon.app.wiring import Surroundings
 from aeon.config import origin as origins
-from aeon.config.origin import Composition
 from aeon.domain.errors import LimitReached, StopRequested
 from aeon.domain.events import RunStarted
 from aeon.domain.history import Advisory
@@ -49,35 +46,26 @@ class Planned:
     interrupted: bool = False
 
 
-class Run:
+@dataclass
+class Run(Identity):
     """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`.
 
-    Its settings are composed of `composition`; what `parent` was answered is not asked again. `memory` is used instead
-    of the one that is configured, and the caller closes it.
+    What `parent` was answered is not asked again. `memory` is used instead of the one that is configured, and the
+    caller closes it.
     """
 
-    def __init__(
-        self,
-        shared: Process,
-        work: Work,
-        *,
-        composition: Composition | None = None,
-        parent: Parent | None = None,
-        memory: Memory | None = None,
-    ) -> None:
-        self._shared, self._settings, self._work, self._memory = shared, shared.settings, work, memory
-        self._identity = Identity(uuid4().hex[:12], shared, work, composition, parent)
-        self._ledger = Ledger(price_book(shared.settings.provider))
+    memory: Memory | None = None
+
+    def __post_init__(self) -> None:
+        self._settings = self.shared.settings
+        self._ledger = Ledger(price_book(self._settings.provider))
         self._begun_in: Path | None = None
 
     def begin(self, directory: Path, claim: Callable[[Path], object] = lambda _: None) -> None:
-        """Make the run's directory, which has what the run can be resumed from before anything else is done.
-
-        `claim` marks the directory as this run's, and raises FileExistsError when it is another's. Raises OSError,
-        StoreFailed, and ConfigError when answers are to be stored elsewhere.
-        """
+        """Make the run's directory, with what the run can be resumed from. `claim` marks it as this run's, and raises
+        FileExistsError when it is another's. Raises OSError, StoreFailed, ConfigError."""
         check_own_store(self._settings.store)
-        origin = make_origin(self._identity, datetime.now(UTC).isoformat(), directory)
+        origin = make_origin(self, datetime.now(UTC).isoformat(), directory)
 
         def fill(folder: Path) -> None:
             claim(folder)
@@ -91,7 +79,7 @@ class Run:
         """Run it. Raises ArtefactError when its directory cannot be written, StoreFailed when its store cannot be."""
         started, began = datetime.now(UTC), perf_counter()
         with self._under_way(around) as (kernel, session):
-            outcome = kernel.run(self._work.task, self._work.context, self._identity.run_id)
+            outcome = kernel.run(self.work.task, self.work.context, self.run_id)
         seconds = perf_counter() - began
         timings = Timings(
             start_time=started.isoformat(),
@@ -100,21 +88,18 @@ class Run:
             seconds_by_call=self._ledger.seconds_by_call(),
             seconds_by_phase=dict(self._ledger.seconds_by_phase),
         )
-        result = make_result(self._identity, outcome, self._ledger, session, timings, around.of_multirun)
+        result = make_result(self, outcome, self._ledger, session, timings, around.of_multirun)
         if around.directory is not None:
             artefacts.write(result, around.directory)
         return result
 
     def plan(self, around: Surroundings) -> Planned:
-        """Make the plan, review and refine it, and run no step.
-
-        A budget or a person that ends it early leaves the plan as far as it came. Raises the error of a failing model,
-        and ArtefactError and StoreFailed as `to_end` does.
-        """
+        """Make the plan, review and refine it, and run no step; a budget or a person that ends it early leaves the plan
+        as far as it came. Raises the error of a failing model, ArtefactError and StoreFailed."""
         cut_short = ""
         with self._under_way(around) as (kernel, _):
             try:
-                kernel.plan(self._work.task, self._work.context)
+                kernel.plan(self.work.task, self.work.context)
             except LimitReached as end:
                 cut_short = end.message
             except TTLExpired:
@@ -124,7 +109,7 @@ class Run:
             state = kernel.state
         return Planned(
             plan=state.plan,
-            synthetic=self._shared.synthetic,
+            synthetic=self.shared.synthetic,
             calls=kernel.forecast(state.plan) if state.plan else 0,
             advisories=state.advisories,
             cut_short=cut_short,
@@ -143,24 +128,19 @@ class Run:
             stream = EventStream((self._ledger, *sinks, *observers))
             session = self._open_session(around, opened)
             memory = self._open_memory(around, session, opened)
-            kernel = wiring.build_kernel(self._shared, self._work, stream, around, session, memory)
+            kernel = wiring.build_kernel(self.shared, self.work, stream, around, session, memory)
             if around.on_start:
                 around.on_start(kernel)
-            stream.emit(
-                RunStarted(
-                    run_id=self._identity.run_id,
-                    task=self._work.task,
-                    provider=self._settings.provider.display_name,
-                    synthetic=self._shared.synthetic,
-                )
-            )
+            task, provider = self.work.task, self._settings.provider.display_name
+            synthetic = self.shared.synthetic
+            stream.emit(RunStarted(run_id=self.run_id, task=task, provider=provider, synthetic=synthetic))
             yield kernel, session
-        for finding in stack.findings(self._shared.adapter, only_new=True):
+        for finding in stack.findings(self.shared.adapter, only_new=True):
             around.warn(finding)
 
     def _open_session(self, around: Surroundings, opened: ExitStack) -> Session:
         """The run's use of the store; what the runs that it stands on were answered comes first."""
-        store, parent = self._settings.store, self._identity.parent
+        store, parent = self._settings.store, self.parent
         answers = []
         for path in parent.directories if parent else ():
             answers.append(open_source(path, store.backend))
@@ -177,14 +157,13 @@ class Run:
         def report(problem: str) -> None:
             around.warn(f"memory: {problem}")
 
-        memory = self._memory
+        memory = self.memory
         if memory is None:
-            memory = own = open_memory(self._settings.memory, self._identity.run_id)
+            memory = own = open_memory(self._settings.memory, self.run_id)
             opened.callback(own.close)
-        begins_empty = isinstance(memory, InMemory) and self._memory is None
-        read = None if begins_empty else lambda: GuardedMemory(memory, report).search("")
+        begins_empty = self.memory is None and isinstance(memory, InMemory)
+        read = None if begins_empty else partial(GuardedMemory(memory, report).search, "")
         of_run = RunMemory(memory, stored_memory(read, session))
-        seeded = GuardedMemory(of_run, report)
         for key, value in self._settings.memory.entries.items():
-            seeded.write(key, value)
+            GuardedMemory(of_run, report).write(key, value)
         return of_run

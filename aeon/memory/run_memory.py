@@ -13,11 +13,8 @@ MAX_CHARACTERS = 8000
 
 
 class InMemory:
-    """A dictionary behind a lock, as long as its run.
-
-    Values are stored as JSON, so that nobody changes what another wrote or read. Writing a value that JSON does not
-    have raises TypeError or ValueError.
-    """
+    """A dictionary behind a lock. Values are stored as JSON, so that nobody changes what another wrote or read; writing
+    a value that JSON does not have raises TypeError or ValueError."""
 
     def __init__(self) -> None:
         self._values: dict[str, str] = {}
@@ -32,8 +29,7 @@ class InMemory:
     def read(self, key: str) -> Any | None:
         """The value of a key; None when there is none."""
         with self._lock:
-            text = self._values.get(key)
-        return None if text is None else json.loads(text)
+            return json.loads(self._values.get(key, "null"))
 
     def search(self, prefix: str) -> dict[str, Any]:
         """Every key that starts with `prefix`, with its value, sorted by key."""
@@ -49,21 +45,17 @@ class InMemory:
 
 
 class RunMemory(InMemory):
-    """A memory as one run sees it: its contents when the run began (`held`), and what the run writes itself.
-
-    Results of steps (`step/...`) in `held` are those of earlier runs and are left out. Writes go to `memory`, too; an
-    error of `memory` is raised after the run has the value.
-    """
+    """A memory as one run sees it: its contents when the run began (`held`), but results of steps, and what the run
+    writes itself. Writes go to `memory`, too; its error is raised after the run has the value."""
 
     def __init__(self, memory: Memory | None = None, held: Mapping[str, Any] | None = None) -> None:
         super().__init__()
-        self._memory: Memory | None = None
         for key, value in _without_steps(held or {}).items():
-            self.write(key, value)
+            super().write(key, value)
         self._memory = memory
 
     def write(self, key: str, value: Any) -> None:
-        """Store a value under a key, instead of the value before."""
+        """Store a value under a key."""
         super().write(key, value)
         if self._memory is not None:
             self._memory.write(key, value)
@@ -74,10 +66,7 @@ class RunMemory(InMemory):
 
 
 class GuardedMemory:
-    """A memory whose failures are given to `report`, in words, and not raised: they must not fail a run.
-
-    Of failures that say the same only the first is reported.
-    """
+    """A memory whose failures are given to `report`, each text once, and not raised: they must not fail a run."""
 
     def __init__(self, memory: Memory, report: Callable[[str], None]) -> None:
         self._memory, self._report = memory, report
@@ -106,14 +95,11 @@ class GuardedMemory:
 
 
 class ShownMemory:
-    """The entries of a memory as prompts show them, at most `max_characters` of keys and values as JSON.
-
-    `read` gives all entries. The results of steps are left out: they reach prompts as outputs and context.
-    """
+    """The entries of a memory as prompts show them, at most `max_characters` of keys and values as JSON; but not the
+    results of steps, which reach prompts as outputs and context. `read` gives all entries."""
 
     def __init__(self, read: Callable[[], Mapping[str, Any]] = dict, max_characters: int = MAX_CHARACTERS) -> None:
-        self._read = read
-        self._max_characters = max_characters
+        self._read, self._max_characters = read, max_characters
 
     def entries(self) -> dict[str, Any]:
         """The entries that could be shown now."""
@@ -121,20 +107,17 @@ class ShownMemory:
 
     def variables(self, entries: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The prompt variables `memory` and `memory_left_out`, of the entries given or else of those there are now."""
-        shown = self.entries() if entries is None else _without_steps(entries)
+        shown = _without_steps(self._read() if entries is None else entries)
         kept, left_out = cut_entries(shown, self._max_characters)
         return {"memory": kept, "memory_left_out": left_out}
 
 
 def cut_entries(entries: Mapping[str, Any], max_characters: int) -> tuple[list[dict[str, Any]], int]:
-    """The entries, sorted by key, as far as the characters allow, and how many are left out.
-
-    The first that does not fit is cut, its value as text, with the number of characters that are missing.
-    """
+    """The entries, sorted by key, as far as the characters allow, and how many are left out. The first that does not
+    fit is cut, its value as text, with the number of characters that are missing."""
     kept: list[dict[str, Any]] = []
     left = max_characters
-    for key in sorted(entries):
-        value = entries[key]
+    for key, value in sorted(entries.items()):
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         left -= len(key)
         if left <= 0:

@@ -14,15 +14,9 @@ from aeon.memory.run_memory import MAX_CHARACTERS, InMemory
 
 
 class MemorySettings(Value):
-    """`memory`: where the memory of runs is stored.
-
-    `in_memory` lasts as long as the run; `sqlite` is the file `path`, which several processes may share. `namespace`
-    None gives each run a part of the file of its own, named by the run's id; a name is a part that all runs of that
-    name read and write.
-
-    `entries` are written at the start of a run; `entries_file` is a YAML or JSON file of more, which validated settings
-    hold in `entries`. `max_characters` is how much of the memory prompts show, keys and values as JSON.
-    """
+    """`memory`: where the memory of runs is stored. `in_memory` lasts as long as the run; `sqlite` is the file `path`,
+    of which `namespace` is the part that runs share; None gives each run one of its own. `entries` are written at the
+    start of a run, those of `entries_file` too; prompts show `max_characters` of keys and values as JSON."""
 
     kind: Literal["in_memory", "sqlite"] = "in_memory"
     path: Path | None = None
@@ -34,9 +28,8 @@ class MemorySettings(Value):
     @field_validator("entries")
     @classmethod
     def _check_keys(cls, entries: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        for key in entries:
-            if problem := key_problem(key):
-                raise ValueError(problem)
+        if problems := [problem for key in entries if (problem := key_problem(key))]:
+            raise ValueError(problems[0])
         return entries
 
     @model_validator(mode="after")
@@ -56,10 +49,7 @@ def key_problem(key: str) -> str:
 
 
 def open_memory(settings: MemorySettings, run_id: str = "") -> OpenMemory:
-    """Open the memory of one run; `run_id` is its namespace when `memory.namespace` is None.
-
-    Raises ConfigError when its file cannot be used.
-    """
+    """The memory of one run; `run_id` is its namespace when the settings name none. Raises ConfigError."""
     if settings.kind == "in_memory" or settings.path is None:
         return InMemory()
     import sqlite3  # a run with memory of its own needs no file

@@ -21,9 +21,8 @@ CREATE TABLE IF NOT EXISTS memory (
 class SqliteMemory:
     """Keys and JSON values in an SQLite file; thread-safe, and safe between processes.
 
-    Keys of one `namespace` are not seen from another. Opening raises sqlite3.Error or OSError when the file cannot be
-    used; so may every method, and writing a value that JSON does not have raises TypeError or ValueError. The first
-    write to a file that another program keeps locked waits for it, later ones hardly.
+    Keys of one `namespace` are not seen from another. Opening, and every method, raises sqlite3.Error or OSError when
+    the file cannot be used. The first write to a file that another program keeps locked waits for it, later ones not.
     """
 
     def __init__(self, path: Path, namespace: str = "") -> None:

@@ -41,12 +41,8 @@ UsageOrigin = Literal["reported", "estimated", "mixed", "none"]
 
 
 class Provenance(Value):
-    """Who answered, and when.
-
-    `answered_by` is for a person; `models` are as the answers name them. `usage` says whether the token counts were
-    reported by the server or estimated. `first` and `last` are the times of answers (ISO 8601, UTC), `aeon` the version
-    that wrote the file. `secrets_replaced` counts the replaced values by environment variable.
-    """
+    """Who answered, and when. `answered_by` is for a person; `usage` says whether token counts were reported or
+    estimated, `first` and `last` are times of answers (ISO 8601, UTC), `aeon` is the version that wrote the file."""
 
     answered_by: str
     models: tuple[str, ...] = ()
@@ -204,10 +200,7 @@ def _find_shared(answers: tuple[Entry, ...]) -> dict[str, tuple[str, Any]]:
 
 
 def _change_parts(entry: Entry, change: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """A request with `change(name, part)` of each part that may be shared; schema and messages come last.
-
-    Such parts are the contents of messages, and every other value as a whole.
-    """
+    """A request with `change(name, part)` of the content of each message, and of every other value as a whole."""
     call, body = entry.request.path.call, entry.request.body
     changed = {}
     for name in sorted(body, key=("schema", "messages").count):

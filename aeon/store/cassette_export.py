@@ -30,11 +30,8 @@ _USAGE: Mapping[frozenset[bool], UsageOrigin] = {
 
 
 class Scrubber:
-    """Replaces the values of variables in texts by `[value of NAME]`; `found` counts them by name.
-
-    A value is looked for as it is, in JSON, in JSON inside that, and in URLs. The same value becomes the same words
-    everywhere, so that the requests of a replay equal those recorded.
-    """
+    """Replaces the values of variables by `[value of NAME]`: as they are, in JSON, in JSON inside that, and in URLs.
+    `found` counts them by name."""
 
     def __init__(self, names: frozenset[str], environ: Mapping[str, str]) -> None:
         values = {name: environ.get(name, "").strip() for name in sorted(names)}
@@ -101,12 +98,8 @@ def make_cassette(
     aeon: str = "",
     replaced: Mapping[str, int] | None = None,
 ) -> Cassette:
-    """The cassette of a run's answers, in their order.
-
-    `origin` is the run's `run.json`, empty when unknown; `answered_by` and `note` are a person's words, `aeon` the
-    version that writes; `replaced` counts the secrets that had been replaced before. Raises StoreFailed when nothing
-    was answered.
-    """
+    """The cassette of a run's answers. `origin` is its `run.json`, empty when unknown; `replaced` counts the secrets
+    that had been replaced before. Raises StoreFailed when nothing was answered."""
     answers = tuple(map(scrubber.entry, entries))
     started = scrubber.value(remove_places(origin, home))
     provenance = find_provenance(answers, answered_by, str((origin.get("provider") or {}).get("kind") or ""))
@@ -144,11 +137,8 @@ def find_provenance(entries: Iterable[Entry], answered_by: str | None = None, pr
 
 
 def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
-    """An origin without its parents, the address of the provider, and absolute paths.
-
-    Paths are seen from the working directory, or from the home directory as `~`. The texts that the run was given are
-    part of its requests, and stay as they were.
-    """
+    """An origin without its parents and the provider's address, its paths seen from the working or the home directory;
+    the texts that the run was given stay as they were."""
     if not origin:
         return {}
     places = [(str(origin.get("working_directory") or ""), "."), (str(home), "~")]

@@ -32,10 +32,7 @@ class ByKey:
 
 class Shared:
     """A model's answer to an equal request: from the same place where there is one, else from any place unless
-    `same_place`.
-
-    When the store cannot be read, `warn` is called, and nothing more is found.
-    """
+    `same_place`. When the store cannot be read, `warn` is called, and nothing more is found."""
 
     def __init__(self, source: AnswerSource, warn: Callable[[str], None], *, same_place: bool = False) -> None:
         self._source, self._warn, self._same_place = source, warn, same_place
@@ -57,10 +54,8 @@ class Shared:
 
 
 class InOrder:
-    """The next unused answer recorded at the same place, whatever the request; else the next of the same call.
-
-    Equal requests of the same place come first. `differing` counts the requests that got the answer to another one.
-    """
+    """The next unused answer to the same request, at the same place, or of the same call, in this order. `differing`
+    counts the requests that got the answer to another one."""
 
     def __init__(self, source: AnswerSource) -> None:
         self._lock = threading.Lock()

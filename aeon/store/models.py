@@ -17,11 +17,8 @@ FOUND_OUT = "found_out"
 
 
 class CallPath(Value):
-    """The place in a run that a request comes from, known when it is dispatched.
-
-    `call` is the call's name, or the tool's; `attempt` 0 for the call itself and 1, 2 for its repairs; `occurrence`
-    counts, from 0, equal requests from the same place.
-    """
+    """The place in a run that a request comes from. `call` is the call's name, or the tool's; `attempt` 0 for the call
+    itself and 1, 2 for its repairs; `occurrence` counts, from 0, equal requests from the same place."""
 
     pass_number: int = Field(ge=0)
     phase: str
@@ -32,11 +29,8 @@ class CallPath(Value):
 
 
 class StoreRequest(Value):
-    """A logical request, before any server's dialect: JSON values only.
-
-    Of a model: model, messages, schema, strict, parameters, sample; of a tool: name and arguments; of a person: the
-    question; of memory: nothing, since its contents at the beginning of the run are meant.
-    """
+    """A logical request, before any server's dialect, as JSON values: of a model model, messages, schema, strict,
+    parameters, sample; of a tool name and arguments; of a person the question; of memory nothing."""
 
     kind: Kind
     path: CallPath

@@ -48,10 +48,7 @@ def _named_store(path: Path, backend: str) -> Path:
 
 
 def open_source(path: Path, backend: str = SQLITE) -> AnswerSource:
-    """The answers in a run's directory, in a store, or in a cassette (`*.aeon`); nothing is written there.
-
-    Raises StoreFailed when there are none, or they cannot be read.
-    """
+    """The answers in a run's directory, a store, or a cassette (`*.aeon`), to be read. Raises StoreFailed."""
     path = path.expanduser()
     if path.suffix == CASSETTE_SUFFIX and path.is_file():
         from aeon.store.cassette import open_cassette
@@ -67,10 +64,7 @@ def create_store(directory: Path, settings: StoreSettings) -> None:
 
 
 def check_store(settings: StoreSettings) -> None:
-    """Raise ConfigError for what cannot be replayed, and for a shared store that cannot be used.
-
-    A shared store that is missing is made.
-    """
+    """Raise ConfigError for what cannot be replayed or shared; a shared store that is missing is made."""
     try:
         if settings.mode == "replay":
             _open_recording(settings).close()
@@ -111,12 +105,8 @@ def open_session(
     of_multirun: Path | None = None,
     warn: Callable[[str], None] = _log.warning,
 ) -> Session:
-    """The session of a run whose artefacts go to `directory`, if they go anywhere.
-
-    `parents` answer first, in their order; the caller closes them. `of_multirun` is the folder of the run's multirun,
-    whose jobs share a store. `warn` is called, once, for a store that can no longer be written or, a shared one, read.
-    Raises StoreFailed.
-    """
+    """The session of a run whose artefacts go to `directory`, if they go anywhere. `parents` answer first, and the
+    caller closes them; the jobs of the folder `of_multirun` share a store. Raises StoreFailed."""
     lookups: list[Lookup] = [ByKey(parent) for parent in parents]
     if settings.mode == "off":
         return Session(lookups)

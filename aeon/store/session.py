@@ -1,14 +1,4 @@
-"""A run's use of the store: an answered request is not made again, and a new answer is stored before it is used.
-
-    mode     looked up in, in this order                      new requests    answers stored in
-    off      the parents' answers                             always          nothing
-    record   the parents' answers, then the multirun's        on a miss       the run's own store and the multirun's
-    cache    the parents' answers, then the shared store      on a miss       the run's own store and the shared one
-    replay   the parents' answers, then the recording         never           nothing
-
-The parents are the run that this one resumes, the run that one resumed, and so on. The shared store answers for models
-only, wherever in a run the request comes from: what a tool or a person answers is of its moment.
-"""
+"""A run's use of the store: an answered request is not made again, and a new answer is stored before it is used."""
 
 from __future__ import annotations
 
@@ -16,6 +6,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -66,11 +57,10 @@ def stored_usage(answer: Answer) -> Usage:
 
 
 class Session:
-    """Looks up and stores the answers of one run; thread-safe. Made by `aeon.store.opening.open_session`.
+    """Looks up and stores the answers of one run; thread-safe.
 
-    Answers go to the run's `own` store, and to a `shared` one those of models that may be used anywhere. A store that
-    cannot be written fails neither the call nor the run: the first failure of each is given to `warn`, and every later
-    answer is tried again. `recording` is the source of a replay, in which no new request is made.
+    Answers go to the run's `own` store, and to a `shared` one those of models that may be used anywhere. The first
+    failure of a store to write is given to `warn`, and the run goes on. With a `recording` no new request is made.
     """
 
     def __init__(
@@ -102,12 +92,9 @@ class Session:
     def answer(
         self, request: StoreRequest, ask: Callable[[], Answer], *, policy: ReusePolicy = lambda _: "anywhere"
     ) -> Answer:
-        """The stored answer to a request, or the one that `ask` gives, stored before this returns.
-
-        Equal requests from one place get a number (`occurrence`) here, in the order of their calls. `policy` says where
-        an answer may be used again. Raises StoreMiss in a replay, StoreFailed when a parent or a recording cannot be
-        read, and what `ask` raises, of which nothing is stored.
-        """
+        """The stored answer to a request, or the one that `ask` gives, stored before this returns. Equal requests from
+        one place are numbered here; `policy` says where an answer may be used again. Raises StoreMiss in a replay,
+        StoreFailed when a parent or a recording cannot be read, and what `ask` raises."""
         if not (self._lookups or self._own or self._shared):
             return ask()
         request = self._number(request)
@@ -167,19 +154,16 @@ def stored_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session
             raise _NotStored
         return {"entries": dict(read())}
 
-    path = CallPath(pass_number=0, phase="PLAN", call="memory")
+    request = StoreRequest(kind="memory", path=CallPath(pass_number=0, phase="PLAN", call="memory"), body={})
     try:
-        return dict(session.answer(StoreRequest(kind="memory", path=path, body={}), ask)["entries"])
+        return dict(session.answer(request, ask)["entries"])
     except (_NotStored, StoreMiss):
         return dict(read()) if read else {}
 
 
 def stored_ask(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: False) -> Ask:
-    """`ask` with its answers stored in a run's session and given again from there; None is stored, too.
-
-    But nothing is stored when `stop` says that the run is asked to stop while the question is open. A run puts no
-    question twice, so that the question alone identifies the request. Raises StoreMiss and StoreFailed.
-    """
+    """`ask` with its answers stored in a run's session and given again from there; None is stored, too, unless `stop`
+    says that the run is asked to stop while the question is open. Raises StoreMiss and StoreFailed."""
 
     def ask_once(question: FollowUpQuestion) -> str | None:
         def ask_person() -> Answer:
@@ -188,12 +172,12 @@ def stored_ask(ask: Ask, session: Session, stop: Callable[[], bool] = lambda: Fa
                 raise _NotStored
             return {"answer": answer}
 
-        body = question.model_dump(mode="json", exclude={"answer"})
+        # A run puts no question twice: the question alone identifies the request.
         path = CallPath(pass_number=0, phase="REFINE", call="question")
-        try:
+        body = question.model_dump(mode="json", exclude={"answer"})
+        with suppress(_NotStored):
             answer = session.answer(StoreRequest(kind="person", path=path, body=body), ask_person)["answer"]
-        except _NotStored:
-            return None
-        return None if answer is None else str(answer)
+            return None if answer is None else str(answer)
+        return None
 
     return ask_once

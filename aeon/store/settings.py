@@ -23,12 +23,9 @@ class StoreSettings(Value):
     place of a run a request comes from, and calls on a miss. `replay` never calls: a miss is an error.
 
     `path` is a store, or a cassette for `replay`, or a run's directory; None is the run's own (`record`) or the shared
-    one in the working directory (`cache`). For `record` it is for runs that have no directory. `backend` is the kind of
-    the store: `sqlite`, or `package.module:object` for one of your own (an `aeon.store.interface.OpenStore`). `match`
-    says how a replay finds an answer: by the whole request (`request`), or by call and order, for prompts that have
-    changed (`order`). `share_in_multirun` lets the jobs of a multirun that records ask for equal things once. `sample`
-    tells apart several answers to equal requests. `pace_seconds` is how long a replayed model answer takes, so that a
-    person can follow.
+    one in the working directory (`cache`). `backend` is the kind of the store, `package.module:object` one of your own
+    (an `aeon.store.interface.OpenStore`). `match` says how a replay finds an answer: by the whole request, or by call
+    and order. `sample` tells apart several answers to equal requests.
     """
 
     mode: StoreMode = "record"

@@ -47,11 +47,8 @@ COMMIT;
 
 
 class SqliteStore:
-    """An `AnswerStore` in a file; thread-safe, and safe between processes.
-
-    Opening, and every method, raises StoreFailed with what to do. `read_only` changes nothing, and needs no right to
-    write into the folder.
-    """
+    """An `AnswerStore` in a file; thread-safe, and safe between processes. Opening and every method raise StoreFailed.
+    `read_only` changes nothing, and needs no right to write into the folder."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
@@ -95,10 +92,8 @@ class SqliteStore:
                 yield entry
 
     def put(self, entry: Entry) -> None:
-        """Store an answer; handed to the operating system when this returns. The first answer under a key stays.
-
-        After `close` nothing is stored.
-        """
+        """Store an answer, handed to the operating system when this returns; the first under a key stays. After `close`
+        nothing is stored."""
         with _explain_errors(self.path, "written"), self._writing:
             if self._writer is None:
                 raise sqlite3.OperationalError("it is open for reading")
