@@ -39,10 +39,7 @@ class Outcome:
         return isinstance(self.failure, ConnectionFailed) and self.failure.sent and not self.failure.timed_out
 
 
-Attempt = Callable[[Dialect], Outcome]
-
-
-def negotiate(wire: Wire, server: Server, attempt: Attempt) -> tuple[Outcome, Dialect]:
+def negotiate(wire: Wire, server: Server, attempt: Callable[[Dialect], Outcome]) -> tuple[Outcome, Dialect]:
     """Make a request in the dialects that may work, the believed one first; most often one attempt.
 
     Returns the outcome and its dialect: the answer, or the most telling failure. With a form that is configured, only
@@ -64,12 +61,13 @@ class _Negotiation:
         self._first: Outcome | None = None
         self._suspected: frozenset[str] = frozenset()
 
-    def run(self, attempt: Attempt) -> tuple[Outcome, Dialect]:
+    def run(self, attempt: Callable[[Dialect], Outcome]) -> tuple[Outcome, Dialect]:
         wire, server = self._wire, self._server
         opening, doubts = server.dialect(wire.digest), server.doubts.get(wire.digest, 0)
         if wire.settings.structured_output != "auto":
             opening = opening.in_form(wire.settings.structured_output)
-        guess = opening.in_form("prompt") if self._finds_form and doubts >= DOUBTS else None
+        is_doubted = self._finds_form and doubts >= DOUBTS
+        guess = opening.in_form("prompt") if is_doubted and opening.form != "prompt" else None
         following: Dialect | None = guess or opening
         while following is not None:
             dialect = following
@@ -82,8 +80,8 @@ class _Negotiation:
                 server.accept(wire.digest, opening, proved, finds_form=self._finds_form)
                 return last, dialect
             following = self._other_dialect(dialect, last)
-            if following is None and dialect == guess and not last.is_in_doubt and last.refusal is not None:
-                following = opening
+            if following is None and dialect == guess and self._first is last:
+                following, guess = opening, None
         if wire.digest not in server.accepted:
             server.doubts[wire.digest] = doubts + 1 if last.is_in_doubt and doubts < DOUBTS else 0
         refused = last.refusal is not None and last.refusal.is_about_request and not last.refusal.is_doubtful

@@ -15,7 +15,6 @@ from aeon.llm.dialects.dialect import FORMS, Dialect, Form
 from aeon.llm.protocols import Finding
 
 _FORMS_IN_WORDS: dict[Form, str] = {
-    "json_schema": "json_schema",
     "json_object": "json_object and the schema in the prompt",
     "prompt": "the schema in the prompt",
 }

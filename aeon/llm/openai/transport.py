@@ -76,8 +76,7 @@ class Transport:
     def post(self, body: bytes, deadline: float, closings: int) -> Response:
         """Post JSON and return the response, until a `time.monotonic()`.
 
-        Raises NotConnected, TransportClosed, HTTPException for what is no HTTP or too long, and OSError: TimeoutError,
-        and BrokenPipeError where the server closed the connection before all was sent, without a response.
+        Raises NotConnected, TransportClosed, HTTPException for what is no HTTP or too long, and OSError.
         """
         request = self._head + b"%d\r\n\r\n" % len(body) + body
         try:

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-BEHIND_A_PROXY = "llm_provider-"
-"""What LiteLLM puts before the headers of the provider behind it."""
-
+_BEHIND_A_PROXY = "llm_provider-"  # what LiteLLM puts before the headers of the provider behind it
 _RESET = "x-ratelimit-reset-"
 _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+\.?\d*)s)?(?:(\d+\.?\d*)ms)?")
 _UNITS = (86400.0, 3600.0, 60.0, 1.0, 0.001)
@@ -22,7 +20,7 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None, *, limi
     `limited` (429) response without them, from `x-ratelimit-reset-requests`, `-tokens` and their like (seconds or a
     duration), of what is used up.
     """
-    given = {name.lower().removeprefix(BEHIND_A_PROXY): value for name, value in headers.items()}
+    given = {name.lower().removeprefix(_BEHIND_A_PROXY): value for name, value in headers.items()}
     given |= {name.lower(): value for name, value in headers.items()}
     milliseconds = _duration(given.get("retry-after-ms"))
     asked = _duration(given.get("retry-after")) if milliseconds is None else milliseconds / 1000

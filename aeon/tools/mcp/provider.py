@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent import futures
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from aeon.domain.errors import AeonError, ConfigError
 from aeon.tools.mcp.names import find_owner, is_wanted, tool_name, unmatched_patterns
-from aeon.tools.mcp.session import MAX_TOOLS, ServerSession, ServerUnavailable, ToolFailed
+from aeon.tools.mcp.session import ServerSession, ServerUnavailable, ToolFailed
 from aeon.tools.registry import Tool, ToolRegistry
 from aeon.tools.settings import McpServer, McpSettings
 
@@ -38,8 +38,8 @@ _RESTART_SECONDS = 15.0
 class McpTools:
     """The tools of the configured servers, which are started by the first call of `tools`.
 
-    `environ` is where the variables named in the configuration are looked up. Thread-safe. To be closed, or used as a
-    context manager; at the end of the program it closes itself.
+    `environ` is where the variables named in the configuration are looked up. Thread-safe. To be closed; at the end of
+    the program it closes itself.
     """
 
     def __init__(self, settings: McpSettings, environ: Mapping[str, str] = os.environ) -> None:
@@ -52,12 +52,6 @@ class McpTools:
         self._listed: tuple[Tool, ...] | None = None
         self._problems: list[str] = []
         self._dead: dict[str, str] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def tools(self) -> tuple[Tool, ...]:
         """The wanted tools of all servers that start, in the order of the configuration and of each server.
@@ -120,10 +114,6 @@ class McpTools:
                 continue
             missing = unmatched_patterns((each.name for each in listed), server.allow)
             self._problems += [f"MCP server {name!r} has no tool like {one!r}, which `allow` names" for one in missing]
-            if len(listed) >= MAX_TOOLS:
-                self._problems.append(
-                    f"MCP server {name!r} lists {MAX_TOOLS} tools or more; the first {MAX_TOOLS} count"
-                )
             for tool in self._tools_of(name, server, listed):
                 if tool.name in tools:
                     raise ConfigError(

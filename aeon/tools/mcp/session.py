@@ -26,7 +26,6 @@ MAX_TOOLS = 1000
 _CONNECT_SECONDS = 30.0
 _END_SECONDS = 10.0
 _STDERR_BYTES, _STDERR_LINES = 8192, 5
-_LINE_BREAK = "\n"
 # The answer of a server that does not know the session: 404 by the specification, 400 by many servers. Either way the
 # message was refused before anything was done for it.
 _UNKNOWN_SESSION = (404, 400)
@@ -142,8 +141,7 @@ class _Connection:
             answer.cancel()
 
     def close(self) -> futures.Future[None]:
-        """Begin to end: the connection is closed, the process asked to end, and after a few seconds killed. Returns
-        what is done when it has ended."""
+        """Begin to end; returns what is done when no process is left, after a few seconds."""
         self._portal.call(self._end.set)
         if not self.started.done():
             self._task.cancel()
@@ -166,7 +164,7 @@ class _Connection:
 
     async def _live(self) -> None:
         failure = "the connection was closed"
-        with tempfile.TemporaryFile("w+") as stderr:
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as stderr:
             try:
                 await self._serve(stderr)
             except TimeoutError:
@@ -176,8 +174,8 @@ class _Connection:
                 failure = _text_of(error)
             finally:
                 stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - _STDERR_BYTES))
-                lines = [line for line in stderr.read().splitlines() if line.strip()][-_STDERR_LINES:]
-                self._last_words = f"; it wrote: {_LINE_BREAK.join(lines)}" if lines else ""
+                words = "\n".join(stderr.read().strip().splitlines()[-_STDERR_LINES:])
+                self._last_words = f"; it wrote: {words}" if words else ""
                 self._end.set()
                 if not self.started.done():
                     self.started.set_exception(ServerUnavailable(failure + self._last_words))

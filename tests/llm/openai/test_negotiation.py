@@ -225,6 +225,22 @@ def test_a_failure_that_passes_is_no_refusal(start: Start) -> None:
     assert server.forms_asked == ["json_schema"] * 4
 
 
+def test_a_guess_that_is_refused_costs_no_answer(start: Start) -> None:
+    server, adapter = start(forms={"json_schema"})
+    server.script["plan"] = [Failure(500, body=""), Failure(500, body=""), {"answer": "x"}]
+    assert tries(adapter, 3) == ["ServerFailed", "ServerFailed", ANSWER]
+    assert server.forms_asked == ["json_schema", "json_schema", "text+", "json_schema"]
+    assert adapter.findings() == ()
+
+
+@pytest.mark.parametrize("form", ["json_schema", "prompt"])
+def test_a_server_that_refuses_after_it_has_failed_twice_is_asked_a_few_times(form: str, start: Start) -> None:
+    server, adapter = start({} if form == "json_schema" else {"structured_output": form})
+    server.script["plan"] = [Failure(500, body=""), Failure(500, body=""), error(400, "odd")]
+    assert tries(adapter, 3) == ["ServerFailed", "ServerFailed", "RequestRefused"]
+    assert len(server.bodies) <= 6
+
+
 def test_a_server_that_dies_on_one_schema_is_asked_without_that_one(start: Start) -> None:
     odd = {**SCHEMA, "properties": {"answer": {"type": "string", "pattern": "^x"}}}
     server, adapter = start()

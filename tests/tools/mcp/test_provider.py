@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
@@ -24,7 +25,7 @@ __all__ = ["open_tools"]
 @pytest.fixture(scope="module")
 def shared() -> Iterator[McpTools]:
     """One session for the tests that harm no server."""
-    with McpTools(McpSettings.model_validate({"servers": {"own": own()}}), {}) as tools:
+    with closing(McpTools(McpSettings.model_validate({"servers": {"own": own()}}), {})) as tools:
         yield tools
 
 
