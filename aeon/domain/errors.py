@@ -1,8 +1,4 @@
-"""Every error that Aeon raises, one tree.
-
-Each says whether trying again can help (`retryable`), what a person can do (`hint`), and which tokens were already
-paid for (`usage`); an `LLMError` also whether another endpoint may answer (`falls_back`).
-"""
+"""Every error that Aeon raises, one tree."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from aeon.domain.request import Usage
 
 
 class AeonError(Exception):
-    """Base of all. `hint` is a sentence a person can act on; `usage` is what had been spent when it was raised."""
+    """Base of all. `hint` is a sentence a person can act on; `usage` is what was spent; `retryable`: it may pass."""
 
     retryable = False
 
@@ -45,9 +41,8 @@ class SchemaFileError(ConfigError):
 
 
 class LLMError(AeonError):
-    """A model call failed. `falls_back`: another endpoint may answer the same request. `endpoint` is the one that
-    failed, `model` the one that answered, if known. `usage_reported` is False when the server did not report a usage
-    that may have to be paid: then `usage` is an estimate, or empty."""
+    """A model call failed. `falls_back`: another endpoint may answer. `endpoint` is the one that failed, `model` that
+    which answered, if known. `usage_reported` is False where `usage` is an estimate, or empty."""
 
     falls_back = False
     endpoint = ""
@@ -67,8 +62,7 @@ class ProviderError(LLMError):
 
 
 class ConnectionFailed(ProviderError):
-    """The server could not be reached, hung up, or was too slow; `sent`: the request may have reached it. Not retryable
-    where TLS failed or it timed out."""
+    """The server could not be reached, hung up, or was too slow; `sent`: the request may have reached it."""
 
     retryable = True
     sent = False

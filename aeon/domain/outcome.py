@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard, get_args
 
+from aeon.domain import history
 from aeon.domain.assessment import (
     ConvergenceAssessment,
     ConvergenceScores,
@@ -16,17 +17,7 @@ from aeon.domain.assessment import (
 )
 from aeon.domain.errors import AeonError
 from aeon.domain.graph import current_outputs
-from aeon.domain.history import (
-    BestPass,
-    ExecutionHistory,
-    ExecutionPass,
-    FinalResult,
-    Outcome,
-    RunError,
-    RunState,
-    Statistics,
-    TerminationReason,
-)
+from aeon.domain.history import ExecutionPass, RunState, TerminationReason
 
 _SCORES = ("completeness_score", "coherence_score", "consistency_score")
 
@@ -52,7 +43,7 @@ def final_answer(state: RunState) -> str:
     return state.answer if latest is None or latest.taskprofile is None else latest.answer
 
 
-def best_pass(passes: Sequence[ExecutionPass]) -> BestPass | None:
+def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
     """The pass closest to convergence: fewest failed criteria, then the highest of the lowest scores, then the
     latest."""
 
@@ -67,7 +58,7 @@ def best_pass(passes: Sequence[ExecutionPass]) -> BestPass | None:
         return None
     best, assessment = max(assessed, key=closeness)
     scores = assessment.scores.model_dump(include=set(_SCORES))
-    return BestPass(pass_number=best.pass_number, answer=best.answer, **scores)
+    return history.BestPass(pass_number=best.pass_number, answer=best.answer, **scores)
 
 
 def is_spent(reason: TerminationReason) -> TypeGuard[SpentReason]:
@@ -111,13 +102,13 @@ def expiration_response(state: RunState, reason: SpentReason) -> TTLExpirationRe
     )
 
 
-def statistics(state: RunState, converged: bool, seconds: float) -> Statistics:
+def statistics(state: RunState, converged: bool, seconds: float) -> history.Statistics:
     """Totals and patterns over the passes, for tuning (FR-076)."""
     results = {p.pass_number: p.evaluation_results for p in state.passes}
     assessments = {number: r.convergence for number, r in results.items() if r.convergence}
     reports = [r.validation_report for r in results.values() if r.validation_report]
     blockers = Counter(code for a in assessments.values() if not a.converged for code in a.reason_codes)
-    return Statistics(
+    return history.Statistics(
         total_passes=sum(p.pass_number > 0 for p in state.passes),
         total_refinements=state.refinements,
         convergence_achieved=converged,
@@ -138,7 +129,7 @@ def build_outcome(
     reason: TerminationReason,
     error: AeonError | None,
     seconds: float,
-) -> Outcome:
+) -> history.Outcome:
     """How a run ended, with everything it has (FR-071 to FR-076, FR-095)."""
     last = state.passes[-1] if state.passes else None
     if last is not None and last.taskprofile is None and state.plan is not None:
@@ -151,7 +142,7 @@ def build_outcome(
         "conflicts": [issue.model_dump(exclude_none=True) for issue in state.conflicts],
         "ttl_used": state.ttl_used,
     }
-    history = ExecutionHistory(
+    whole_history = history.ExecutionHistory(
         execution_id=execution_id,
         task_input=task,
         configuration=dict(configuration),
@@ -159,16 +150,16 @@ def build_outcome(
         profile_transitions=state.transitions,
         final_convergence=state.assessment,
         final_output=answer,
-        final_result=FinalResult(converged=converged, result_type=reason, output=answer, metadata=metadata),
+        final_result=history.FinalResult(converged=converged, result_type=reason, output=answer, metadata=metadata),
         overall_statistics=statistics(state, converged, seconds),
     )
-    return Outcome(
+    return history.Outcome(
         answer=answer,
         converged=converged,
         termination_reason=reason,
-        history=history,
+        history=whole_history,
         state=state,
         best_pass=best_pass(state.passes),
         ttl_expiration=expiration_response(state, reason) if is_spent(reason) else None,
-        error=RunError(type=type(error).__name__, message=error.message, hint=error.hint) if error else None,
+        error=history.RunError(type=type(error).__name__, message=error.message, hint=error.hint) if error else None,
     )

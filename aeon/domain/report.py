@@ -63,23 +63,14 @@ class SemanticValidationReport(Value):
         if not isinstance(data, dict):
             return data
         issues = [ValidationIssue.model_validate(issue) for issue in data.get("issues", ())]
-        derived = {
-            "overall_severity": highest(issues),
-            "issue_summary": summary(issues),
-            "proposed_repairs": [issue.proposed_repair.model_dump() for issue in issues if issue.proposed_repair],
-        }
-        given = {name: value for name, value in data.items() if value or name not in derived}
-        return {**derived, **given, "issues": issues}
-
-    @model_validator(mode="after")
-    def _agree(self) -> SemanticValidationReport:
-        if len({issue.issue_id for issue in self.issues}) < len(self.issues):
+        if len({issue.issue_id for issue in issues}) < len(issues):
             raise ValueError("issue_id must be unique within a report")
-        if self.overall_severity != highest(self.issues):
-            raise ValueError(f"overall_severity must be {highest(self.issues)}, the highest among the issues")
-        if self.issue_summary != summary(self.issues):
-            raise ValueError("issue_summary must count the issues by type")
-        return self
+        repairs = [issue.proposed_repair.model_dump() for issue in issues if issue.proposed_repair]
+        derived = {"overall_severity": highest(issues), "issue_summary": summary(issues), "proposed_repairs": repairs}
+        for name in ("overall_severity", "issue_summary"):
+            if data.get(name) and data[name] != derived[name]:
+                raise ValueError(f"{name} must follow from the issues: {derived[name]}")
+        return {**derived, **{name: value for name, value in data.items() if value}, "issues": issues}
 
 
 def highest(issues: Any) -> Severity:

@@ -43,9 +43,7 @@ class FieldError:
 def kind_of(errors: Iterable[FieldError]) -> ErrorKind:
     """The kind that errors have as a whole: "form" where one is of the form, "range" where all are of ranges."""
     kinds = {error.kind for error in errors}
-    if "form" in kinds:
-        return "form"
-    return "range" if kinds == {"range"} else "content"
+    return "form" if "form" in kinds else "range" if kinds == {"range"} else "content"
 
 
 def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
@@ -54,18 +52,17 @@ def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
         return []
     try:
         found = [leaf for error in validator.iter_errors(value) for leaf in _leaves(error)]
-    except re.error as error:
-        return [FieldError("", f"cannot be checked: {error}")]
-    found.sort(key=lambda error: ([_order(part) for part in error.absolute_path], error.message))
-    errors = [
-        FieldError(
-            pointer(error.absolute_path),
-            shorten_message(error.message),
-            "range" if error.validator in _RANGES else "form",
-        )
-        for error in found
-    ]
+    except re.error as problem:
+        return [FieldError("", f"cannot be checked: {problem}")]
+    errors = []
+    for error in sorted(found, key=_order):
+        kind: ErrorKind = "range" if error.validator in _RANGES else "form"
+        errors.append(FieldError(pointer(error.absolute_path), shorten_message(error.message), kind))
     return list(dict.fromkeys(errors))
+
+
+def _order(error: ValidationError) -> tuple[list[tuple[int, str]], str]:
+    return [(part if isinstance(part, int) else -1, str(part)) for part in error.absolute_path], error.message
 
 
 def _leaves(error: ValidationError) -> Iterator[ValidationError]:
@@ -73,15 +70,11 @@ def _leaves(error: ValidationError) -> Iterator[ValidationError]:
     where an object or null is allowed, these are the errors of the object."""
     alternatives = [list(branch) for _, branch in groupby(error.context or (), key=lambda inner: inner.schema_path[0])]
     meant = [branch for branch in alternatives if not any(e.validator == "type" and not e.path for e in branch)]
-    if len(meant) != 1:
+    if len(meant) == 1:
+        for inner in meant[0]:
+            yield from _leaves(inner)
+    else:
         yield error
-        return
-    for inner in meant[0]:
-        yield from _leaves(inner)
-
-
-def _order(part: str | int) -> tuple[int, str]:
-    return (part, "") if isinstance(part, int) else (-1, part)
 
 
 def shorten_message(message: str) -> str:

@@ -42,9 +42,9 @@ def test_a_report_without_issues_is_low() -> None:
 
 
 def test_a_given_severity_or_summary_must_agree_with_the_issues() -> None:
-    with pytest.raises(ValidationError, match="overall_severity must be HIGH"):
+    with pytest.raises(ValidationError, match="overall_severity must follow from the issues: HIGH"):
         report(issue("i1", "HIGH"), overall_severity="CRITICAL")
-    with pytest.raises(ValidationError, match="issue_summary must count"):
+    with pytest.raises(ValidationError, match="issue_summary must follow"):
         report(issue("i1"), issue_summary={"relevance": 2})
 
 
