@@ -28,10 +28,8 @@ from aeon.store.settings import CASSETTE_SUFFIX
 
 
 def cassette(arguments: Sequence[str]) -> int:
-    """Export a recording, or show one; the exit status.
-
-    Raises ConfigError for bad usage and for what cannot be read, StoreFailed for what cannot be written.
-    """
+    """Export a recording, or show one. Raises ConfigError for bad usage and for what cannot be read, StoreFailed for
+    what cannot be written."""
     parser = argparse.ArgumentParser(prog="aeon cassette", add_help=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="export | show")
     export = commands.add_parser("export", add_help=False)

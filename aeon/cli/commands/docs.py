@@ -18,6 +18,7 @@ from aeon.cli.terminal.streams import put
 from aeon.config.compose.reference import Entry, entries_of, groups, top_entries
 from aeon.config.json_schema import describe_types, settings_schema
 from aeon.domain.errors import ConfigError
+from aeon.domain.request import CallName
 from aeon.files.resources import resource_root
 
 SHELLS = ("bash", "fish", "zsh")
@@ -117,19 +118,7 @@ def completion(arguments: Sequence[str]) -> int:
 def candidates(words: Sequence[str]) -> list[str]:
     """The completions of the last of the words that follow `aeon`; empty where a file or a text is expected."""
     typed, own = words[-1], config_folders(words)
-    offered: Iterable[str] = FLAGS
-    if not typed.startswith("-"):
-        first = _first_arguments(words[0]) if len(words) == 2 else ()
-        commands = COMMANDS if len(words) == 1 else ()
-        offered = [*commands, *first, *(_overrides(typed, own) if typed and (not first or words[0] == "docs") else ())]
-    return [text for text in offered if text.startswith(typed)]
-
-
-def _first_arguments(command: str) -> Iterable[str]:
-    """What the first argument of a command may be; empty where that is not one of a few words."""
-    from aeon.domain.request import CallName
-
-    words: dict[str, Iterable[str]] = {
+    first_arguments: dict[str, Iterable[str]] = {
         "cassette": ("export", "show"),
         "completion": SHELLS,
         "docs": _pages(),
@@ -137,7 +126,14 @@ def _first_arguments(command: str) -> Iterable[str]:
         "render": get_args(CallName),
         "schema": groups(),
     }
-    return words.get(command, ())
+    if typed.startswith("-"):
+        offered: Iterable[str] = FLAGS
+    elif len(words) == 2 and words[0] in first_arguments and words[0] != "docs":
+        offered = first_arguments[words[0]]
+    else:
+        first = COMMANDS if len(words) == 1 else first_arguments["docs"] if words[0] == "docs" else ()
+        offered = [*first, *(_overrides(typed, own) if typed else ())]
+    return [text for text in offered if text.startswith(typed)]
 
 
 def _overrides(typed: str, own: Sequence[Path]) -> list[str]:

@@ -27,10 +27,8 @@ PARTS = ("conf", "prompts", "schemas")
 
 
 def init(arguments: Sequence[str]) -> int:
-    """Copy into the folder, with a project file, and print the commands that use the copies.
-
-    Raises ConfigError, with nothing copied, when a file would be overwritten, or when the folder cannot be written.
-    """
+    """Copy into the folder, with a project file, and print the commands that use the copies. Raises ConfigError, with
+    nothing copied, when a file would be overwritten, or when the folder cannot be written."""
     parser = argparse.ArgumentParser(prog="aeon init", add_help=False)
     parser.add_argument("directory", type=lambda text: Path(text).expanduser(), metavar="DIR")
     directory: Path = parser.parse_args(list(arguments)).directory
@@ -69,10 +67,7 @@ def schema(arguments: Sequence[str]) -> int:
 
 
 def render(arguments: Sequence[str]) -> int:
-    """Print what a call is asked, and the file that each part comes from.
-
-    Raises ConfigError for an unknown call or a bad configuration, PromptError for a broken template.
-    """
+    """Print what a call is asked, and the file that each part comes from. ConfigError for an unknown call."""
     from aeon.app.aeon import render as render_call  # slow to load
 
     calls = get_args(CallName)

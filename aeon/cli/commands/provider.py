@@ -42,15 +42,12 @@ def doctor(arguments: Sequence[str]) -> int:
             put(_indent("\nFound out:", "  ", found))
     finally:
         process.close_process(shared)
-    failed = [check for check in checks if not check.works]
-    if not failed:
-        put("\nEvery role works." + (" Every fallback works." if any(check.fallback for check in checks) else ""))
-        return DONE
-    roles = sum(not check.fallback for check in failed)
-    parts = [f"{count_noun(roles, 'role')} of {len(examination.ROLE_CALLS)}"] if roles else []
-    parts += [f"fallback {check.fallback}" for check in failed if check.fallback]
-    put(f"\n{', '.join(parts)} cannot be used.")
-    return FAILED
+    failed = [f"fallback {check.fallback}" if check.fallback else check.role for check in checks if not check.works]
+    if failed:
+        put(f"\nCannot be used: {one_line(', '.join(failed))}.")
+        return FAILED
+    put("\nEvery role works." + (" Every fallback works." if any(check.fallback for check in checks) else ""))
+    return DONE
 
 
 def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:

@@ -14,11 +14,8 @@ from aeon.domain.errors import ConfigError
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the task; the exit status.
-
-    Raises ConfigError for everything that is wrong with the configuration, before any model is called and before any
-    directory is made.
-    """
+    """Run the task; the exit status. Raises ConfigError for everything that is wrong with the configuration, before any
+    model is called and before any directory is made."""
     given = parse(arguments, several=True)
     identify_start()
     plain = config_compose.without_sweeps(given.overrides)
@@ -30,10 +27,10 @@ def run(arguments: Sequence[str]) -> int:
         return run_several(given, whole, added)
     if len(plain) < len(given.overrides):
         whole = config_compose.compose(given.overrides, folder, config_name=name, with_hydra=True)
-    job = prepare_job(whole, composition_of(whole.hydra))
+    aeon, prepared = prepare_job(whole, composition_of(whole.hydra))
     from aeon.cli.job.job import run_one
 
-    return run_one(job, whole, name)
+    return run_one(aeon, prepared, whole, name)
 
 
 def ask(arguments: Sequence[str]) -> int:

@@ -24,10 +24,8 @@ _STYLES = {"error": "red", "blocked": "yellow", "failed": "red", "invalid": "red
 
 
 def card(result: RunResult, directory: Path) -> str:
-    """The card as text with the codes of the terminal on standard error; without colour under NO_COLOR.
-
-    Paths and commands are not broken into lines, so that they can be copied.
-    """
+    """The card as text with the codes of the terminal on standard error; without colour under NO_COLOR. Paths and
+    commands are not broken into lines, so that they can be copied."""
     terminal, file = Console(stderr=True), StringIO()
     console = Console(file=file, force_terminal=True, width=terminal.width, highlight=False)
     sign, style = (STATES["complete"], "green") if result.exit_status == 0 else (STATES["blocked"], "yellow")
@@ -36,7 +34,12 @@ def card(result: RunResult, directory: Path) -> str:
     console.print(Rule(style=style), Text(title, f"bold {style}"), _facts(result))
     paths = {"answer": directory / ANSWER, "folder": directory} if result.answer else {"folder": directory}
     lines = [Text.assemble((f"  {name:<12} ", "dim"), str(relative_to_here(path))) for name, path in paths.items()]
-    for purpose, command in ending.next_commands(result, directory) or _onward(result, directory):
+    commands = ending.next_commands(result, directory)
+    if not commands and result.scores and ending.is_resumable(result):
+        higher = math.ceil(50 * (1 + result.configuration["convergence"]["completeness"])) / 100
+        more = f"{ending.resume_command(directory)} convergence.completeness={higher:g}"
+        commands = [("To ask for more, from these answers on", more)]
+    for purpose, command in commands:
         lines += [Text(f"  {purpose}:", "dim"), Text(f"    {command}", "bold")]
     for line in lines:
         console.print(line, soft_wrap=True)
@@ -58,14 +61,3 @@ def _facts(result: RunResult) -> Table:
     for name, text in rows:
         table.add_row(f"  {name}", Text(text, _STYLES.get(name, "")))
     return table
-
-
-def _onward(result: RunResult, directory: Path) -> ending.Points:
-    """What can be done next where nothing needs to be."""
-    if ending.is_replay(result):
-        return [("A recording has no more answers; for a run of your own", 'python -m aeon task="..."')]
-    if not ending.is_resumable(result) or result.termination_reason == "completed":
-        return []
-    higher = math.ceil(50 * (1 + result.configuration["convergence"]["completeness"])) / 100
-    command = f"{ending.resume_command(directory)} convergence.completeness={higher:g}"
-    return [("To ask for more, from these answers on", command)]

@@ -10,7 +10,7 @@ from aeon.cli.progress.view import SCORES, state_of
 from aeon.cli.progress.words import open_questions
 from aeon.cli.terminal.text import command_of, count_noun, list_names, one_line, round_down
 from aeon.domain.plan import PlanStep
-from aeon.domain.result import RunResult, UsageReport
+from aeon.domain.result import RunResult, Saved, UsageReport
 
 Points = list[tuple[str, str]]
 _MOST, _LONGEST = 8, 300
@@ -49,19 +49,14 @@ def describe_spent(result: RunResult) -> str:
         differing = parent.differing if parent else 0
         changed = f" Requests that are not those that had been recorded: {differing}." if differing else ""
         return f"{head}, {count_noun(total.requests, 'answer')} from a recording.{changed}"
-    stored, saved = "", ""
-    if parent:
-        kept = parent.saved
-        which = "all" if kept.model_calls >= total.requests else f"{kept.model_calls} of them"
-        stored = f", {which} from the store" if kept.model_calls else ""
-        parts = [f"{kept.total_tokens} tokens"] if kept.model_calls else []
-        parts += [f"cost {kept.cost:.4f}"] if kept.cost else []
-        parts += [count_noun(kept.tool_calls, "tool call")] if kept.tool_calls else []
-        saved = f" Saved: {', '.join(parts)}." if parts else ""
-    unknown = why_cost_is_unknown([result.usage])
-    cost = f", cost unknown ({unknown})" if unknown else ""
+    kept = parent.saved if parent else Saved()
+    saved = [count_noun(kept.model_calls, "call"), f"{kept.total_tokens} tokens"] if kept.model_calls else []
+    saved += [f"cost {kept.cost:.4f}"] if kept.cost else []
+    saved += [count_noun(kept.tool_calls, "tool call")] if kept.tool_calls else []
+    cost = f", cost unknown ({unknown})" if (unknown := why_cost_is_unknown([result.usage])) else ""
     cost = cost if total.cost is None else f", cost {total.cost:.4f}"
-    return f"{head}, {count_noun(total.requests, 'call')}{stored}, {total.total_tokens} tokens{cost}.{saved}"
+    spent = f"{head}, {count_noun(total.requests, 'call')}, {total.total_tokens} tokens{cost}."
+    return f"{spent} Saved: {', '.join(saved)}." if saved else spent
 
 
 def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:

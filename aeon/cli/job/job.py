@@ -15,12 +15,13 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
+from aeon.app.aeon import Aeon
 from aeon.app.directory import claim_run_directory, claim_sweep_directory
 from aeon.app.run import Run
 from aeon.cli.job.attendance import attend
 from aeon.cli.job.ending import ending, resume_command
 from aeon.cli.job.multirun import read_jobs, summary, worst, write_csv, write_status
-from aeon.cli.job.prepare import Prepared, composition_of, prepare_job
+from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.status import FAILED, INTERRUPTED, run_guarded
 from aeon.cli.terminal.streams import own_streams, report, say, warn
@@ -35,18 +36,15 @@ from aeon.domain.result import RunResult
 
 # Reported even when no progress is shown (Sprint 1 FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
-_TOLD = 200
-"""Characters of a job's overrides."""
 
 
-def run_one(job: Prepared, whole: DictConfig, config_name: str) -> int:
+def run_one(aeon: Aeon, run: Run, whole: DictConfig, config_name: str) -> int:
     """Run the job of a composed configuration in a directory of its own; the exit status."""
-    run = job.aeon.prepared_run(job.task, inputs=job.inputs)
     directory = claim_run_directory(whole, run)
 
     def carry_out(_: DictConfig) -> int:
         # Hydra prints the overrides, task and all, for a job that raises.
-        return run_guarded(lambda: run_job(job, run, directory))
+        return run_guarded(lambda: run_job(aeon, run, directory))
 
     with _hydra_errors():
         return int(hydra_private.run_composed(whole, config_name, directory, carry_out))
@@ -61,7 +59,7 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
         planned = config_compose.sweep_jobs(given.overrides, params, given.config_dir)
     for overrides in planned:
         job, more = config_compose.compose_adding(overrides, given.config_dir, config_name=given.config_name)
-        prepare_job(job).aeon.close()
+        prepare_job(job)[0].close()
         added |= more
     directory = claim_sweep_directory(whole)
     overrides = config_compose.add_unknown_keys(given.overrides, added)
@@ -90,11 +88,11 @@ def sweep_job(cfg: DictConfig) -> int:
 
     def run() -> int:
         job = prepare_job(config_compose.with_fallbacks(cfg, of.overrides, of.config_dir), of)
-        return run_job(job, job.aeon.prepared_run(job.task, inputs=job.inputs), directory, multirun)
+        return run_job(*job, directory, multirun)
 
     with own_streams():
         told = (text for text in of.overrides if not text.startswith("task="))
-        say(f"job {hydra.job.num}  {one_line(' '.join(told), _TOLD)}")
+        say(f"job {hydra.job.num}  {one_line(' '.join(told), 200)}")
         status = run_guarded(run)
     write_status(directory, status)
     if status == INTERRUPTED:
@@ -102,15 +100,15 @@ def sweep_job(cfg: DictConfig) -> int:
     return status
 
 
-def run_job(job: Prepared, run: Run, directory: Path, of_multirun: Path | None = None) -> int:
+def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = None) -> int:
     """Carry out the run of a job with its artefacts in `directory`; prints the answer, and on standard error how it
     ended. `of_multirun` is the folder of its multirun, whose jobs share a store."""
     if os.environ.get("HYDRA_FULL_ERROR"):
         logging.getLogger("aeon").setLevel(logging.DEBUG)  # with tracebacks of defects inside a run
-    settings, warnings, unwritten = job.aeon.settings, list[str](), list[ArtefactError]()
-    warn(*job.aeon.warnings)
+    settings, warnings, unwritten = aeon.settings, list[str](), list[ArtefactError]()
+    warn(*aeon.warnings)
     attending = attend(settings, directory, resume_command(directory), warn=warnings.append, of_multirun=of_multirun)
-    with job.aeon, attending as (around, progress):
+    with aeon, attending as (around, progress):
         try:
             result = run.to_end(around)
         except ArtefactError as error:

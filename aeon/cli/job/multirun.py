@@ -19,9 +19,6 @@ from aeon.app.directory import relative_to_here
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE
 from aeon.cli.terminal.text import count_noun, one_line
 
-WORST_FIRST = (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED, DONE)
-"""The order in which a multirun takes its exit status from those of its jobs."""
-
 _STATUS = Path(".hydra") / "exit_status"
 _FIGURES = {
     "ended": "termination_reason",
@@ -55,8 +52,7 @@ class Job:
 
 
 def write_status(directory: Path, status: int) -> None:
-    """Write a job's status into its directory, since jobs may run in other processes and on other machines; a status
-    that cannot be written counts as FAILED."""
+    """Write a job's status into its directory; one that cannot be written counts as FAILED."""
     with suppress(OSError):
         (directory / _STATUS).parent.mkdir(exist_ok=True)
         (directory / _STATUS).write_text(f"{status}\n", encoding="ascii")
@@ -64,16 +60,13 @@ def write_status(directory: Path, status: int) -> None:
 
 def worst(jobs: Iterable[Job]) -> int:
     """The worst exit status of the jobs that began; FAILED when there are none."""
-    statuses = {job.status for job in jobs if job.directory is not None}
-    return next((status for status in WORST_FIRST if status in statuses), FAILED)
+    statuses = {job.status for job in jobs if job.directory is not None} or {FAILED}
+    return next((status for status in (INTERRUPTED, FAILED, USAGE, NOT_CONVERGED) if status in statuses), DONE)
 
 
 def read_jobs(sweep_directory: Path, planned: Sequence[Sequence[str]] = ()) -> list[Job]:
-    """The jobs of a multirun in their order, each from its own directory: they may have run in other processes.
-
-    `planned` are the overrides of each job that was to run, where they are known beforehand; a job that left no
-    directory is included.
-    """
+    """The jobs of a multirun in their order, each from its own directory: they may have run in other processes; of
+    those `planned`, by their overrides, also the ones that left no directory."""
     jobs = {number: Job(number, _by_key(overrides)) for number, overrides in enumerate(planned)}
     for path in sweep_directory.rglob(".hydra"):
         job = _read(path.parent)
@@ -114,10 +107,8 @@ def _swept_keys(jobs: Sequence[Job]) -> list[str]:
 
 
 def summary(jobs: Sequence[Job], status: int, width: int | None = None) -> str:
-    """A table with a line for each job, and below it the multirun's exit status.
-
-    Where the table is wider than `width` terminal columns, a job's overrides stand above its figures, and no directory.
-    """
+    """A table with a line for each job, and the multirun's exit status. Where it is wider than `width` columns, a job's
+    overrides stand above its figures, and no directory."""
     converged = sum(bool(job.figures.get("converged")) for job in jobs)
     total = f"{count_noun(len(jobs), 'job')}, {converged} converged. Exit status {status}, the worst of the jobs."
     keys = _swept_keys(jobs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,18 +15,10 @@ from aeon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
     from aeon.app.aeon import Aeon
+    from aeon.app.run import Run
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A job that can be run; `task` is None when a plan file has it."""
-
-    aeon: Aeon
-    task: str | None
-    inputs: dict[str, str]
-
-
-def prepare_job(cfg: DictConfig, composition: Composition | None = None) -> Prepared:
+def prepare_job(cfg: DictConfig, composition: Composition | None = None) -> tuple[Aeon, Run]:
     """Check a composed configuration, its texts, provider, prompts and schemas; each file is read once: it may be a
     pipe. `composition` is recorded in the run's `run.json`.
 
@@ -43,8 +34,7 @@ def prepare_job(cfg: DictConfig, composition: Composition | None = None) -> Prep
         raise ConfigError("interaction=ask: there is no terminal to ask at", hint="Use interaction=none.")
     check_own_store(settings.store)
     aeon = Aeon(settings, environment(), composition=composition)
-    aeon.check_inputs(inputs)
-    return Prepared(aeon, task, inputs)
+    return aeon, aeon.prepared_run(task, inputs=inputs)
 
 
 def composition_of(hydra: DictConfig | HydraConf) -> Composition:

@@ -61,26 +61,15 @@ def _answer(prompt: str, stopping: Stopping) -> str:
 
     A read goes on after a signal handler has run, so `stopping` is polled while there is no input.
     """
-    _discard_typed_ahead()
-    say(prompt)
-    while not _is_readable():
-        if stopping():
-            raise StopRequested("the run was asked to stop")
-    return sys.stdin.readline().strip()
-
-
-def _discard_typed_ahead() -> None:
-    """Nobody had seen the question."""
     with suppress(ImportError, AttributeError, OSError, ValueError):
         if sys.stdin.isatty():
             import termios  # not on every system
 
             termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-def _is_readable() -> bool:
-    """Whether there is input, after a moment; True for a stream that cannot be polled (no descriptor, Windows)."""
-    try:
-        return bool(select.select([sys.stdin], [], [], _MOMENT)[0])
-    except (OSError, ValueError):
-        return True
+    say(prompt)
+    # A stream without a descriptor cannot be polled.
+    with suppress(OSError, ValueError):
+        while not select.select([sys.stdin], [], [], _MOMENT)[0]:
+            if stopping():
+                raise StopRequested("the run was asked to stop")
+    return sys.stdin.readline().strip()

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
-from typing import TextIO
+from typing import Any, TextIO
 
 from aeon.domain.errors import AeonError, ArtefactError
 
@@ -30,34 +30,32 @@ def own_streams() -> Iterator[None]:
         return
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
-    usual, out, err = (sys.stdout, sys.stderr), _duplicate(sys.stdout), _duplicate(sys.stderr)
-    _own.update(out=out, err=err)
-    try:
-        if out not in usual:
+    with _duplicated(sys.stdout, 1) as out, _duplicated(sys.stderr, 2) as err:
+        _own.update(out=out, err=err)
+        if out is not sys.stdout:
             os.dup2(2, 1)
-        with redirect_stdout(sys.stderr):
-            yield
-    finally:
-        clear_passing()
-        _own.clear()
-        if out is not None and out not in usual:
-            os.dup2(out.fileno(), 1)
-        for stream in (out, err):
-            if stream is not None and stream not in usual:
-                with suppress(OSError):
-                    stream.close()
+        try:
+            with redirect_stdout(sys.stderr):
+                yield
+        finally:
+            clear_passing()
+            _own.clear()
 
 
-def _duplicate(stream: TextIO | None) -> TextIO | None:
-    """The stream through a descriptor of its own; the stream itself where it has none."""
-    if stream is None:
-        return None
-    try:
+@contextmanager
+def _duplicated(stream: Any, number: int) -> Iterator[Any]:
+    """The stream through a descriptor of its own while the block lasts; the stream itself where it has none."""
+    own = stream
+    with suppress(*_UNUSABLE):
         stream.flush()
-        number = os.dup(stream.fileno())
-    except _UNUSABLE:
-        return stream
-    return os.fdopen(number, "w", buffering=1, encoding=stream.encoding, errors="backslashreplace")
+        own = os.fdopen(os.dup(stream.fileno()), "w", encoding=stream.encoding, errors="backslashreplace")
+    try:
+        yield own
+    finally:
+        if own is not stream:
+            os.dup2(own.fileno(), number)
+            with suppress(OSError):
+                own.close()
 
 
 def stdout() -> TextIO | None:
