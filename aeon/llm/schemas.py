@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 from aeon.domain.errors import SchemaFileError
 from aeon.domain.request import CallName
 from aeon.files.resources import digest_of_files, resource_root
-from aeon.schema.fit import drop_extras, extras, misfits, relax_extras
+from aeon.schema.fit import drop_extras, misfits, relax_extras
 from aeon.schema.json_schema import change_at, drop_absent, embed_schema, rebuild, relax_absent, strip_header
 from aeon.schema.strict import strict_violations
 from aeon.schema.validators import SchemaValidator, check_schema, compile_schema, is_draft_2020
@@ -66,7 +66,6 @@ class SchemaLibrary:
             )
         self._levels, self._dimensions = levels or {}, dimensions or {}
         self._documents: dict[SchemaName, dict[str, Any]] = {}
-        self._extras: dict[SchemaName, dict[str, frozenset[str]]] = {}
         self._wires: dict[tuple[object, ...], WireSchema] = {}
         self._validators: dict[tuple[object, ...], SchemaValidator] = {}
 
@@ -114,13 +113,14 @@ class SchemaLibrary:
             return compile_schema(answer_schema, _TOOLS_SCHEMA)
         key = (call, _key(answer_schema), frozenset(absent))
         if key not in self._validators:
-            schema = relax_absent(self._with_answer(self._document(call), answer_schema), absent)
-            self._validators[key] = SchemaValidator(relax_extras(schema, self._extra(call)))
+            schema = self._document(call)
+            schema = relax_extras(schema, self._packaged(call)) if call in self._own else schema
+            self._validators[key] = SchemaValidator(relax_absent(self._with_answer(schema, answer_schema), absent))
         return self._validators[key]
 
     def readable(self, call: SchemaName, answer: Any) -> Any:
         """A valid answer without what only a person's file asks for."""
-        return drop_extras(answer, self._packaged(call)) if self._extra(call) else answer
+        return drop_extras(answer, self._packaged(call)) if call in self._own else answer
 
     def validator(self, schema: Schema) -> SchemaValidator:
         """The validator of any schema. Raises SchemaFileError when it is not one."""
@@ -171,12 +171,6 @@ class SchemaLibrary:
 
     def _packaged(self, call: SchemaName) -> dict[str, Any]:
         return strip_header(self._with_dimensions(call, _packaged_document(call)))
-
-    def _extra(self, call: SchemaName) -> dict[str, frozenset[str]]:
-        """The properties that only a person's file has, by their place."""
-        if call in self._own and call not in self._extras:
-            self._extras[call] = extras(strip_header(self._document(call)), self._packaged(call))
-        return self._extras.get(call, {})
 
     def _with_dimensions(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:
         if call != "task_profile" or not self._dimensions:

@@ -8,7 +8,6 @@ others; what is answered there is neither checked nor read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
 from aeon.schema.json_schema import pointer, resolve, type_of
@@ -32,27 +31,27 @@ def misfits(own: Mapping[str, Any], packaged: Mapping[str, Any]) -> tuple[str, .
     return tuple(dict.fromkeys(found))
 
 
-def extras(own: Mapping[str, Any], packaged: Mapping[str, Any]) -> dict[str, frozenset[str]]:
-    """The properties that only the person's schema has: JSON pointer of the object to names."""
-    asked: dict[str, set[str]] = {}
-    read: dict[str, set[str]] = {}
-    for _, forms, counterparts in _walk_both(own, packaged):
-        names = {name for _, counterpart in counterparts for name in counterpart.get("properties", ())}
-        for at, form in forms:
-            if names and "properties" in form:
-                asked.setdefault(at, set()).update(form["properties"])
-                read.setdefault(at, set()).update(names)
-    return {at: frozenset(asked[at] - read[at]) for at in asked if asked[at] - read[at]}
+def relax_extras(own: dict[str, Any], packaged: Mapping[str, Any]) -> dict[str, Any]:
+    """The person's schema with the properties that nothing reads neither required nor checked."""
 
+    def relax(mine: Any, theirs: Any) -> Any:
+        if "$ref" in mine:
+            return relax(resolve(own, mine["$ref"]), theirs)
+        if "anyOf" in mine:
+            return {**mine, "anyOf": [relax(option, theirs) for option in mine["anyOf"]]}
+        result = dict(mine)
+        for _, form in _forms(theirs, packaged, ""):
+            read = form.get("properties", {})
+            if read and "properties" in mine:
+                parts = mine["properties"].items()
+                result["properties"] = {name: relax(part, read[name]) if name in read else True for name, part in parts}
+                result["required"] = [name for name in mine.get("required", ()) if name in read]
+            if "items" in form and "items" in mine:
+                result["items"] = relax(mine["items"], form["items"])
+        return result
 
-def relax_extras(schema: dict[str, Any], extra: Mapping[str, frozenset[str]]) -> dict[str, Any]:
-    """The schema with the properties that nothing reads neither required nor checked. `extra` is as `extras` gives."""
-    result = deepcopy(schema)
-    for place, names in extra.items():
-        part = resolve(result, f"#{place}")
-        part["required"] = [name for name in part.get("required", ()) if name not in names]
-        part["properties"].update(dict.fromkeys(names, True))
-    return result
+    relaxed: dict[str, Any] = relax(own, packaged)
+    return relaxed
 
 
 def drop_extras(answer: Any, packaged: Mapping[str, Any]) -> Any:
