@@ -3,7 +3,7 @@ FR-039)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
@@ -14,7 +14,7 @@ from aeon.domain.plan import Plan
 from aeon.domain.request import ReasoningMode, Usage
 from aeon.domain.tool_result import ToolResult
 from aeon.domain.values import Value
-from aeon.files.jsonl import JsonLines
+from aeon.observability.event_log import Journal
 from aeon.observability.plan_delta import PlanDifference, PlanState, apply_change, state_after
 
 _FREE = "tool"  # what a step that takes no cycle is dispatched as
@@ -162,7 +162,7 @@ class _OpenCycle:
         return (*errors, *([CycleError(call=call, type=_ABANDONED, message="")] if abandoned else []))
 
 
-class CycleLog:
+class CycleLog(Journal):
     """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039).
 
     Lines stand in the order they were written; sorted by `step_number`, they depend on the run's answers alone. A
@@ -170,13 +170,10 @@ class CycleLog:
     carries its plan in its own line. Of cycles that are dispatched together any may end first, so the plan that they
     share gets a line of its own before any of them can end, and theirs refer to it. So of a run that was killed every
     line that is there can be rebuilt, and the file grows with the changes of the plan and with the number of cycles.
-
-    Raises:
-        ArtefactError: the file cannot be opened or written.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._lines = JsonLines(path)
+    def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
+        super().__init__(path, warn)
         self._run_id = ""
         self._open: dict[int, _OpenCycle] = {}
         self._dispatched = 0
@@ -197,14 +194,12 @@ class CycleLog:
             # A step may go on after its call.
             if isinstance(event, e.StepFinished) or (isinstance(event, e.CycleFinished) and event.site.step_id is None):
                 del self._open[recorded.sequence]
-                self._write(cycle, recorded.time)
+                self._write_cycle(cycle, recorded.time)
 
     def close(self) -> None:
         """Close the file. Cycles that a run left open without ending are written as `Abandoned`."""
-        try:
-            self._abandon_open_cycles("")
-        finally:
-            self._lines.close()
+        self._abandon_open_cycles("")
+        super().close()
 
     def _start(self, event: e.CycleStarted, time: str) -> None:
         """Open a cycle; the profile call, before the budget, is number 0."""
@@ -239,16 +234,16 @@ class CycleLog:
 
     def _write_batch(self, first: e.CycleStarted, time: str, number: int, state: PlanState) -> None:
         batch = replace(first, call=_BATCH, site=replace(first.site, step_id=None))
-        self._write(_OpenCycle(batch, time, number, state), time)
+        self._write_cycle(_OpenCycle(batch, time, number, state), time)
 
-    def _write(self, cycle: _OpenCycle, time: str, *, abandoned: bool = False) -> None:
+    def _write_cycle(self, cycle: _OpenCycle, time: str, *, abandoned: bool = False) -> None:
         record = cycle.record(self._run_id, time or cycle.time, abandoned=abandoned)
-        self._lines.write(record.model_dump(mode="json"))
+        self.write(record.model_dump(mode="json"))
 
     def _abandon_open_cycles(self, time: str) -> None:
         cycles, self._open = sorted(self._open.items()), {}
         for _, cycle in cycles:
-            self._write(cycle, time, abandoned=True)
+            self._write_cycle(cycle, time, abandoned=True)
 
 
 def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from aeon.domain import events
+from aeon.domain.errors import ArtefactError
 from aeon.domain.events import CallAnswered, CycleStarted, Event, Recorded, Refined
 from aeon.files.jsonl import JsonLines
 
@@ -69,21 +71,36 @@ def _drop_contexts(value: Any) -> None:
             _drop_contexts(item)
 
 
-class EventLog:
-    """A subscriber that writes each event to `path` as it happens.
+class Journal:
+    """A file of lines that never fails a run: after the first error nothing more is written, and `warn` is called.
 
-    Sorted by (`sequence`, `part`) the lines of a run depend on its answers alone. Prompts, answers and repeated plans
-    are not in it (`cycles.jsonl` and `history.json` hold them). Raises ArtefactError when the file cannot be opened or
-    written.
+    What the file holds by then stays. Raises ArtefactError when the file cannot be opened.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._lines = JsonLines(path)
+    def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
+        self._lines, self._warn, self._failed = JsonLines(path), warn, False
+
+    def write(self, line: dict[str, Any]) -> None:
+        """Write a line, unless an earlier one could not be written."""
+        try:
+            if not self._failed:
+                self._lines.write(line)
+        except ArtefactError as error:
+            self._failed = True
+            self._warn(f"{error.message}; this journal ends here, the run does not")
+
+    def close(self) -> None:
+        """Close the file; lines that come later are dropped."""
+        self._lines.close()
+
+
+class EventLog(Journal):
+    """A subscriber that writes each event as it happens.
+
+    Sorted by (`sequence`, `part`) the lines of a run depend on its answers alone. Prompts, answers and repeated plans
+    are not in it; `cycles.jsonl` and `history.json` hold them.
+    """
 
     def __call__(self, recorded: Recorded) -> None:
         """Write one event."""
-        self._lines.write(event_line(recorded))
-
-    def close(self) -> None:
-        """Close the file; events that come later are dropped."""
-        self._lines.close()
+        self.write(event_line(recorded))

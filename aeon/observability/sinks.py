@@ -9,7 +9,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
-from aeon.domain.errors import ArtefactError, ConfigError
+from aeon.domain.errors import ConfigError
 from aeon.domain.events import Recorded, Subscriber
 from aeon.files.reference import load_object
 from aeon.files.stdout import redirect_prints_to_stderr
@@ -20,33 +20,6 @@ from aeon.observability.settings import ObservabilitySettings, SinkSettings
 
 JOURNALS: dict[str, type[EventLog | CycleLog]] = {"events": EventLog, "cycles": CycleLog}
 """The journals of a run: `observability.NAME` says whether `NAME.jsonl` is written."""
-
-
-class BestEffortJournal:
-    """A journal that never fails a run: after the first error it writes no more, and `warn` is called once.
-
-    What the file holds by then stays.
-    """
-
-    def __init__(self, journal: EventLog | CycleLog, warn: Callable[[str], None]) -> None:
-        self._journal, self._warn, self._failed = journal, warn, False
-
-    def __call__(self, recorded: Recorded) -> None:
-        """Write one event, unless an earlier one could not be written."""
-        if not self._failed:
-            self._attempt(lambda: self._journal(recorded))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._attempt(self._journal.close)
-
-    def _attempt(self, write: Callable[[], None]) -> None:
-        try:
-            write()
-        except ArtefactError as error:
-            if not self._failed:
-                self._warn(f"{error.message}; this journal ends here, the run does not")
-            self._failed = True
 
 
 class QueuedObserver:
@@ -99,7 +72,7 @@ def open_sinks(
         sinks: list[Subscriber] = []
         for name, journal in JOURNALS.items():
             if directory is not None and getattr(settings, name):
-                written = BestEffortJournal(journal(directory / f"{name}.jsonl"), warn)
+                written = journal(directory / f"{name}.jsonl", warn)
                 opened.callback(written.close)
                 sinks.append(written)
         for name, sink in settings.sinks.items():

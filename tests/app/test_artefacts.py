@@ -133,7 +133,7 @@ def test_a_directory_without_a_whole_result_is_an_artefact_error(
 def test_nothing_of_the_environment_gets_into_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = "sk-this-key-is-not-for-any-file"
     monkeypatch.setenv("OPENAI_API_KEY", secret)
-    logs = (EventLog(tmp_path / "events.jsonl"), CycleLog(tmp_path / "cycles.jsonl"))
+    logs = (EventLog(tmp_path / "events.jsonl", print), CycleLog(tmp_path / "cycles.jsonl", print))
     for log in logs:
         feed(log, realistic_run())
         log.close()

@@ -191,7 +191,7 @@ def test_a_cycle_left_open_is_written_when_the_run_ends(tmp_path: Path, told_end
         end = e.RunFinished(termination_reason="interrupted", converged=False, passes=0, ttl_used=1, ttl_allocated=9)
         story.tell(end)
     story_end = len(story.told)
-    log = CycleLog(tmp_path / "cycles.jsonl")
+    log = CycleLog(tmp_path / "cycles.jsonl", print)
     feed(log, story.told[:story_end])
     log.close()
     story.ends(late, "step")

@@ -62,7 +62,7 @@ def test_the_plan_of_a_batch_is_written_once_before_any_of_its_steps_ends(tmp_pa
     running = PLAN.model_copy(update={"steps": (*steps, *PLAN.steps[3:])})
     for step in running.steps[:3]:
         story.dispatch("step", "EXECUTE", 1, running, step.step_id)
-    log = CycleLog(tmp_path / "cycles.jsonl")
+    log = CycleLog(tmp_path / "cycles.jsonl", print)
     feed(log, story.told)
     first, batch = read_lines(tmp_path / "cycles.jsonl")
     log.close()

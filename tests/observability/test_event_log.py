@@ -13,7 +13,7 @@ from tests.observability.support import TASK, chain_run, feed, realistic_run
 
 
 def logged(path: Path, told: tuple[e.Recorded, ...]) -> list[dict[str, Any]]:
-    log = EventLog(path / "events.jsonl")
+    log = EventLog(path / "events.jsonl", print)
     feed(log, told)
     log.close()
     return list(read_lines(path / "events.jsonl"))
@@ -30,7 +30,7 @@ def test_every_event_is_one_line_with_its_number_time_and_name(tmp_path: Path) -
 
 def test_a_line_is_there_when_the_next_event_happens(tmp_path: Path) -> None:
     told = realistic_run()
-    with closing(EventLog(tmp_path / "events.jsonl")) as log:
+    with closing(EventLog(tmp_path / "events.jsonl", print)) as log:
         for count, recorded in enumerate(told, start=1):
             log(recorded)
             assert len(list(read_lines(tmp_path / "events.jsonl"))) == count

@@ -1,53 +1,40 @@
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 
-from aeon.domain import events as e
 from aeon.domain.errors import ArtefactError
-from aeon.observability.sinks import BestEffortJournal
+from aeon.files.jsonl import JsonLines
+from aeon.observability.event_log import EventLog
 from tests.observability.support import realistic_run
 
 
-class FullFrom:
-    """A journal on a disk that is full from some event on; `closing` too, if it has something left to write."""
+def test_a_journal_that_cannot_be_written_is_given_up_and_that_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, attempts, kept = [], [], JsonLines.write
 
-    def __init__(self, number: int, *, closing: bool = False) -> None:
-        self.noted: list[e.Recorded] = []
-        self.attempts, self.closed = 0, 0
-        self._number, self._closing = number, closing
-
-    def __call__(self, recorded: e.Recorded) -> None:
-        self.attempts += 1
-        if self.attempts >= self._number:
+    def write(self: JsonLines, value: dict[str, object]) -> None:
+        attempts.append(value)
+        if len(attempts) == 3:
             raise ArtefactError("events.jsonl cannot be written: No space left on device")
-        self.noted.append(recorded)
+        kept(self, value)
 
-    def close(self) -> None:
-        self.closed += 1
-        if self._closing:
-            raise ArtefactError("events.jsonl cannot be written: No space left on device")
-
-
-def test_a_journal_that_cannot_be_written_is_given_up_and_that_is_told_once() -> None:
-    told: list[str] = []
-    journal = FullFrom(3, closing=True)
-    kept = BestEffortJournal(journal, told.append)
+    monkeypatch.setattr(JsonLines, "write", write)
+    journal = EventLog(tmp_path / "events.jsonl", told.append)
     for recorded in realistic_run():
-        kept(recorded)
-    kept.close()
-    assert (len(journal.noted), journal.attempts, journal.closed) == (2, 3, 1)
+        journal(recorded)
+    journal.close()
+    assert len(attempts) == 3
+    assert len((tmp_path / "events.jsonl").read_bytes().splitlines()) == 2
     assert len(told) == 1
     assert "No space left" in told[0]
 
 
-def test_a_journal_that_fails_only_when_it_is_closed_is_told_too() -> None:
-    told: list[str] = []
-    BestEffortJournal(FullFrom(99, closing=True), told.append).close()
-    assert len(told) == 1
+def test_a_defect_of_a_journal_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(self: JsonLines, value: dict[str, object]) -> None:
+        raise ValueError("defect")
 
-
-def test_a_defect_of_a_journal_is_not_hidden() -> None:
-    class Broken(FullFrom):
-        def __call__(self, recorded: e.Recorded) -> None:
-            raise ValueError("defect")
-
-    with pytest.raises(ValueError, match="defect"):
-        BestEffortJournal(Broken(99), lambda _: None)(realistic_run()[0])
+    monkeypatch.setattr(JsonLines, "write", write)
+    with closing(EventLog(tmp_path / "events.jsonl", print)) as journal, pytest.raises(ValueError, match="defect"):
+        journal(realistic_run()[0])
