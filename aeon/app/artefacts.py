@@ -24,7 +24,7 @@ from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
 from aeon.files.explain import first_mistake
 from aeon.files.writing import encode_json, unwritable_error
-from aeon.observability.history_file import history_document, restore_document
+from aeon.observability.plan_delta import history_document, restore_document
 
 RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
 

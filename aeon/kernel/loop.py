@@ -82,6 +82,7 @@ class Loop:
 
     def run(self, task: str, context: dict[str, Any] | None, run_id: str) -> Outcome:
         """Run the task to its end, whatever end that is."""
+        run = self._run
         error: AeonError | None = None
         try:
             reason = self._lifecycle(task, context)
@@ -95,8 +96,20 @@ class Loop:
             logger.debug("unexpected", exc_info=True)
             reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}")
         finally:
-            self._run.close()
-        return self._outcome(task, run_id, reason, error)
+            run.close()
+        if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass
+            run.update(passes=(OpenPass(0, run.state, watch=run.boundary.watch).close(run.state),))
+        seconds = run.boundary.watch.seconds
+        ended = build_outcome(run_id, task, self._options.configuration, self.state, reason, error, seconds)
+        finished = events.RunFinished(
+            termination_reason=reason,
+            converged=ended.converged,
+            passes=ended.history.overall_statistics.total_passes,
+            ttl_used=run.state.ttl_used,
+            ttl_allocated=run.state.ttl_allocated,
+        )
+        run.stream.emit(finished)
+        return ended
 
     def plan(self, task: str, context: dict[str, Any] | None) -> Plan:
         """Phases A and B alone. Raises what ends them early."""
@@ -240,19 +253,3 @@ class Loop:
             else:
                 run.stream.emit(events.Refined(pass_number=this.number, refinement=record, plan=refined.plan))
         return True
-
-    def _outcome(self, task: str, run_id: str, reason: TerminationReason, error: AeonError | None) -> Outcome:
-        run = self._run
-        run.record_start()
-        seconds = run.boundary.watch.seconds
-        ended = build_outcome(run_id, task, self._options.configuration, self.state, reason, error, seconds)
-        run.stream.emit(
-            events.RunFinished(
-                termination_reason=reason,
-                converged=ended.converged,
-                passes=ended.history.overall_statistics.total_passes,
-                ttl_used=run.state.ttl_used,
-                ttl_allocated=run.state.ttl_allocated,
-            )
-        )
-        return ended

@@ -165,11 +165,6 @@ class OpenRun:
             left = self.state.ttl_remaining
             self.stream.emit(events.PassFinished(pass_number=number, ttl_remaining=left, complete=this.complete))
 
-    def record_start(self) -> None:
-        """Record pass 0 of a run that ended before it began: each call belongs to a pass."""
-        if not self.state.passes:
-            self.update(passes=(OpenPass(0, self.state, watch=self.boundary.watch).close(self.state),))
-
     @contextmanager
     def phase(self, stage: str, phase: Phase | Literal["PROFILE"]) -> Iterator[OpenPhase]:
         """A phase, announced, and recorded where it belongs to a pass; one that an exception leaves as abandoned."""

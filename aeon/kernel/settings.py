@@ -19,8 +19,7 @@ ONE_STEP = "Do the whole task, and give the complete answer to it."
 
 
 class ExecutionSettings(Value):
-    """`execution`: `max_parallel` steps run at once, a plan has at most `max_steps`; when a limit or Ctrl-C ends a run,
-    running work gets `grace_seconds`."""
+    """`execution`: how many steps run at once, how many a plan has, what running work gets when a run is ended."""
 
     max_parallel: int = Field(default=8, ge=1, le=512)
     max_steps: int = Field(default=100, ge=1)

@@ -1,16 +1,18 @@
-"""A plan as its difference from an earlier one, so that a file with a plan a line grows with the changes alone.
+"""A plan as its difference from an earlier one, so that a file with a plan a line grows with the changes alone; and
+`history.json`, in which a plan is written once and then what changed of it.
 
 The step numbers (`step_index`, `total_steps`) follow from the order and stand in no difference.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Literal
 
 from pydantic import Field
 
+from aeon.domain.history import ExecutionHistory, ExecutionPass
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, SubplanOrigin, renumbered
 from aeon.domain.values import Value
 
@@ -138,3 +140,48 @@ def _order_change(before: list[str], after: list[str]) -> OrderChange | None:
 def _count_equal(one: list[str], other: list[str]) -> int:
     """The length of the beginning that both have."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
+
+
+def history_document(history: ExecutionHistory) -> dict[str, Any]:
+    """The JSON object that is written for a history. It grows with the changes of the plan."""
+    document = history.model_dump(mode="json", exclude={"passes": {"__all__": {"plan_state", "steps"}}})
+    base: Plan | None = None
+    passes = []
+    for record, written in zip(history.passes, document["passes"], strict=True):
+        plan, steps = record.plan_state, record.steps
+        if plan is not None:
+            change = plan_change(base, plan) if base else plan
+            written["plan_state"] = change.model_dump(mode="json")
+            base = plan
+        if base is not None and steps and steps == renumbered(steps):
+            written["steps"] = steps_difference(base.steps, steps).model_dump(mode="json")
+            base = base.model_copy(update={"steps": steps})
+        else:
+            written["steps"] = [step.model_dump(mode="json") for step in steps]
+        passes.append({name: written.get(name) for name in ExecutionPass.model_fields})
+    return {**document, "passes": passes}
+
+
+def restore_document(document: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the `ExecutionHistory` that a document was written for, its plans and steps as values.
+
+    Raises pydantic's ValidationError, LookupError or TypeError for a document that no history was written to.
+    """
+    base: Plan | None = None
+    passes = []
+    for written in document["passes"]:
+        plan, steps = written["plan_state"], written["steps"]
+        if plan is not None:
+            changed = "kind" in plan
+            base = plan = apply_change(_there(base), PlanChange(**plan)) if changed else Plan.model_validate(plan)
+        if isinstance(steps, Mapping):
+            steps = apply_steps(_there(base).steps, StepsDifference.model_validate(steps))
+            base = _there(base).model_copy(update={"steps": steps})
+        passes.append({**written, "plan_state": plan, "steps": steps})
+    return {**document, "passes": passes}
+
+
+def _there(plan: Plan | None) -> Plan:
+    if plan is None:
+        raise LookupError("a plan or its steps are a difference, but no plan is written before it")
+    return plan

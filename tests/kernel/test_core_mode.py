@@ -227,7 +227,7 @@ def test_a_memory_that_fails_is_told_and_the_run_goes_on() -> None:
     assert outcome.termination_reason == "completed"
     told = advisories(outcome, "memory_failure")
     assert told[0] == "step/a/output could not be stored: disk full"
-    assert sum(isinstance(r.event, events.AdvisoryRaised) for r in seen) == len(told) == 2
+    assert sum(isinstance(r.event, events.AdvisoryRaised) for r in seen) == len(told) == 1
 
 
 def test_the_forecast_counts_the_cycles_and_not_the_steps() -> None:

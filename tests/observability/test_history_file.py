@@ -12,8 +12,14 @@ from aeon import ArtefactError, read_history
 from aeon.app import artefacts
 from aeon.domain.history import ExecutionHistory
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, SubplanOrigin
-from aeon.observability.history_file import history_document, restore_document
-from aeon.observability.plan_delta import apply_change, apply_steps, plan_change, steps_difference
+from aeon.observability.plan_delta import (
+    apply_change,
+    apply_steps,
+    history_document,
+    plan_change,
+    restore_document,
+    steps_difference,
+)
 from tests.observability.support import a_result
 from tests.plan.builders import done, plan_of, step
 
