@@ -63,13 +63,12 @@ def tool(
         if not description:
             raise ConfigError(f"tool {name!r}: it has no docstring, from which a model learns what it does")
         hints = _check_hints(function, name)
-        resolved = _with_hints(function, hints)
         try:
-            arguments = TypeAdapter(cast(Any, resolved)).json_schema(schema_generator=_WithoutTitles)
+            arguments = TypeAdapter(cast(Any, function)).json_schema(schema_generator=_WithoutTitles)
             result = TypeAdapter(hints["return"]).json_schema(mode="serialization", schema_generator=_WithoutTitles)
         except (PydanticUserError, PydanticSchemaGenerationError) as error:
             raise ConfigError(f"tool {name!r}: {str(error).splitlines()[0]}") from error
-        invoke = _invocation(resolved, hints["return"], inspect.iscoroutinefunction(function))
+        invoke = _invocation(function, hints["return"], inspect.iscoroutinefunction(function))
         made = Tool(name, description, arguments, result, invoke)
         more = {key: value for key, value in options.items() if key not in ("name", "description")}
         return replace(made, **{**more, "examples": tuple(options.get("examples", ()))})  # type: ignore[arg-type]
@@ -90,18 +89,6 @@ def _check_hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
     if "return" not in hints:
         raise ConfigError(f"tool {name!r}: what it returns has no type hint")
     return hints
-
-
-def _with_hints(function: Callable[..., Any], hints: Mapping[str, Any]) -> Callable[..., Any]:
-    """The same function with resolved hints: pydantic would look for their names in a module that may not exist."""
-
-    def call(**arguments: Any) -> Any:
-        return function(**arguments)
-
-    call.__name__ = call.__qualname__ = str(getattr(function, "__name__", type(function).__name__))
-    call.__annotations__ = dict(hints)
-    call.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    return call
 
 
 def _invocation(function: Callable[..., Any], returned: Any, is_async: bool) -> Callable[[Mapping[str, Any]], Any]:

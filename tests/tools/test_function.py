@@ -131,19 +131,6 @@ def test_a_function_that_does_not_return_what_it_says_has_failed() -> None:
     assert call(impossible).error_kind == "not_json"
 
 
-def test_hints_that_are_text_are_looked_up_where_the_function_was_made() -> None:
-    source = (
-        "from dataclasses import dataclass\n"
-        "@dataclass\nclass Own:\n    n: int\n"
-        "def made(own: 'Own', twice: 'bool' = False) -> 'Own':\n    'Make one.'\n    return own\n"
-    )
-    module: dict[str, Any] = {"__name__": "not_a_module_that_was_imported"}
-    exec(source, module)
-    made = tool(module["made"])
-    assert made.input_schema["properties"]["twice"] == {"type": "boolean", "default": False}
-    assert call(made, own={"n": 1}).output == {"n": 1}
-
-
 def no_docstring(a: int) -> int:
     return a
 

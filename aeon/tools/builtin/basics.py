@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated
 from zoneinfo import ZoneInfo
 
@@ -26,40 +25,30 @@ class Moment(Value):
     unix_seconds: int
 
 
+@tool(pure=True, examples=[{"text": "hello"}])
+def echo(text: Annotated[str, Field(description="The text to give back.")]) -> str:
+    """Give back the text unchanged."""
+    return text
+
+
+@tool(examples=[{}, {"timezone": "Europe/Vienna"}])
+def current_time(
+    timezone: Annotated[str, Field(description="An IANA name such as Europe/Vienna or America/New_York.")] = "UTC",
+) -> Moment:
+    """Tell the date and the time now, to the second, in a time zone."""
+    try:
+        zone = ZoneInfo(timezone)
+    except (KeyError, ValueError, OSError):
+        raise ValueError(f"there is no time zone {timezone!r}; IANA names look like Europe/Vienna") from None
+    moment = datetime.now(zone).replace(microsecond=0)
+    return Moment(
+        time=moment.isoformat(),
+        timezone=timezone,
+        weekday=_WEEKDAYS[moment.weekday()],
+        unix_seconds=int(moment.timestamp()),
+    )
+
+
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:  # noqa: ARG001
     """`echo` and `current_time`, which need no settings."""
-    return echo_tool(), current_time_tool()
-
-
-def echo_tool() -> Tool:
-    """`echo`: to try out how tools are called."""
-
-    @tool(pure=True, examples=[{"text": "hello"}])
-    def echo(text: Annotated[str, Field(description="The text to give back.")]) -> str:
-        """Give back the text unchanged."""
-        return text
-
-    return echo
-
-
-def current_time_tool(clock: Callable[[], datetime] | None = None) -> Tool:
-    """`current_time`; `clock` gives the time, with its time zone, else the system does."""
-
-    @tool(examples=[{}, {"timezone": "Europe/Vienna"}])
-    def current_time(
-        timezone: Annotated[str, Field(description="An IANA name such as Europe/Vienna or America/New_York.")] = "UTC",
-    ) -> Moment:
-        """Tell the date and the time now, to the second, in a time zone."""
-        try:
-            zone = ZoneInfo(timezone)
-        except (KeyError, ValueError, OSError):
-            raise ValueError(f"there is no time zone {timezone!r}; IANA names look like Europe/Vienna") from None
-        moment = (clock() if clock else datetime.now(UTC)).astimezone(zone).replace(microsecond=0)
-        return Moment(
-            time=moment.isoformat(),
-            timezone=timezone,
-            weekday=_WEEKDAYS[moment.weekday()],
-            unix_seconds=int(moment.timestamp()),
-        )
-
-    return current_time
+    return echo, current_time

@@ -33,29 +33,24 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
+@tool(pure=True, examples=[{"expression": "(19.99 * 3 + 5) / 2"}, {"expression": "round(sqrt(2), 4)"}])
+def calculator(
+    expression: Annotated[
+        str, Field(min_length=1, max_length=MAX_CHARACTERS, description="For example (1.5 + 2) * 3 ** 2.")
+    ],
+) -> int | float:
+    """Work out an arithmetic expression and return the number.
+
+    Operators: + - * / // % ** and parentheses. Functions: abs, ceil, cos, exp, factorial, floor, log(x) or
+    log(x, base), log10, max, mean, min, pow, round(x, digits), sin, sqrt, sum, tan (angles in radians; sum, mean,
+    min and max take any number of values). Constants: pi, e. Decimal numbers are exact: 0.1 + 0.2 is 0.3.
+    """
+    return evaluate(expression)
+
+
 def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:  # noqa: ARG001
     """`calculator`, which needs no settings."""
-    return (calculator_tool(),)
-
-
-def calculator_tool() -> Tool:
-    """`calculator`: one arithmetic expression."""
-
-    @tool(pure=True, examples=[{"expression": "(19.99 * 3 + 5) / 2"}, {"expression": "round(sqrt(2), 4)"}])
-    def calculator(
-        expression: Annotated[
-            str, Field(min_length=1, max_length=MAX_CHARACTERS, description="For example (1.5 + 2) * 3 ** 2.")
-        ],
-    ) -> int | float:
-        """Work out an arithmetic expression and return the number.
-
-        Operators: + - * / // % ** and parentheses. Functions: abs, ceil, cos, exp, factorial, floor, log(x) or
-        log(x, base), log10, max, mean, min, pow, round(x, digits), sin, sqrt, sum, tan (angles in radians; sum, mean,
-        min and max take any number of values). Constants: pi, e. Decimal numbers are exact: 0.1 + 0.2 is 0.3.
-        """
-        return evaluate(expression)
-
-    return calculator
+    return (calculator,)
 
 
 def evaluate(expression: str) -> int | float:

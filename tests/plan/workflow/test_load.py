@@ -14,7 +14,7 @@ from aeon.files.resources import resource_root
 from aeon.plan.workflow.load import load_workflow
 from aeon.plan.workflow.models import workflow_json_schema
 from aeon.plan.workflow.references import resolve_arguments
-from aeon.tools.builtin.calculator import calculator_tool
+from aeon.tools.builtin.calculator import calculator
 from aeon.tools.builtin.files import file_tools
 
 ROOT = Path(__file__).parents[3]
@@ -178,7 +178,7 @@ def test_an_example_is_fine_by_loader_and_schema_and_names_its_command(path: Pat
 
 def test_the_figures_of_the_data_question_come_out_of_its_tools() -> None:
     (path,) = [path for path in EXAMPLES if path.parent.name == "data-question"]
-    tools = {t.name: t for t in (calculator_tool(), *file_tools(path.parent / "data", 10_000))}
+    tools = {t.name: t for t in (calculator, *file_tools(path.parent / "data", 10_000))}
     outputs: dict[str, object] = {}
     for step in load_workflow(path).plan().steps:
         if step.tool:

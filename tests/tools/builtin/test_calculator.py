@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aeon.tools.builtin.calculator import calculator_tool, evaluate
+from aeon.tools.builtin.calculator import calculator, evaluate
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 from tests.support.timing import SOON
@@ -156,7 +156,7 @@ def test_any_text_is_a_finite_number_or_a_refusal(expression: str) -> None:
 
 
 def test_as_a_tool_a_refusal_is_an_error() -> None:
-    calls = ToolInvoker(ToolRegistry([calculator_tool()]))
+    calls = ToolInvoker(ToolRegistry([calculator]))
     assert calls.invoke("calculator", {"expression": "6 * 7"}).text == "42"
     refused = calls.invoke("calculator", {"expression": "1 / 0"})
     assert (refused.error_kind, refused.error) == ("raised", "ValueError: division by zero")
