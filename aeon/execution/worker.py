@@ -26,7 +26,7 @@ from aeon.execution.forecast import cycles
 from aeon.execution.outcome import Remarks, Worked, complete_with, fail_with, find_outage, read_output, step_result
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
-from aeon.plan.views import outline_view, plan_view, subplan_view
+from aeon.plan.views import outline_view, plan_view
 from aeon.plan.workflow.references import resolve_arguments
 from aeon.schema.violations import FieldError
 from aeon.supervisor.structured import StructuredCaller
@@ -148,7 +148,7 @@ class StepWorker:
         return {
             "task": plan.task,
             "plan": plan_view(plan),
-            "subplan": subplan_view(plan, step),
+            "subplan": (subplan := plan.subplan_of(step)) and subplan.model_dump(),
             **outline_view(plan, step, self._outline_steps),
             "step": shown.model_dump(),
             "ttl_remaining": situation.ttl_remaining,

@@ -15,7 +15,7 @@ from aeon.domain.request import CallName, LLMAdapter
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.triggers import WHOLE, Trigger, code_triggers, issue_triggers
-from aeon.plan.views import assessment_view, outputs_view, plan_view
+from aeon.plan.views import outputs_view, plan_view
 from aeon.plan.wire import parse_plan, parse_refinement, parse_subplan, require_answers
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
@@ -104,7 +104,7 @@ class RecursivePlanner:
             "closed_steps": [step_id for step_id in closed_steps if step_id != WHOLE],
             "reasons": [trigger.model_dump(exclude_defaults=True) for trigger in triggers],
             "issues": [issue.model_dump(exclude_none=True) for issue in validation_issues],
-            "assessment": assessment_view(assessment) if assessment else None,
+            "assessment": assessment and assessment.model_dump(include={"reason_codes", "explanation"}, mode="json"),
         }
         first: list[Refinement] = []
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.graph import answer_steps, answer_text, by_id, is_live, pending_steps
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, step_view
 from aeon.memory.interface import STEPS
@@ -62,12 +61,6 @@ def _state(step: PlanStep, shown_elsewhere: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, value in step_view(step).items() if name == "step_id" or name not in shown_elsewhere}
 
 
-def subplan_view(plan: Plan, step: PlanStep) -> dict[str, Any] | None:
-    """The subplan that a step belongs to, as its prompt shows it; None for a step of the plan's own."""
-    subplan = plan.subplan_of(step)
-    return subplan.model_dump() if subplan else None
-
-
 def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
     """The changed steps, each before and after, with the actions that are about it; none for a step that only loses or
     gains a dependency."""
@@ -90,11 +83,6 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
         }
         for change in delta.changes
     ]
-
-
-def assessment_view(assessment: ConvergenceAssessment) -> dict[str, Any]:
-    """The explanation and the codes of an assessment, without its scores."""
-    return {"reason_codes": list(assessment.reason_codes), "explanation": assessment.explanation}
 
 
 def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:

@@ -7,32 +7,16 @@ called with the published arguments alone. Adapted once, when the components are
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
-from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import SemanticValidationReport
-from aeon.plan.deltas import DeltaResult
 from aeon.validation.semantic import SemanticValidator
 
 T = TypeVar("T")
 
 
-class Validate(Protocol):
-    """Reviews artefacts; `delta` is the refinement under review."""
-
-    def __call__(
-        self,
-        artifact_type: str,
-        plan: Plan,
-        steps: list[PlanStep] | None = None,
-        outputs: dict[str, Any] | None = None,
-        memory_artifacts: dict[str, Any] | None = None,
-        /,
-        *,
-        delta: DeltaResult | None = None,
-    ) -> SemanticValidationReport:
-        """The report on the artefacts."""
-        ...
+Validate = Callable[..., SemanticValidationReport]
+"""A validator's `validate`, its arguments by position; `delta=` is the refinement under review."""
 
 
 def adapt_method(method: Callable[..., T], own: Callable[..., T]) -> Callable[..., T]:

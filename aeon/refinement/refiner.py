@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from aeon.domain.errors import LLMError, PlanError, ValidationError
 from aeon.domain.graph import by_id, nesting_level
 from aeon.domain.plan import EXECUTED, FollowUpQuestion, Plan, PlanStep, Subplan
-from aeon.domain.refinement import Refinement, RefinementAction, RefinementRecord, RefusedAction
+from aeon.domain.refinement import Refinement, RefinementAction, RefinementRecord, RefusedAction, SupervisorAssessment
 from aeon.domain.report import SemanticValidationReport
 from aeon.plan import attempts as counting
 from aeon.plan.attempts import RefinementAttempts
@@ -32,7 +32,7 @@ from aeon.plan.transitions import leave_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
 from aeon.refinement.components import validate_method
 from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark
-from aeon.refinement.verdicts import is_stuck, make_remarks, reject_actions, select_outputs, supervise
+from aeon.refinement.verdicts import is_stuck, make_remarks, reject_actions, select_outputs
 from aeon.validation.semantic import SemanticValidator
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
@@ -103,16 +103,14 @@ class Refiner:
         screened = self._decompose(plan, admission, occasion.closed, budget)
         draft = self._apply(plan, screened.sound, screened.subplans)
         report, rejected = self._review(plan, draft, budget)
-        gone = [refusal.action for refusal in rejected]
-        kept = [action for action in draft.accepted if action not in gone]
-        final = self._apply(plan, kept, screened.subplans)
+        final = self._apply(plan, _without(draft.accepted, rejected), screened.subplans)
         refused = (*screened.refused, *draft.refused, *rejected, *final.refused)
         questions = self._new_questions(plan, proposal.questions)
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
         refined = leave_to_person(_with_questions(final.plan, questions), handed_over)
-        alone = open_issues(occasion.issues, occasion.closed)
+        alone, is_last = open_issues(occasion.issues, occasion.closed), is_stuck(plan, refined)
         attempts, conflicts = counting.leave_alone(
-            admission.attempts, alone, proposal.actions, self._settings, is_last=is_stuck(plan, refined)
+            admission.attempts, alone, proposal.actions, self._settings, is_last=is_last
         )
         refined = leave_to_person(refined, [fragment_of(issue) for issue in conflicts])
         record = RefinementRecord(
@@ -125,7 +123,9 @@ class Refiner:
             declined=proposal.declined,
             unanswered=proposal.unanswered,
             fragment_report=report,
-            supervisor=supervise(plan, refined, final.accepted, refused),
+            supervisor=SupervisorAssessment(
+                blocking=is_stuck(plan, refined), issues=tuple(each.reason for each in refused), repairs=final.accepted
+            ),
             model_asked=asks,
         )
         return Refined(refined, attempts, record, make_remarks(record, occasion.issues), handed_over, conflicts)
@@ -213,3 +213,8 @@ class Refiner:
 
 def _with_questions(plan: Plan, new: tuple[FollowUpQuestion, ...]) -> Plan:
     return plan.model_copy(update={"questions": (*plan.questions, *new)}) if new else plan
+
+
+def _without(actions: Sequence[RefinementAction], refused: Sequence[RefusedAction]) -> list[RefinementAction]:
+    gone = [refusal.action for refusal in refused]
+    return [action for action in actions if action not in gone]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from aeon.domain.graph import current_outputs, ready_steps
 from aeon.domain.plan import Plan
-from aeon.domain.refinement import RefinementAction, RefinementRecord, RefusedAction, SupervisorAssessment
+from aeon.domain.refinement import RefinementRecord, RefusedAction
 from aeon.domain.report import SemanticValidationReport, Severity, ValidationIssue, reaches
 from aeon.plan.deltas import DeltaResult
 from aeon.refinement.models import Remark
@@ -40,15 +40,6 @@ def reject_actions(
 
 def _dependents(plan: Plan, step_ids: Collection[str]) -> set[str]:
     return {step.step_id for step in plan.steps if not set(step_ids).isdisjoint(step.dependencies)}
-
-
-def supervise(
-    before: Plan, after: Plan, safe: Sequence[RefinementAction], refused: Sequence[RefusedAction]
-) -> SupervisorAssessment:
-    """What is safe to apply, what is not and why, and whether execution is stuck with it (FR-004)."""
-    return SupervisorAssessment(
-        blocking=is_stuck(before, after), issues=tuple(refusal.reason for refusal in refused), repairs=tuple(safe)
-    )
 
 
 def is_stuck(before: Plan, after: Plan) -> bool:
