@@ -28,8 +28,7 @@ class PairStatus(Value):
 
 
 class ConvergenceScores(Value):
-    """The model's scores, each in [0, 1], and the agreement of each pair of artefacts (FR-025). None where nothing was
-    assessed."""
+    """The model's scores, each in [0, 1], and the agreement of each pair of artefacts; None without them (FR-025)."""
 
     completeness_score: float | None = Field(default=None, ge=0, le=1)
     coherence_score: float | None = Field(default=None, ge=0, le=1)
@@ -50,9 +49,8 @@ class CriterionResult(Value):
 
 
 class ConvergenceAssessment(Value):
-    """Whether the task is done (FR-017 to FR-025, FR-068). The scores, criteria, issues and explanation are the
-    model's; `converged` and `reason_codes` follow from them and the configured thresholds. `blocking_issues` are the
-    `detected_issues` that stand in the way of convergence."""
+    """Whether the task is done (FR-017 to FR-025, FR-068). `converged` and `reason_codes` follow from the model's
+    judgement and the thresholds; `blocking_issues` are the `detected_issues` that stand in the way."""
 
     converged: bool
     reason_codes: tuple[str, ...] = Field(min_length=1)
@@ -101,9 +99,8 @@ def criterion_problem(name: str, text: str) -> str | None:
 
 
 class ConvergenceSettings(ConvergenceThresholds):
-    """`convergence`: the thresholds, and custom criteria, each a name and plain words that the model judges met or not.
-    `criteria_file` is a YAML or JSON file of more criteria; validated settings hold its entries in `criteria`. A name
-    becomes the reason code of a criterion that is not met."""
+    """`convergence`: the thresholds, and custom criteria, each a name (its reason code) and plain words.
+    `criteria_file` is a YAML or JSON file of more; validated settings hold its entries in `criteria`."""
 
     criteria: dict[str, str] = Field(default_factory=dict)
     criteria_file: Path | None = None
@@ -121,8 +118,7 @@ SpentReason = Literal["ttl_expired", "max_seconds", "max_tokens", "max_cost", "m
 
 
 class TTLExpiredMetadata(Value):
-    """The latest assessment when a budget ended, and its pass; without one the scores are None, and the pass is the one
-    that a budget ended (FR-062)."""
+    """The latest assessment when a budget ended, and its pass; without one the pass that a budget ended (FR-062)."""
 
     completeness_score: float | None = None
     coherence_score: float | None = None
@@ -134,9 +130,8 @@ class TTLExpiredMetadata(Value):
 
 
 class TTLExpirationResponse(Value):
-    """What a run gives back when its TTL, or another cap of it, ends before convergence (FR-062, FR-064).
-    `latest_pass_result` is the latest completed pass, always there at a phase boundary; without one there is a
-    `partial_result`. `termination_reason` names the cap."""
+    """What a run gives back when its TTL, or another cap, ends before convergence: the latest completed pass, always
+    there at a phase boundary, else a partial result (FR-062, FR-064)."""
 
     converged: Literal[False] = False
     result_type: Literal["ttl_expired"] = "ttl_expired"

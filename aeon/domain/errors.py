@@ -51,8 +51,8 @@ class LLMError(AeonError):
 
 
 class ProviderError(LLMError):
-    """The provider did not answer. `status` is the HTTP status, None when there was none; `retry_after` the seconds to
-    wait, None when not given; `seconds` how long Aeon waited. `ends_run`: other calls would fail in the same way."""
+    """The provider did not answer. `status` is of HTTP; `retry_after` and `seconds`, how long Aeon waited, are in
+    seconds. `ends_run`: other calls would fail in the same way."""
 
     ends_run = True
     falls_back = True

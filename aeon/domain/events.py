@@ -112,8 +112,7 @@ class PassFinished(Event):
 
 
 class CycleStarted(Event):
-    """A structured call was charged to the TTL and dispatched. `plan` is the plan at that moment; `ttl_remaining` is
-    None for the profile call, which the TTL comes from."""
+    """A structured call was dispatched, charged to the TTL; `ttl_remaining` is None for the profile call."""
 
     site: CallSite
     call: str
@@ -122,8 +121,7 @@ class CycleStarted(Event):
 
 
 class CallAnswered(Event):
-    """The provider's `endpoint` answered one request: a call, or a repair of it. `usage_reported` is False when the
-    server did not say what the answer had cost."""
+    """The provider's `endpoint` answered a request. `usage_reported`: the server said what the answer had cost."""
 
     request: LLMRequest = field(repr=False)
     site: CallSite
@@ -140,8 +138,7 @@ class CallAnswered(Event):
 
 
 class CallFailed(Event):
-    """A request failed for good, or its answer was no answer; `model` is who gave that answer, if one came. `asked` is
-    the model that the request named, `endpoint` who failed; `usage_reported` as in CallAnswered."""
+    """A request failed for good, or its answer, `model`'s, was none; `asked` is the model that the request named."""
 
     site: CallSite
     call: str
@@ -246,8 +243,7 @@ class RetryScheduled(Event):
 
 
 class FallbackUsed(Event):
-    """A request that the endpoint `failed` could not answer, because of `error`, was answered by another, `endpoint`.
-    Told once in a run for each pair of them."""
+    """Another `endpoint` answered what the endpoint `failed` could not; told once in a run for each pair of them."""
 
     site: CallSite
     call: str

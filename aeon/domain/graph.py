@@ -18,8 +18,8 @@ EVALUATION_CYCLES = 2
 
 
 def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """The ids along one cycle: each depends on the next, the last on the first. Empty when there is none. It starts at
-    the one of its steps that the mapping names first, so equal mappings give equal answers."""
+    """The ids along one cycle, from the one that the mapping names first: each depends on the next. Empty without
+    one."""
     try:
         TopologicalSorter(dependencies).prepare()
     except CycleError as error:
@@ -42,9 +42,8 @@ def cycle_text(cycle: Sequence[str]) -> str:
 
 
 def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    """The steps with every dependency before its dependents; otherwise in the given order (FR-015). Of the steps that
-    could come next, the one that stands first in the given order does. Step ids must be unique. Raises PlanError,
-    naming the cycle, when there is no such order."""
+    """The steps with every dependency before its dependents, else in the given order (FR-015). Step ids must be unique.
+    Raises PlanError, naming the cycle, when there is no such order."""
     sorter = _sorter(steps)
     waiting: list[int] = []
     order: list[PlanStep] = []
@@ -104,11 +103,6 @@ def pending_steps(plan: Plan) -> tuple[PlanStep, ...]:
     return tuple(step for step in plan.steps if step.status == "pending")
 
 
-def unresolved_steps(plan: Plan) -> tuple[PlanStep, ...]:
-    """The failed, invalid and BLOCKED steps not yet replaced, in plan order: they call for refinement (FR-087)."""
-    return tuple(step for step in plan.steps if step.status in ("failed", "invalid") and step.replaced_by is None)
-
-
 def final_steps(plan: Plan) -> tuple[PlanStep, ...]:
     """The live steps that no live step depends on, in plan order: what the plan ends with."""
     return unneeded(step for step in plan.steps if is_live(step))
@@ -136,12 +130,6 @@ def dependents(plan: Plan, step_id: str) -> tuple[PlanStep, ...]:
     return tuple(step for step in plan.steps if step_id in step.dependencies)
 
 
-def incoming_steps(plan: Plan, step: PlanStep) -> tuple[PlanStep, ...]:
-    """The steps that a step depends on, in plan order: they give its incoming context (FR-015)."""
-    wanted = set(step.dependencies)
-    return tuple(other for other in plan.steps if other.step_id in wanted)
-
-
 def nesting_level(steps: Mapping[str, PlanStep], step_id: str) -> int:
     """How deep a step is nested in subplans: 0 at the top level, 1 in the first subplan (FR-009, FR-083)."""
     return sum(1 for _ in ancestors(steps, step_id))
@@ -158,8 +146,8 @@ def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
 
 
 def expected_calls(plan: Plan) -> int:
-    """About how many LLM cycles a plan needs: n steps in L layers cost n + 4L + 2 (FR-029). Raises PlanError when the
-    dependencies form a cycle."""
+    """About how many LLM cycles a plan needs: n + 4L + 2 for n steps in L layers (FR-029). Raises PlanError on a
+    cycle."""
     by_layer = EVALUATION_CYCLES + 2  # and its refinement, with the validation of the changes
     return len(plan.steps) + by_layer * len(layers(plan)) + 2
 

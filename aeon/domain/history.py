@@ -101,8 +101,7 @@ class Timing(Value):
 
 class ExecutionPass(Value):
     """One pass of the loop (FR-071 to FR-078): pass 0 plans, the others execute. `plan_state` is the plan at its start,
-    `steps` are those at its end; in core mode `steps` holds the one carried out, in the last pass all, `plan_state` is
-    null after pass 1 and `answer` empty. `answer` is the text that was assessed."""
+    `steps` are those at its end; in core mode `steps` holds the one carried out, in the last pass all."""
 
     pass_number: int = Field(ge=0)
     phase: Phase

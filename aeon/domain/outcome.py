@@ -44,8 +44,7 @@ def final_answer(state: RunState) -> str:
 
 
 def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
-    """The pass closest to convergence: fewest failed criteria, then the highest of the lowest scores, then the
-    latest."""
+    """The pass closest to convergence: fewest failed criteria, highest of the lowest scores, latest."""
 
     def closeness(one: tuple[ExecutionPass, ConvergenceAssessment]) -> tuple[bool, int, float, float, int]:
         passed, assessment = one
@@ -67,8 +66,7 @@ def is_spent(reason: TerminationReason) -> TypeGuard[SpentReason]:
 
 
 def expiration_point(passes: Sequence[ExecutionPass]) -> ExpirationPoint:
-    """Where a budget ended: at a phase boundary when the last execution pass was completed, else inside a phase
-    (FR-063)."""
+    """Where a budget ended: at a phase boundary when the last execution pass was completed, else mid phase (FR-063)."""
     last = passes[-1] if passes else None
     return "phase_boundary" if last and last.pass_number > 0 and last.complete else "mid_phase"
 

@@ -19,10 +19,9 @@ EXECUTED: frozenset[StepStatus] = frozenset({"complete", "failed"})
 
 
 class PlanStep(Value):
-    """One step of a plan. `incoming_context` comes from its dependencies, `handoff_to_next` is what it is asked to
-    prepare for the next ones, `provides` names its artefacts. `parent_step_id` is the step whose subplan it belongs to,
-    `replaced_by` the one that took its place. `incomplete`: a budget ended before it was done; its status stays pending
-    (FR-064). `manual_intervention`: left to a person, and its dependents do not wait for it (FR-065)."""
+    """One step of a plan. `handoff_to_next` is what it is asked to prepare for the next ones, `provides` names its
+    artefacts. `incomplete`: a budget ended before it was done; its status stays pending (FR-064).
+    `manual_intervention`: left to a person, and its dependents do not wait for it (FR-065)."""
 
     step_id: str = Field(min_length=1)
     description: str = Field(min_length=1)
@@ -116,10 +115,8 @@ class SubplanOrigin(Value):
 
 
 class Plan(Value):
-    """A declarative plan. `task` is the person's text, verbatim; `goal` is the planner's reading of it; `subplans` say
-    what the steps of each decomposed step belong to. Steps given without indices are numbered by position; given,
-    `step_index` must run 1..n and `total_steps` must be n. Raises pydantic's ValidationError when ids repeat or indices
-    do not fit."""
+    """A declarative plan. `task` is the person's text, `goal` the planner's reading of it. Steps without indices are
+    numbered by position. Raises pydantic's ValidationError when ids repeat or indices do not fit."""
 
     goal: str
     steps: tuple[PlanStep, ...]

@@ -27,11 +27,9 @@ OWN_LEVELS = {"own_levels": True}
 
 
 class TaskProfile(Value):
-    """How demanding a task is, as the model judged it (FR-026, FR-NEW-004 to FR-NEW-006). `reasoning_depth` 1 (very
-    shallow) to 5 (very deep); `information_sufficiency` and `ambiguity_level` in [0, 1]; `dependency_complexity` how
-    many steps depend on others; `expected_step_count` 0 when unknown; `raw_inference` why, in words. `profile_version`
-    grows with each update (FR-NEW-001). The named levels are those of `LEVELS`; with the context `OWN_LEVELS`, those of
-    a person's own schema too, and other fields are the person's own dimensions."""
+    """How demanding a task is, as the model judged it (FR-026, FR-NEW-004 to FR-NEW-006); `expected_step_count` is 0
+    when unknown, `raw_inference` says why, `profile_version` grows with each update (FR-NEW-001). With the context
+    `OWN_LEVELS` a level may be of a person's own schema, and other fields are dimensions of their own."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, str | float]
@@ -78,8 +76,8 @@ class Band(Value):
 
 
 class Dimension(Value):
-    """A dimension of a person's own, which the model judges: named `levels`, or `bands` of a number in [0, 1].
-    `description` tells the model what is judged; a level or a band says what it adds to the multiplier."""
+    """A dimension of a person's own, described to the model: named `levels`, or `bands` of a number in [0, 1]; each
+    says what it adds to the multiplier."""
 
     description: str = Field(min_length=1)
     levels: dict[str, float] = Field(default_factory=dict)
@@ -100,11 +98,10 @@ class Dimension(Value):
 
 
 class TTLTable(Value):
-    """The deterministic map from a profile to a TTL, in LLM cycles (FR-029, FR-077). The greatest, over the depths d
+    """The deterministic map from a profile to a TTL, in LLM cycles (FR-029, FR-077): the greatest, over the depths d
     from 1 to the profile's, of `round(base x m) + extra_step x max(0, expected_step_count - typical_steps[d])`, at most
-    `limit`, where m is `depth[d]` and what every other dimension of the profile adds, a person's own `dimensions`
-    included. Refused when it would give less to a deeper or less sufficient task. `reasoning_mode` and `complexity`
-    follow from the depth."""
+    `limit`, where m is `depth[d]` and what every other dimension adds. It never gives less to a deeper or less
+    sufficient task."""
 
     base: int = Field(ge=1)
     limit: int = Field(ge=1)
@@ -158,10 +155,8 @@ class TTLTable(Value):
 
 
 class AdaptiveDepthConfiguration(Value):
-    """How deep a pass reasons and what it may spend, in LLM cycles, and why (FR-078). `ambiguity_score` is the
-    profile's ambiguity_level. `uncertainty_score` is None: the program computes no score, and the model judges
-    uncertainty as a part of information_sufficiency (FR-028). `heuristics_used`: task_profile, default_profile where
-    none could be inferred, or task_profile_update with its signals."""
+    """How deep a pass reasons and what it may spend, in LLM cycles, and why (FR-078). `uncertainty_score` is None: the
+    model judges it as a part of information_sufficiency (FR-028). `heuristics_used` is what the budget rests on."""
 
     detected_complexity: Complexity
     ambiguity_score: float | None = Field(default=None, ge=0, le=1)

@@ -17,9 +17,8 @@ ActionType = Literal["ADD", "MODIFY", "REMOVE", "REPLACE", "SUBPLAN_CREATE", "ST
 
 @dataclass(frozen=True, slots=True)
 class ActionRule:
-    """What one type of refinement action needs, and which steps it may target. `targets` are the standings of these
-    steps, `refusal` says why it may target no other. `retires`: a pending target leaves the plan. `adds`: its new step
-    has a new id. `decomposes`: it is applied with a subplan of its target, after all others."""
+    """What one type of refinement action needs, and the standings of steps it may target; `refusal` says why no other.
+    `retires`: a pending target leaves the plan. `adds`: its new step has a new id. `decomposes`: into a subplan."""
 
     needs_target: bool = True
     needs_new_step: bool = False
@@ -52,9 +51,8 @@ def missing_field(kind: ActionType, target_step_id: str | None, new_step: object
 
 
 class RefinementAction(Value):
-    """One change to a plan, proposed by the planner. `addresses_issues` and `overrides_issues` are ids of validation
-    issues: those the action answers, and those whose proposed repair it deliberately does not follow (FR-079).
-    `semantic_validation_input` is the issues it answers."""
+    """One change to a plan, proposed by the planner. `addresses_issues` are the ids of the issues it answers,
+    `overrides_issues` of those whose proposed repair it deliberately does not follow (FR-079)."""
 
     action_type: ActionType
     target_step_id: str | None = None
@@ -96,8 +94,7 @@ class DeclinedIssue(Value):
 
 
 class Refinement(Value):
-    """What one refinement proposes: changes, and questions with the assumption made meanwhile. `declined` are the
-    issues that need no change, `unanswered` the ids of the grave ones of which it says nothing."""
+    """What one refinement proposes; `declined` issues need no change, of `unanswered` grave ones it says nothing."""
 
     actions: tuple[RefinementAction, ...] = ()
     questions: tuple[FollowUpQuestion, ...] = ()
@@ -121,8 +118,7 @@ class StepChange(Value):
 
 
 class RepairRecord(Value):
-    """One answer that did not match its schema, and what it took to repair it (FR-029, FR-033, FR-050). `errors` are
-    those of the original answer; `attempts` and the tokens are of the repair calls alone."""
+    """One answer that did not match its schema, and the repair calls that it took (FR-029, FR-033, FR-050)."""
 
     call: str
     cycle: int
@@ -136,9 +132,8 @@ class RepairRecord(Value):
 
 
 class SupervisorAssessment(Value):
-    """What the supervisor lets a refinement change, and whether the run may go on with it (FR-004). `repairs` are the
-    actions that are safe to apply, `issues` say why others are not. `blocking`: nothing can run and no repair is safe,
-    so that the run ends as stalled."""
+    """What the supervisor lets a refinement change: `repairs` are the actions that are safe to apply, `issues` say why
+    others are not. `blocking`: nothing can run and no repair is safe (FR-004)."""
 
     blocking: bool
     issues: tuple[str, ...] = ()
@@ -146,9 +141,8 @@ class SupervisorAssessment(Value):
 
 
 class RefinementRecord(Value):
-    """One refinement of a pass: what was proposed, refused and applied (FR-073). `triggers` are the reasons it was
-    called for, `fragment_report` is the validation of the changed steps. `declined` and `unanswered` as in Refinement.
-    `model_asked` is false for the clean plan of one step."""
+    """One refinement of a pass: what was proposed, refused and applied (FR-073); `triggers` are the reasons it was
+    called for. `model_asked` is false for the clean plan of one step."""
 
     triggers: tuple[str, ...] = ()
     accepted: tuple[RefinementAction, ...] = ()

@@ -47,8 +47,8 @@ class ValidationIssue(Value):
 
 
 class SemanticValidationReport(Value):
-    """The issues of one validation; advisory, not an oracle (FR-081). `overall_severity` and `issue_summary` follow
-    from `issues` and may be left out; given, they must agree with them."""
+    """The issues of one validation; advisory (FR-081). `overall_severity` and `issue_summary` follow from the
+    issues."""
 
     validation_id: str
     artifact_type: ArtifactType

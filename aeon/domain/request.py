@@ -73,9 +73,8 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where in a run a structured call is made; numbered by the kernel when the call is dispatched. `cycle` is the TTL
-    cycle it is charged to (0: the free profile call), `sequence` the number of its first event, `attempt` 0 for the
-    call itself and 1, 2 for its repairs."""
+    """Where in a run a structured call is made. `cycle` is the TTL cycle it is charged to (0: the free profile call),
+    `sequence` the number of its first event, `attempt` 0 for the call itself and 1, 2 for its repairs."""
 
     pass_number: int = 0
     phase: str = ""
@@ -106,10 +105,9 @@ def at_site(site: CallSite) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class LLMRequest:
-    """One structured request. `call` is the name on the wire (`response_format.json_schema.name`). `sample` tells apart
-    several answers to the same request; it is not sent. `schema_prompt` tells the schema in words, for a server that
-    does not take it as a parameter; empty for the packaged words. `variables` are what the messages were rendered from,
-    for an adapter without a model; they are not sent, stored or compared."""
+    """One structured request. `sample` tells apart several answers to the same request. `schema_prompt` tells the
+    schema in words, for a server that does not take it. `variables` are what the messages were rendered from, for an
+    adapter without a model. None of them is sent."""
 
     call: CallName
     messages: tuple[Message, ...]
@@ -131,9 +129,8 @@ def estimated_tokens(request: LLMRequest) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LLMResponse:
-    """A model's answer, what it cost, and who gave it. `synthetic`: no model was called. `endpoint` is the configured
-    provider that answered, where there are several. `usage_reported` is False where the server did not say what the
-    answer had cost: then `usage` is an estimate, or empty."""
+    """A model's answer. `synthetic`: no model was called. `endpoint` is the configured provider that answered, where
+    there are several. `usage_reported` is False where `usage` is an estimate, or empty."""
 
     text: str
     usage: Usage = field(default_factory=Usage)

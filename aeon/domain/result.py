@@ -36,9 +36,8 @@ class TokenUsage(Value):
 
 
 class UsageReport(Value):
-    """Usage of a run. Repairs are counted under `repair`. `unpriced` are the models that have no price, `unreported`
-    those whose server did not say what an answer had used: then the cost is not known, and the tokens may be too
-    few."""
+    """Usage of a run. `unpriced` are the models without a price, `unreported` those whose server did not say what an
+    answer had used: then the cost is not known."""
 
     total: TokenUsage = TokenUsage()
     by_call: dict[str, TokenUsage] = Field(default_factory=dict)
@@ -68,8 +67,7 @@ class Timings(Value):
 
 
 class ProviderReport(Value):
-    """Who answered: the provider, the models by role, and how many requests each of its endpoints answered. `findings`
-    is what was found out of what its servers do not do as they should."""
+    """Who answered, and how many requests each endpoint; `findings` is what its servers do not do as they should."""
 
     kind: str
     base_url: Address | None = None
@@ -101,8 +99,8 @@ class Saved(Value):
 
 
 class ParentRun(Value):
-    """What a run was answered from: the directory of another run, a store or a cassette (`path`, absolute). `differing`
-    counts the answers of a replay whose request was not the recorded one (`store.match=order`)."""
+    """What a run was answered from: another run's directory, a store or a cassette (`path`). `differing` counts the
+    answers of a replay whose request was not the recorded one (`store.match=order`)."""
 
     path: str
     run_id: str | None = None
@@ -111,10 +109,8 @@ class ParentRun(Value):
 
 
 class RunResult(Value):
-    """What a run gives back. `history` is written to `history.json`, everything else to `result.json`. `answer` is the
-    outputs of the complete steps that no complete step depends on; with `answer.schema`, JSON of that schema. `scores`
-    are those of the latest pass that a model assessed, `assessed_pass`. `reason_codes` and `explanation` are of the
-    last evaluation, also where it was not available."""
+    """What a run gives back: `history` goes to `history.json`, all else to `result.json`. `scores` are those of the
+    latest pass that a model assessed, `assessed_pass`; `reason_codes` and `explanation` are of the last evaluation."""
 
     format: Literal["aeon.domain.result/1"] = "aeon.domain.result/1"
     run_id: str

@@ -12,11 +12,9 @@ ToolErrorKind = Literal["unknown", "invalid_arguments", "refused", "timeout", "r
 
 
 class ToolResult(Value):
-    """One call of a tool (Sprint 1, FR-022, FR-054, FR-055). `output` is the JSON value it returned, also an invalid
-    one, and `text` the same for a prompt: a string as it is, anything else as JSON. `cut` is the number of characters
-    left out of a text that was too long: then `kept` is the limit, that of the tool itself when `own_limit`, and
-    `output` is the text. `seconds` includes the approval. `replayed`: the result is that of an earlier call; in no
-    artefact, as a replay has those of the first run."""
+    """One call of a tool (Sprint 1, FR-022, FR-054, FR-055). `output` is the JSON value it returned, `text` the same
+    for a prompt; where it was too long, both are the text, `cut` counts the characters left out and `kept` is the
+    limit, the tool's own when `own_limit`. `replayed`: the result is that of an earlier call; in no artefact."""
 
     tool: str
     arguments: dict[str, Any]

@@ -41,10 +41,10 @@ Address = Annotated[str, PlainSerializer(shown_address, when_used="json")]
 
 @dataclass(frozen=True, slots=True)
 class FromRecording:
-    """Whether a settings field may come from the head of a cassette, which anybody may have made. `taken`: it decides
-    what is asked. `unneeded`: a replay has no use for it. `held`: it starts, imports, reads or writes something. A
-    field without a mark has that of the field around it; the outermost, and a path in a group that is taken, are
-    `held`. `options` are those of a group that may be chosen nevertheless; None: all."""
+    """Whether a settings field may come from the head of a cassette, which anybody may have made: `taken`, as it
+    decides what is asked; `unneeded` in a replay; `held`, as it starts, imports, reads or writes something. A field
+    without a mark has that of the field around it; the outermost, and paths, are `held`. `options` are those of a group
+    that may be chosen nevertheless; None: all."""
 
     rule: Literal["taken", "unneeded", "held"]
     options: frozenset[str] | None = frozenset()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from aeon.domain.graph import incoming_steps, ready_steps
+from aeon.domain.graph import ready_steps
 from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
 
@@ -92,7 +92,7 @@ def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResul
     A dependency that is left to a person is marked as unfinished.
     """
     parts = []
-    for earlier in incoming_steps(plan, step):
+    for earlier in (other for other in plan.steps if other.step_id in step.dependencies):
         result = results.get(earlier.step_id)
         if earlier.unfinished:
             reason = earlier.clarity_reason if earlier.blocked else "; ".join(earlier.errors)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from aeon.domain.assessment import LOW_SCORE_CODES, ConvergenceAssessment, is_own_code
-from aeon.domain.graph import unresolved_steps
 from aeon.domain.plan import Plan
 from aeon.domain.refinement import DeclinedIssue, RefinementAction
 from aeon.domain.report import ValidationIssue, reaches
@@ -69,7 +68,7 @@ def step_triggers(plan: Plan, closed: Collection[str] = (), raised: Collection[s
     An invalid step is a trigger only once: not when an earlier refinement had it as a trigger (`raised`).
     """
     found = []
-    for step in unresolved_steps(plan):
+    for step in (s for s in plan.steps if s.status in ("failed", "invalid") and s.replaced_by is None):
         kind: TriggerKind = "failed_step" if step.status == "failed" else "invalid_step"
         detail = "; ".join(step.errors)
         if step.blocked:

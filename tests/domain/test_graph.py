@@ -116,11 +116,6 @@ def test_dependents_are_direct_and_in_plan_order() -> None:
     assert graph.dependents(diamond(), "d") == ()
 
 
-def test_incoming_steps_come_in_plan_order_whatever_the_order_of_the_dependencies() -> None:
-    plan = plan_of(step("a"), step("b"), step("c", "b", "a", "?"))
-    assert ids(graph.incoming_steps(plan, plan.step("c"))) == ["a", "b"]
-
-
 def test_nesting_level_counts_parents() -> None:
     plan = plan_of(step("a.b.c", parent_step_id="a.b"), step("a.b", parent_step_id="a"), step("a"))
     assert [graph.nesting_level(graph.by_id(plan.steps), i) for i in ("a", "a.b", "a.b.c")] == [0, 1, 2]
@@ -135,19 +130,6 @@ def test_nesting_level_counts_a_parent_that_is_gone_and_survives_a_circle() -> N
 def test_nesting_level_of_an_unknown_step_is_an_error() -> None:
     with pytest.raises(KeyError):
         graph.nesting_level(graph.by_id(diamond().steps), "?")
-
-
-def test_unresolved_steps_are_failed_or_invalid_and_not_replaced() -> None:
-    plan = plan_of(
-        done("a"),
-        failed("b"),
-        blocked("c"),
-        step("d", status="invalid"),
-        step("e", status="invalid", replaced_by="f"),
-        step("f"),
-    )
-    assert ids(graph.unresolved_steps(plan)) == ["b", "c", "d"]
-    assert ids(graph.pending_steps(plan)) == ["f"]
 
 
 @given(st.data())
