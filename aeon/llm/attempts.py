@@ -1,48 +1,24 @@
-"""What an adapter may know of the attempt it makes: when a request may go out, and what earlier attempts have taken."""
+"""What an adapter may know of the attempt it makes: what earlier attempts of the call have taken."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
-from typing import Any
 
-POLL_SECONDS = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One attempt of a call; `seconds_before` is what earlier attempts of the call have taken.
-
-    `go_out` counts a request that goes out now: 0.0, or the seconds after which to ask again; it may raise
-    `StopRequested`. One `complete` may take several requests.
-    """
-
-    seconds_before: float = 0.0
-    go_out: Callable[[], float] = lambda: 0.0
-
-
-_attempt: ContextVar[Attempt] = ContextVar("attempt", default=Attempt())  # noqa: B039 - frozen
+_seconds_before: ContextVar[float] = ContextVar("seconds_before", default=0.0)
 
 
 @contextmanager
-def attempting(**values: Any) -> Iterator[None]:
-    """Make the attempt in this block with these values of an `Attempt`, the others as they are outside of it."""
-    token = _attempt.set(replace(_attempt.get(), **values))
+def attempting(*, seconds_before: float) -> Iterator[None]:
+    """Make an attempt in this block, when earlier ones of the call have taken so many seconds."""
+    token = _seconds_before.set(seconds_before)
     try:
         yield
     finally:
-        _attempt.reset(token)
+        _seconds_before.reset(token)
 
 
 def seconds_before() -> float:
     """The seconds that earlier attempts of the call that is being made have taken."""
-    return _attempt.get().seconds_before
-
-
-def wait_to_go_out() -> None:
-    """Wait until a request may go out, and count it; to be called right before it is sent."""
-    while (seconds := _attempt.get().go_out()) > 0:
-        time.sleep(min(seconds, POLL_SECONDS))
+    return _seconds_before.get()

@@ -17,9 +17,8 @@ StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
 
 
 class RetrySettings(Value):
-    """Retrying a failed request: exponential backoff in seconds, with jitter.
-
-    A wait that the server itself asks for is no attempt, as long as those of a call are at most `max_wait_seconds`.
+    """Retrying a failed request: exponential backoff in seconds, with jitter. A wait that the server itself asks for is
+    no attempt, as long as those of a call are at most `max_wait_seconds`.
     """
 
     attempts: int = Field(default=3, ge=1, le=10)
@@ -52,17 +51,15 @@ class Price(Value):
 
 
 class BreakerSettings(Value):
-    """When an endpoint cools down: after `failures` failed attempts in a row, for `open_seconds`; then one request
-    tries it."""
+    """Cooling down after `failures` failed attempts in a row, for `open_seconds`; then one request tries it."""
 
     failures: int = Field(default=5, ge=1)
     open_seconds: float = Field(default=30.0, gt=0)
 
 
 class _Provider(Value):
-    """What the settings of every provider have.
-
-    `shapes_answers` names the keys, beside the model and its parameters, that decide what it answers.
+    """What the settings of every provider have; `shapes_answers` are the keys, beside the model's, that its answers
+    depend on.
     """
 
     shapes_answers: ClassVar[tuple[str, ...]] = ()
@@ -85,11 +82,7 @@ class _Provider(Value):
 
 
 class _Limited(_Provider):
-    """Settings of a provider that takes only so much.
-
-    `max_concurrency` requests are under way at once, fewer while the server answers 429; `requests_per_minute` and
-    `tokens_per_minute` hold in any 60 seconds.
-    """
+    """A provider that takes only so much: requests under way at once, fewer while it answers 429, and in any minute."""
 
     max_concurrency: Unneeded[int] = Field(default=64, ge=1)
     requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
@@ -98,10 +91,8 @@ class _Limited(_Provider):
 
 
 class SimulatedProvider(_Provider):
-    """`provider=simulated`: no model at all; schema-valid, deterministic answers for trying configuration and prompts.
-
-    `scenario` is a YAML file that scripts answers, failures and latency per call; without one, answers are made up from
-    `seed`. `latency_seconds` delays every answer.
+    """`provider=simulated`: no model at all; schema-valid answers, made up from `seed` or scripted by the YAML file
+    `scenario`, each after `latency_seconds`.
     """
 
     shapes_answers = ("seed", "scenario")
@@ -116,9 +107,8 @@ class SimulatedProvider(_Provider):
 class LocalProvider(_Provider):
     """`provider=local`: a GGUF model in this process, through llama-cpp-python (the extra `local`).
 
-    `model_path` is the model's file; `filename` of the hub repository `repo_id`, at `revision`, is downloaded once.
-    `n_ctx` is in tokens, for prompt and answer together; 0 is what the model was trained with. `n_gpu_layers` -1 is all
-    of them. `timeout_seconds` is for one call, once it is its turn.
+    `filename` of the hub repository `repo_id`, at `revision`, is downloaded once. `n_ctx` is in tokens, for prompt and
+    answer together; 0 is what the model was trained with. `n_gpu_layers` -1 is all of them.
     """
 
     shapes_answers = ("seed", "repo_id", "filename", "revision", "schema_in_prompt")
@@ -155,10 +145,9 @@ NO_NAME = "custom"
 
 
 class CustomProvider(_Limited):
-    """`provider=custom`: a person's own adapter, a class with `complete(request)`.
+    """`provider=custom`: a person's own adapter, the class `package.module:Class` called with `options`.
 
-    `adapter` is `package.module:Class`, and `options` its keyword arguments. `model` is the name that requests carry
-    and answers are stored under; the reference, unless given.
+    `model` is the name that requests carry and answers are stored under; the reference, unless given.
     """
 
     shapes_answers = ("options",)
@@ -191,10 +180,9 @@ class ModelRule(Value):
 class EndpointSettings(_Limited):
     """An OpenAI-compatible endpoint: any server that speaks chat completions.
 
-    `base_url_env` names the variable that holds the address where `base_url` is None; the key and any secret header are
-    named by environment variable too. `structured_output` is how an answer's schema is sent: `auto` finds out what the
-    server can do; `stream` auto streams once an answer was cut off. `max_tokens_parameter` None: max_completion_tokens,
-    and the other name where the server does not know that.
+    The address where `base_url` is None, the key and secret headers are named by environment variable.
+    `structured_output` auto finds out what the server can do; `stream` auto streams once an answer was cut off;
+    `max_tokens_parameter` None tries both names.
     """
 
     shapes_answers = ("extra_body",)
@@ -247,10 +235,8 @@ class OpenAIProvider(ChainSettings):
 
 
 class AutoProvider(ChainSettings):
-    """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider.
-
-    It has the keys of both, so that `provider.model=...` and `provider.seed=...` may be said before it is known which
-    one it is; `aeon.config.provider.resolve_provider` passes each on to the provider that has it.
+    """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider; the keys of
+    both.
     """
 
     kind: Taken[Literal["auto"]] = "auto"

@@ -251,21 +251,6 @@ class LateRefusals(AbleServer):
         return super().answer(body, headers)
 
 
-@pytest.mark.slow
-def test_finding_out_what_a_server_can_do_keeps_to_the_rate() -> None:
-    stopped = threading.Event()
-    with LateRefusals({"plan": ANSWER}, forms=["text"]) as server:
-        provider = OpenAIProvider.model_validate(endpoint(server, requests_per_minute=4, retry={"attempts": 1}))
-        with stacked(provider, stop=stopped.is_set) as (_, run), ThreadPoolExecutor(4) as pool:
-            asked = [pool.submit(run.complete, request()) for _ in range(4)]
-            time.sleep(2.0)
-            stopped.set()
-            outcomes = {type(future.exception(2)) for future in asked}
-        assert StopRequested in outcomes
-        assert outcomes <= {StopRequested, type(None)}
-        assert len(server.bodies) == 4
-
-
 def test_runs_of_one_process_share_what_is_known_of_a_server(start_server: StartServer) -> None:
     main, spare = start_server({"plan": Failure(503)}), start_server({"plan": ANSWER})
     fallback = OpenAIFallback.model_validate(endpoint(spare))

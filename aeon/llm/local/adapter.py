@@ -75,43 +75,36 @@ class LocalAdapter:
 
     def _answer(self, model: LocalModel, request: LLMRequest, closings: int) -> LLMResponse:
         settings, wished = self._settings, request.parameters
-        prompt = model.prompt(self._messages(request))
-        room = model.context - len(prompt)
-        if room < 1:
-            raise RequestRefused(
-                f"the {request.call} call's prompt has {len(prompt)} tokens, the context holds {model.context}",
-                hint="Raise provider.n_ctx, as far as model and memory allow, or give the task less material; "
-                "provider.schema_in_prompt=false makes every prompt shorter.",
-            )
-        most = min(room, wished.max_tokens or settings.max_tokens)
-        temperature = settings.temperature if wished.temperature is None else wished.temperature
-        seed = (settings.seed + request.sample) % SEEDS  # several answers to one request must be able to differ
-        cached, made = model.shared(prompt), list[int]()
         deadline = time.monotonic() + settings.timeout_seconds
-        for token in model.generate(prompt, request.schema, temperature=temperature, seed=seed):
-            usage = Usage(len(prompt), len(made), cached_tokens=cached, requests=1)
-            self._check_may_go_on(request, usage, most, closings, deadline)
-            made.append(token)
-        usage = Usage(len(prompt), len(made), cached_tokens=cached, requests=1)
-        return LLMResponse(model.text(made, prompt), usage, self.model)
-
-    def _check_may_go_on(self, request: LLMRequest, usage: Usage, most: int, closings: int, deadline: float) -> None:
-        generated = usage.output_tokens
-        self._check_open(request, closings, usage)
-        if generated == most:
+        text, ended, prompt_tokens = "", None, 0
+        pieces = model.answer(
+            request,
+            self._messages(request),
+            max_tokens=wished.max_tokens or settings.max_tokens,
+            temperature=settings.temperature if wished.temperature is None else wished.temperature,
+            seed=(settings.seed + request.sample) % SEEDS,  # several answers to one request must be able to differ
+        )
+        for piece, ended in pieces:
+            # With the first token, which is a bracket by itself, there is the prompt alone; the last one is not read.
+            prompt_tokens = prompt_tokens or model.tokens
+            usage = Usage(prompt_tokens, model.tokens - prompt_tokens + (ended == "length"), requests=1)
+            text += piece
+            self._check_open(request, closings, usage)
+            if ended is None and time.monotonic() >= deadline:
+                raise ProviderError(
+                    f"the local model gave no answer to the {request.call} call within {settings.timeout_seconds:g} s"
+                    f" ({usage.output_tokens} tokens were generated)",
+                    hint="Raise provider.timeout_seconds, lower provider.max_tokens, or take a smaller model.",
+                    usage=usage,
+                )
+        if ended == "length":
             raise Truncated(
-                f"the answer to the {request.call} call was cut off after {generated} tokens",
+                f"the answer to the {request.call} call was cut off after {usage.output_tokens} tokens",
                 hint="Raise provider.max_tokens (or that of the role or the mode), and provider.n_ctx if it is full.",
                 usage=usage,
                 model=self.model,
             )
-        if time.monotonic() >= deadline:
-            raise ProviderError(
-                f"the local model gave no answer to the {request.call} call within {self._settings.timeout_seconds:g} s"
-                f" ({generated} tokens were generated)",
-                hint="Raise provider.timeout_seconds, lower provider.max_tokens, or take a smaller model.",
-                usage=usage,
-            )
+        return LLMResponse(text, usage, self.model)
 
     def _check_open(self, request: LLMRequest, closings: int, usage: Usage) -> None:
         if self._closings != closings:

@@ -1,21 +1,20 @@
-"""A model in memory, through llama-cpp-python: loading it, writing its prompt, generating under a grammar."""
+"""A model in memory, through llama-cpp-python: loading it, and answering under a grammar."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from aeon.domain.errors import ProviderError
-from aeon.domain.request import Message
+from aeon.domain.errors import ProviderError, RequestRefused
+from aeon.domain.request import LLMRequest, Message
 from aeon.llm.local.grammar import closest_grammar
 
 if TYPE_CHECKING:
     from llama_cpp import Llama, LlamaGrammar
-
-_SPEAKERS = {"system": "Instructions", "user": "Request", "assistant": "Answer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,50 +35,50 @@ class LocalModel:
 
     def __init__(self, loading: Loading) -> None:
         self._llama = _load(loading)
-        import llama_cpp
-
-        self.context = int(self._llama.n_ctx())
-        self._vocabulary = llama_cpp.llama_model_get_vocab(self._llama.model)
         self._grammars: dict[str, LlamaGrammar] = {}
 
-    def prompt(self, messages: Sequence[Message]) -> list[int]:
-        """The messages as tokens, by the model's chat template, or plainly where it has none that takes them."""
-        text, begin = self._written(messages), self._token_text(self._llama.token_bos())
-        # A template that writes the first token itself would have it twice.
-        add_bos = not (begin and text.startswith(begin))
-        return list(self._llama.tokenize(text.encode("utf-8", "replace"), add_bos=add_bos, special=True))
+    @property
+    def tokens(self) -> int:
+        """How many tokens of the newest prompt and its answer are in the context."""
+        return int(self._llama.n_tokens)
 
-    def shared(self, prompt: list[int]) -> int:
-        """How many tokens of a prompt are in memory from the call before; one at least is evaluated anew."""
-        return min(int(self._llama.longest_token_prefix(self._llama.eval_tokens, prompt)), len(prompt) - 1)
+    def answer(
+        self, request: LLMRequest, messages: Sequence[Message], **parameters: Any
+    ) -> Iterator[tuple[str, str | None]]:
+        """The answer piece by piece, held to the schema's grammar, with the reason why it ends beside the last one.
 
-    def generate(self, prompt: list[int], schema: Mapping[str, Any], *, temperature: float, seed: int) -> Iterator[int]:
-        """The tokens of an answer, held to the schema's grammar, until the model ends it. It may be left at any token,
-        and the model be used again. Raises ProviderError when llama.cpp fails."""
-        import llama_cpp
+        It may be left at any piece. Raises RequestRefused for a prompt that is too long, ProviderError when it fails.
+        """
+        from jinja2 import TemplateError
 
-        grammar = self._grammar(schema)
-        self._llama.set_seed(seed)
+        grammar = self._grammar(request.schema)
+        given: dict[str, Any] = {"grammar": grammar, "repeat_penalty": 1.0, "stream": True, **parameters}
         try:
-            for token in self._llama.generate(prompt, temp=temperature, grammar=grammar):
-                if llama_cpp.llama_vocab_is_eog(self._vocabulary, token):
-                    return
-                yield token
-        except (RuntimeError, ValueError) as error:
+            try:
+                chunks = self._llama.create_chat_completion(_plain(messages), **given)
+            except (TemplateError, ValueError):  # some templates take no system message
+                chunks = self._llama.create_chat_completion(_plain(merged(messages)), **given)
+            for chunk in chunks:
+                choice = chunk["choices"][0]
+                yield choice["delta"].get("content") or "", choice["finish_reason"]
+        except (RuntimeError, ValueError, TemplateError) as error:
+            if too_long := re.search(r"Requested tokens \((\d+)\) exceed context window of (\d+)", str(error)):
+                raise RequestRefused(
+                    f"the {request.call} call's prompt has {too_long[1]} tokens, the context holds {too_long[2]}",
+                    hint="Raise provider.n_ctx, as far as model and memory allow, or give the task less material; "
+                    "provider.schema_in_prompt=false makes every prompt shorter.",
+                ) from error
             raise ProviderError(
                 f"the local model failed: {error}",
                 hint="Too little memory shows like this: lower provider.n_ctx or provider.n_gpu_layers.",
             ) from error
 
-    def text(self, tokens: list[int], prompt: list[int]) -> str:
-        """What was generated after a prompt, as text."""
-        return bytes(self._llama.detokenize(tokens, prev_tokens=prompt)).decode("utf-8", "replace")
-
     def takes(self, grammar: str) -> bool:
         """Whether llama.cpp takes a grammar (GBNF with a rule `root`); generating with one it does not take crashes."""
         import llama_cpp
 
-        sampler = llama_cpp.llama_sampler_init_grammar(self._vocabulary, grammar.encode(), b"root")
+        vocabulary = llama_cpp.llama_model_get_vocab(self._llama.model)
+        sampler = llama_cpp.llama_sampler_init_grammar(vocabulary, grammar.encode(), b"root")
         if sampler:
             llama_cpp.llama_sampler_free(sampler)
         return bool(sampler)
@@ -97,28 +96,6 @@ class LocalModel:
             self._grammars[key] = LlamaGrammar.from_string(closest if self.takes(closest) else JSON_GBNF, verbose=False)
         return self._grammars[key]
 
-    def _written(self, messages: Sequence[Message]) -> str:
-        from jinja2 import TemplateError
-        from llama_cpp.llama_chat_format import Jinja2ChatFormatter
-
-        template = self._llama.metadata.get("tokenizer.chat_template")
-        # Some templates take no system message.
-        for form in (messages, merged(messages)) if template else ():
-            eos, bos = (self._token_text(token) for token in (self._llama.token_eos(), self._llama.token_bos()))
-            try:
-                write = Jinja2ChatFormatter(template=template, eos_token=eos, bos_token=bos)
-                return str(write(messages=[{"role": m.role, "content": m.content} for m in form]).prompt)
-            except (TemplateError, ValueError, TypeError):
-                continue
-        return plain(messages)
-
-    def _token_text(self, token: int) -> str:
-        import llama_cpp
-
-        if token < 0:
-            return ""
-        return str(llama_cpp.llama_vocab_get_text(self._vocabulary, token).decode("utf-8", "replace"))
-
 
 def merged(messages: Sequence[Message]) -> list[Message]:
     """The messages with the system message put before the first user message."""
@@ -128,10 +105,8 @@ def merged(messages: Sequence[Message]) -> list[Message]:
     return [first, *others[1:]]
 
 
-def plain(messages: Sequence[Message]) -> str:
-    """The messages for a model without a chat template."""
-    parts = [f"{_SPEAKERS[message.role]}:\n{message.content}\n\n" for message in messages]
-    return "".join(parts) + f"{_SPEAKERS['assistant']}:\n"
+def _plain(messages: Sequence[Message]) -> list[Any]:
+    return [{"role": message.role, "content": message.content} for message in messages]
 
 
 def _load(loading: Loading) -> Llama:

@@ -14,7 +14,7 @@ from typing import Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
-from aeon.llm.attempts import seconds_before, wait_to_go_out
+from aeon.llm.attempts import seconds_before
 from aeon.llm.dialects import streaming
 from aeon.llm.dialects.dialect import Dialect, Form, Wire, wire_of
 from aeon.llm.dialects.negotiation import Outcome, negotiate
@@ -118,7 +118,6 @@ class OpenAIAdapter:
         began = time.monotonic()
         try:
             body = wire.body(dialect)
-            wait_to_go_out()
             with self._transport.slot(closings):
                 began = time.monotonic()
                 response = self._transport.post(body, began + allowed, closings)

@@ -18,7 +18,6 @@ from aeon.domain.errors import (
     StopRequested,
 )
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
-from aeon.llm.attempts import attempting
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.limiter import Clock, Limiter
 
@@ -121,12 +120,6 @@ class EndpointState:
                 self._cooldown_seconds, self._cause = seconds, error
                 self._cooling_until = self._clock() + seconds
 
-    def broken_off(self, *, is_trial: bool) -> None:
-        """A request ended before the endpoint could show how it is; if it was the trial, the next call tries it."""
-        with self._lock:
-            if is_trial:
-                self._cooling_until = self._clock()
-
     def _make_available(self) -> None:
         self._failures, self._cooling_until, self._cause = 0, None, None
 
@@ -135,7 +128,7 @@ class Gate:
     """Sends one run's requests to an endpoint as its state allows, and reports their outcomes to the state.
 
     Raises `CircuitOpen` without asking the endpoint while it cools down, and `StopRequested` when `stop` says yes in a
-    wait. An adapter that sends several requests for one has each of them counted (`aeon.llm.attempts`).
+    wait.
     """
 
     def __init__(self, inner: LLMAdapter, state: EndpointState, *, stop: Callable[[], bool] = lambda: False) -> None:
@@ -152,26 +145,15 @@ class Gate:
             if state.is_cooling and not is_trial:
                 raise state.refusal()
 
-        def go_out() -> float:
-            if seconds := limiter.go_out(turn):
-                check()
-            return seconds
-
+        turn = limiter.enter(request, check)
         try:
-            turn = limiter.enter(request, check)
-        except BaseException:
-            state.broken_off(is_trial=is_trial)
-            raise
-        try:
-            with attempting(go_out=go_out):
-                response = self._inner.complete(request)
+            response = self._inner.complete(request)
         except LLMError as error:
             limiter.leave(turn, error.usage.total_tokens if error.usage_reported else turn.tokens, error)
             state.failed(error, is_trial=is_trial)
             raise
         except BaseException:
             limiter.leave(turn, 0)
-            state.broken_off(is_trial=is_trial)
             raise
         limiter.leave(turn, response.usage.total_tokens if response.usage_reported else turn.tokens, response)
         state.answered(is_trial=is_trial)

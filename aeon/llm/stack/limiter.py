@@ -68,7 +68,6 @@ class Turn:
 
     tokens: int
     number: int = 0
-    has_gone_out: bool = False
     counted: Counted | None = None
     called: threading.Event = field(default_factory=threading.Event)
 
@@ -122,16 +121,6 @@ class Limiter:
             raise
         return turn
 
-    def go_out(self, turn: Turn) -> float:
-        """Count one more request that goes out in a turn: 0.0, or the seconds after which to ask again.
-
-        The first was counted when the turn came; those before the last are taken to have used no tokens.
-        """
-        with self._lock:
-            seconds = self._count_request() if turn.has_gone_out else 0.0
-            turn.has_gone_out = True
-            return seconds
-
     def leave(self, turn: Turn, used_tokens: int, outcome: LLMResponse | LLMError | None = None) -> None:
         """End a turn, with what was answered or raised; `outcome` None says nothing about the endpoint."""
         with self._lock:
@@ -156,10 +145,13 @@ class Limiter:
         with self._lock:
             if self._waiting[0] is not turn or self._under_way >= self.slots:
                 return POLL_SECONDS
-            seconds = self._tokens.seconds_until(turn.tokens) if self._tokens else 0.0
-            seconds = seconds or self._count_request()
+            seconds = max(0.0, self._resume_at - self._clock())
+            for minute, units in ((self._requests, 1), (self._tokens, turn.tokens)):
+                seconds = max(seconds, minute.seconds_until(units) if minute else 0.0)
             if seconds > 0:
                 return seconds
+            if self._requests:
+                self._requests.count(1)
             turn.counted = self._tokens.count(turn.tokens) if self._tokens else None
             self._waiting.popleft()
             self._sent += 1
@@ -167,14 +159,6 @@ class Limiter:
             turn.number = self._sent
             self._call_next()
             return 0.0
-
-    def _count_request(self) -> float:
-        seconds = max(0.0, self._resume_at - self._clock())
-        if self._requests:
-            seconds = max(seconds, self._requests.seconds_until(1))
-            if seconds == 0:
-                self._requests.count(1)
-        return seconds
 
     def _call_next(self) -> None:
         if self._waiting:

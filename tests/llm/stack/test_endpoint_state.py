@@ -13,7 +13,6 @@ from aeon.domain.errors import (
     RateLimited,
     RequestRefused,
     ServerFailed,
-    StopRequested,
     Truncated,
 )
 from aeon.domain.request import LLMRequest, LLMResponse
@@ -124,14 +123,6 @@ def test_while_one_request_tries_it_the_others_are_turned_away() -> None:
         through.complete(request())
     state.answered(is_trial=True)
     assert not state.is_cooling
-
-
-def test_a_trial_that_is_broken_off_leaves_the_next_one_to_try() -> None:
-    server, through, _, clock = gate()
-    fail(server, through, ServerFailed("500"), 3)
-    clock.now += 30
-    fail(server, through, StopRequested("the run was stopped"))
-    assert through.complete(request()).text == "{}"
 
 
 def test_an_answer_to_a_request_of_before_proves_nothing() -> None:

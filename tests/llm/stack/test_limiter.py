@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 
 from aeon.domain.errors import CircuitOpen, RateLimited, ServerFailed, StopRequested
 from aeon.domain.request import LLMRequest, LLMResponse, Message, Usage
-from aeon.llm.attempts import wait_to_go_out
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState, Gate
-from aeon.llm.stack.limiter import EXPECTED_OUTPUT, PERIOD_SECONDS, Limiter, PerMinute, Turn
+from aeon.llm.stack.limiter import EXPECTED_OUTPUT, Limiter, PerMinute, Turn
 from tests.support.requests import request
 from tests.support.timing import SOON
 
@@ -281,46 +280,6 @@ def test_tokens_are_counted_by_estimate_then_by_what_was_used() -> None:
             dear.complete(asked)
             answered += 1
     assert answered == 1
-
-
-class Negotiating:
-    """Sends so many requests for one, each after some seconds, and keeps when they went out."""
-
-    def __init__(self, clock: Clock, tries: int, seconds: float = 0.0) -> None:
-        self.clock, self.tries, self.seconds = clock, tries, seconds
-        self.sent: list[float] = []
-
-    def complete(self, request: LLMRequest) -> LLMResponse:
-        for _ in range(self.tries):
-            self.clock.now += self.seconds
-            wait_to_go_out()
-            self.sent.append(self.clock.now)
-        return LLMResponse("{}", Usage(10, 10, requests=self.tries))
-
-
-def test_every_request_that_goes_out_is_counted_not_every_call() -> None:
-    clock = Clock()
-    limiter = Limiter(8, requests_per_minute=5, clock=clock)
-    server = Negotiating(clock, tries=3)
-    through = gate(server, limiter, stop=lambda: True)
-    through.complete(request())
-    with pytest.raises(StopRequested):
-        through.complete(request())
-    assert len(server.sent) == 5
-    clock.now += PERIOD_SECONDS
-    through.complete(request())
-    assert len(server.sent) == 8
-
-
-def test_the_tokens_of_a_refused_request_are_not_counted_twice() -> None:
-    clock = Clock()
-    limiter = Limiter(8, tokens_per_minute=2 * EXPECTED_OUTPUT, clock=clock)
-    through = gate(Negotiating(clock, tries=4), limiter, stop=lambda: True)
-    for _ in range(10):
-        through.complete(request())
-    with pytest.raises(StopRequested):  # noqa: PT012
-        for _ in range(50):
-            through.complete(request())
 
 
 def send(limiter: Limiter, times: int) -> list[Turn]:
