@@ -31,7 +31,7 @@ from aeon.plan.workflow.references import resolve_arguments
 from aeon.schema.violations import FieldError
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.approval import on_behalf_of
-from aeon.tools.invoke import ToolInvoker, not_found, not_there
+from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry
 
 
@@ -102,7 +102,7 @@ class StepWorker:
         """Pending steps whose tool is not there, as (step id, what is wrong with the tool), in plan order (FR-058)."""
         for step in plan.steps:
             if step.status == "pending" and step.tool is not None and self._registry.get(step.tool) is None:
-                yield step.step_id, self._describe_missing(step.tool)
+                yield step.step_id, self._registry.describe_missing(step.tool)
 
     def work(self, step: PlanStep, situation: Situation) -> Worked:
         """Carry out a step; whatever fails, fails the step.
@@ -210,7 +210,9 @@ class StepWorker:
     def _replace_tool(self, step: PlanStep, situation: Situation) -> Worked:
         """Repair a step whose tool is missing to one with a registered tool, else let the model do it (FR-058 to
         FR-062)."""
-        missing = self._describe_missing(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
+        missing = (
+            self._registry.describe_missing(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
+        )
         step = with_error(step, missing)
         remarks: list[tuple[AdvisoryKind, str]] = [("unknown_tool", f"Step {step.step_id}: {missing}")]
         try:
@@ -250,10 +252,6 @@ class StepWorker:
         except PlanError:  # a wrong reference is reported when the step is carried out
             takes_own = True
         return kept if takes_own or repaired.arguments is None else repaired
-
-    def _describe_missing(self, tool: str) -> str:
-        reason = self._registry.unavailable(tool)
-        return not_there(tool, reason) if reason else not_found(tool)
 
     def _resolve_arguments(self, step: PlanStep, results: Mapping[str, StepResult]) -> dict[str, Any]:
         arguments = step.arguments or {}

@@ -49,7 +49,7 @@ class ToolInvoker:
         """
         entry = self._registry.entry(name)
         if entry is None:
-            return [FieldError("", not_found(name))]
+            return [FieldError("", self._registry.describe_missing(name))]
         return read_arguments(entry, arguments)[1]
 
     def approval(self, name: str) -> Approval:
@@ -70,7 +70,7 @@ class ToolInvoker:
         limit = own_limit or self._settings.max_output_characters
         given, violations = read_arguments(entry, arguments)
         if entry is None:
-            outcome = _failure("unknown", not_found(name))
+            outcome = _failure("unknown", self._registry.describe_missing(name))
         elif violations:
             outcome = _failure("invalid_arguments", "; ".join(map(str, violations)))
         elif refusal := self._find_refusal(entry.tool, given):
@@ -98,16 +98,6 @@ class ToolInvoker:
         except Exception as error:  # asking may fail in any way, and then nobody approved
             return f"the person could not be asked: {_describe_error(error)}"
         return None if is_approved else "the person refused it"
-
-
-def not_found(name: str) -> str:
-    """The message for a tool that is not registered."""
-    return f"Tool '{name}' not found in registry"
-
-
-def not_there(name: str, reason: str) -> str:
-    """The message for a tool that is configured and not available."""
-    return f"Tool '{name}': {reason}"
 
 
 def read_arguments(entry: RegisteredTool | None, arguments: Any) -> tuple[dict[str, Any], list[FieldError]]:

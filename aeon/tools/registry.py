@@ -112,6 +112,11 @@ class ToolRegistry:
         own = next(filter(None, (why(name) for why in self._explainers)), None)
         return own if own or self._parent is None else self._parent.unavailable(name)
 
+    def describe_missing(self, name: str) -> str:
+        """The message for a tool that is not registered."""
+        reason = self.unavailable(name)
+        return f"Tool '{name}': {reason}" if reason else f"Tool '{name}' not found in registry"
+
     def list(self) -> tuple[Tool, ...]:
         """All tools, in order of registration, a parent's first."""
         own = tuple(self._tools.values())

@@ -64,7 +64,7 @@ class _Checker:
         self.before = transitive_dependencies(self.steps)
 
     def add(self, place: Place, message: str, severity: Literal["error", "warning"] = "error") -> None:
-        at_key = place[-1] in ("agent", "arguments") or place[0] == "inputs"
+        at_key = place[-1] == "agent" or place[0] == "inputs"
         position = self.document.key_position(place) if at_key else self.document.position(place)
         self.problems.append(problem_at(position, message, severity))
 
@@ -118,35 +118,31 @@ class _Checker:
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             place: Place = ("steps", index)
             name = dotted(place) if step.step_id.startswith(_UNNAMED) else f"step '{step.step_id}'"
-            tool, agent = raw.get("tool"), raw.get("agent")
+            tool, agent, arguments = raw.get("tool"), raw.get("agent"), raw.get("arguments")
             if tool and agent:
                 message = f"{name} has both `tool` and `agent`: the tool does it; leave one out"
                 self.add((*place, "agent"), message, "warning")
             elif raw and not tool and not agent:
                 message = f"{name} has neither `tool` nor `agent`: one will be looked for; write `agent: llm`"
                 self.add(place, message, "warning")
-            if raw.get("arguments") is not None and not tool:
-                self.add((*place, "arguments"), f"{name} has arguments but no tool: they are not used", "warning")
-            if isinstance(tool, str) and tool:
-                self._check_tool(place, name, tool, raw.get("arguments"))
+            tools = self.checks.get("tool_names")
+            if not isinstance(tool, str) or not tool or tools is None:
+                continue
+            if tool not in tools:
+                missing = self._describe_missing(tool, tools)
+                message = f"{name} uses the tool '{tool}'{missing}; another is looked for, or the model does the step"
+                self.add((*place, "tool"), message, "warning")
+            elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
+                for inner, said in argument_problems(arguments, tools[tool]):
+                    at = (*place, "arguments", *inner)
+                    message = f"{dotted(at)}: the tool '{tool}' will refuse this: {said}"
+                    self.add(at, f"{message}; the model will be asked for better", "warning")
 
-    def _check_tool(self, place: Place, name: str, tool: str, arguments: Any) -> None:
-        tools = self.checks.get("tool_names")
-        if tools is None:
-            return
-        if tool not in tools:
-            why = self.checks["unavailable"](tool) if "unavailable" in self.checks else None
-            known = f"there are: {', '.join(sorted(tools)) or 'none'}"
-            missing = f": {why}" if why else f", which is not registered{_suggest(tool, tools)} ({known})"
-            message = f"{name} uses the tool '{tool}'{missing}; another is looked for, or the model does the step"
-            self.add((*place, "tool"), message, "warning")
-        elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
-            for inner, said in argument_problems(arguments, tools[tool]):
-                at = (*place, "arguments", *inner)
-                message = (
-                    f"{dotted(at)}: the tool '{tool}' will refuse this: {said}; the model will be asked for better"
-                )
-                self.add(at, message, "warning")
+    def _describe_missing(self, tool: str, tools: Collection[str]) -> str:
+        if "unavailable" in self.checks and (why := self.checks["unavailable"](tool)):
+            return f": {why}"
+        known = f"there are: {', '.join(sorted(tools)) or 'none'}"
+        return f", which is not registered{_suggest(tool, tools)} ({known})"
 
 
 def argument_problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:

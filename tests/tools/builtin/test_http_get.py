@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from aeon.domain.errors import ConfigError
 from aeon.domain.tool_result import ToolResult
 from aeon.tools.builtin.http_get import http_get_tool
 from aeon.tools.invoke import ToolInvoker
@@ -194,7 +193,6 @@ def test_a_host_that_cannot_be_reached_is_an_error() -> None:
         ("example.com:80", "https://example.com/", True),
         ("example.com", "http://www.example.com/", True),
         ("example.com", "http://badexample.com/", True),
-        ("bücher.example", "http://xn--bcher-kva.example/", False),
         ("[::1]:8080", "http://[::1]:8080/", False),
         ("[::1]", "http://[::1]:8080/", True),
     ],
@@ -202,16 +200,10 @@ def test_a_host_that_cannot_be_reached_is_an_error() -> None:
 def test_hosts_are_compared_whole_with_their_port(allowed: str, url: str, refused: bool) -> None:
     import httpx2
 
-    from aeon.tools.builtin.http_get import check_address, parse_host
+    from aeon.tools.builtin.http_get import check_address
 
     if not refused:
-        check_address(frozenset([parse_host(allowed)]), httpx2.Request("GET", url))
+        check_address(frozenset([allowed.lower()]), httpx2.Request("GET", url))
         return
     with pytest.raises(ValueError, match="not among the allowed hosts"):
-        check_address(frozenset([parse_host(allowed)]), httpx2.Request("GET", url))
-
-
-@pytest.mark.parametrize("name", ["[", "a:b:c", "example.com:http"])
-def test_what_is_no_host_is_a_configuration_error(name: str) -> None:
-    with pytest.raises(ConfigError, match="is not a host"):
-        http_get_tool([name], 1, 1)
+        check_address(frozenset([allowed.lower()]), httpx2.Request("GET", url))
