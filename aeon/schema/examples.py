@@ -25,8 +25,6 @@ _FORMATS = {
     "uri": "https://example.com",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
-# The type that a keyword speaks of, for a schema without a type.
-_IMPLIED = {"properties": "object", "required": "object", "items": "array", "minimum": "number", "maximum": "number"}
 NOTHING: Final = object()
 """No wish."""
 
@@ -134,7 +132,7 @@ class _Maker:
 
 
 def _types(flat: Mapping[str, Any]) -> list[str]:
-    kinds = flat.get("type") or [kind for keyword, kind in _IMPLIED.items() if keyword in flat][:1]
+    kinds = flat.get("type", ["object"] if "properties" in flat else [])
     return [kinds] if isinstance(kinds, str) else list(kinds)
 
 
