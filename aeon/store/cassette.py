@@ -1,16 +1,13 @@
 """A cassette: the answers of a run in one portable file that a person can read, and a source of answers.
 
 The file is YAML (`aeon.cassette/1`): who answered and when, how the run was started, every request with its answer.
-A text of several requests stands once, under `shared`, and is referred to. An answer that is JSON text is written as
-the value, where its exact bytes can be made from that.
+A text of several requests stands once, and is referred to.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -118,16 +115,20 @@ def write(cassette: Cassette, path: Path, *, force: bool = False) -> None:
 
 def encode(cassette: Cassette) -> str:
     """The text of a file, which is read back and compared. Raises StoreFailed when it would not come back as it was."""
-    shared = _find_shared(cassette.answers)
+    seen: dict[str, Any] = {}
+
+    def share(part: Any) -> Any:
+        """The same object for equal long parts, which then stands in the file once."""
+        text = json.dumps(part)
+        return seen.setdefault(text, part) if len(text) >= _SHARED_FROM else part
+
     document: dict[str, Any] = {
         "format": FORMAT,
         "provenance": cassette.provenance.model_dump(mode="json", exclude_defaults=True),
-        "origin": cassette.origin,
-        "shared": [value for _, value in shared.values()],
-        "answers": [_to_values(entry, shared) for entry in cassette.answers],
+        **({"origin": cassette.origin} if cassette.origin else {}),
+        "answers": [_to_values(entry, share) for entry in cassette.answers],
     }
-    names = {id(value): name for name, value in shared.values()}
-    text = _HEAD + dump({key: value for key, value in document.items() if value or key == "answers"}, names)
+    text = _HEAD + dump(document, {id(part) for part in seen.values()})
     if decode(text) != cassette:
         raise StoreFailed("the recording holds something that a cassette cannot carry")
     return text
@@ -155,63 +156,37 @@ def open_cassette(path: Path) -> CassetteSource:
     return CassetteSource(read(path))
 
 
-def _to_values(entry: Entry, shared: Mapping[str, tuple[str, Any]]) -> dict[str, Any]:
-    """An entry as in a file: its text last, as the value that it is JSON of where that is exact."""
-    answer = dict(entry.answer)
-    if isinstance(answer.get("text"), str):
-        text = answer.pop("text")
-        value = _parse(text)
-        exact = [form for form, write_json in _FORMS.items() if value and write_json(value) == text]
-        shown = {exact[0]: value} if exact else {"text": text}
-    else:
-        shown = {}
+def _to_values(entry: Entry, share: Callable[[Any], Any]) -> dict[str, Any]:
+    """An entry as in a file: long parts of the request last, and the answer's text as the value that it is JSON of."""
+    answer, body = dict(entry.answer), entry.request.body
+    shown = _show_text(answer.pop("text")) if isinstance(answer.get("text"), str) else {}
+    request = {}
+    for name in sorted(body, key=("schema", "messages").count):
+        if name == "messages":
+            said = [(message["role"], message["content"]) for message in body[name]]
+            request[name] = [{"role": role, "content": share(content)} for role, content in said]
+        else:
+            request[name] = share(body[name])
     return {
         **({} if entry.request.kind == "model" else {"kind": entry.request.kind}),
         "path": entry.request.path.model_dump(mode="json", exclude_defaults=True),
         "time": entry.time,
-        "request": _change_parts(entry, lambda _, part: shared.get(json.dumps(part), ("", part))[1]),
+        "request": request,
         "answer": answer,
         **shown,
     }
 
 
-def _parse(text: str) -> dict[str, Any]:
+def _show_text(text: str) -> dict[str, Any]:
+    """A text, as the value that it is JSON of where its bytes can be made of that again."""
     try:
         value = json.loads(text)
+        if isinstance(value, dict) and value and not is_too_deep(value):
+            exact = [form for form, write_json in _FORMS.items() if write_json(value) == text]
+            return {exact[0]: value} if exact else {"text": text}
     except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) and not is_too_deep(value) else {}
-
-
-def _find_shared(answers: tuple[Entry, ...]) -> dict[str, tuple[str, Any]]:
-    """The values of several requests by their JSON text, in the order of first use, each with its name in the file."""
-    times: Counter[str] = Counter()
-    found: dict[str, tuple[str, Any]] = {}
-
-    def count(name: str, value: Any) -> None:
-        text = json.dumps(value)
-        if len(text) >= _SHARED_FROM:
-            times[text] += 1
-            found.setdefault(text, (re.sub(r"\W", "_", f"{name}_{len(found)}", flags=re.ASCII), value))
-
-    for entry in answers:
-        _change_parts(entry, count)
-    return {text: named for text, named in found.items() if times[text] > 1}
-
-
-def _change_parts(entry: Entry, change: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """A request with `change(name, part)` of the content of each message, and of every other value as a whole."""
-    call, body = entry.request.path.call, entry.request.body
-    changed = {}
-    for name in sorted(body, key=("schema", "messages").count):
-        if name == "messages":
-            changed[name] = [
-                {"role": message["role"], "content": change(f"{call}_{message['role']}", message["content"])}
-                for message in body[name]
-            ]
-        else:
-            changed[name] = change(f"{call}_{name}", body[name])
-    return changed
+        pass
+    return {"text": text}
 
 
 class _Message(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from io import StringIO
 from typing import Any
 
@@ -96,17 +96,13 @@ def _read(node: Any, known: dict[int, tuple[Any, int]]) -> tuple[Any, int]:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes the values whose ids `names` holds once, with an anchor of that name."""
+    """Writes the values whose ids are `shared` once, and refers to them elsewhere."""
 
-    names: Mapping[int, str]
+    shared: Collection[int] = ()
 
     def ignore_aliases(self, data: Any) -> bool:
         """Whether a value is written again wherever it stands."""
-        return id(data) not in self.names
-
-    def generate_anchor(self, node: Any) -> str:
-        """The anchor of a value that stands in several places."""
-        return next(name for key, name in self.names.items() if self.represented_objects.get(key) is node)
+        return id(data) not in self.shared
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
@@ -118,11 +114,11 @@ _Dumper.add_representer(str, _represent_text)
 _Dumper.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-.0123456789"))
 
 
-def dump(value: Any, names: Mapping[int, str] | None = None) -> str:
-    """YAML of a JSON value; `names` are the anchors of the values that stand in several places, by the id of each."""
+def dump(value: Any, shared: Collection[int] = ()) -> str:
+    """YAML of a JSON value; `shared` are the ids of the objects that are written once, wherever they stand."""
     stream = StringIO()
     dumper = _Dumper(stream, default_flow_style=None, width=_WIDTH, allow_unicode=True, sort_keys=False)
-    dumper.names = names or {}
+    dumper.shared = shared
     dumper.open()
     dumper.represent(value)
     dumper.close()

@@ -58,10 +58,8 @@ class SqliteStore:
         self._text = lru_cache(4096)(self._read_text)
         self._closed = False
         if read_only and not path.exists():
-            where = f"{path.parent}: the directory" if path.parent.is_dir() else f"{path}: the path"
-            raise StoreFailed(
-                f"{where} holds no {path.name}", hint="Give the path of a run that was recorded, a store or a cassette."
-            )
+            hint = "Give the path of a run that was recorded, a store or a cassette."
+            raise StoreFailed(f"{path.parent} holds no {path.name}: there is no such file", hint=hint)
         with _explain_errors(path, "opened"):
             self._writer = None
             if not read_only:

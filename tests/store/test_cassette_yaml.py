@@ -62,9 +62,9 @@ def test_a_key_of_any_length_comes_back() -> None:
 
 def test_what_is_shared_stands_once() -> None:
     text = "said in every request\n" * 3
-    whole = dump({"shared": [text], "a": text, "b": [text, {"c": text}]}, {id(text): "rule"})
+    whole = dump({"shared": [text], "a": text, "b": [text, {"c": text}]}, {id(text)})
     assert whole.count("said") == 3
-    assert whole.count("*rule") == 3
+    assert whole.count("*id001") == 3
     assert load(whole) == {"shared": [text], "a": text, "b": [text, {"c": text}]}
 
 

@@ -37,7 +37,7 @@ def test_a_run_is_exported_with_all_that_it_was_answered(aeon: RunAeon, run: Pat
     assert cassette.provenance.synthetic
     assert cassette.origin["task"] == "name three rivers"
     assert cassette.origin["overrides"] == ["provider=simulated", "progress=none"]
-    assert str(run.parents[2]) not in Path("out.aeon").read_text(encoding="utf-8").partition("\nshared:\n")[0]
+    assert str(run.parents[2]) not in Path("out.aeon").read_text(encoding="utf-8").partition("\nanswers:\n")[0]
 
 
 def test_a_store_alone_is_exported_and_what_is_missing_is_said(aeon: RunAeon, run: Path) -> None:
@@ -193,7 +193,7 @@ def test_what_is_not_there_is_a_mistake_in_what_was_typed(command: tuple[str, ..
 
 def test_a_cassette_without_answers_is_shown(aeon: RunAeon, run: Path) -> None:
     assert aeon("cassette", "export", str(run), "out.aeon").status == 0
-    head = Path("out.aeon").read_text(encoding="utf-8").partition("\nshared:\n")[0]
+    head = Path("out.aeon").read_text(encoding="utf-8").partition("\nanswers:\n")[0]
     Path("empty.aeon").write_text(f"{head}\nanswers: []\n", encoding="utf-8")
     shown = aeon("cassette", "show", "empty.aeon")
     assert (shown.status, shown.err) == (0, "")
