@@ -74,8 +74,7 @@ def build_process(
     except BaseException:
         registry.close()
         raise
-    if workflow is not None:
-        warnings += (format_problem(workflow.path, problem) for problem in workflow.warnings)
+    warnings += [format_problem(workflow.path, problem) for problem in workflow.warnings] if workflow else []
     synthetic = _is_synthetic(settings, adapter)
     return Process(settings, adapter, prompts, schemas, registry, workflow, tuple(warnings), synthetic)
 

@@ -181,14 +181,16 @@ def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> Pa
         path = store_in(of_multirun, store.backend)
     else:
         return None
-    saved, usage = session.saved, sum(session.saved.usage.values(), Usage())
+    usage = sum(session.saved_usage.values(), Usage())
     prices = price_book(run.shared.settings.provider)
-    costs = [prices.cost(of_model, answered=model) for model, of_model in sorted(saved.usage.items())]
+    costs = [prices.cost(of_model, answered=model) for model, of_model in sorted(session.saved_usage.items())]
     return ParentRun(
         path=str(path),
         run_id=run_id,
         saved=Saved(
-            **{name: getattr(saved, name) for name in ("model_calls", "tool_calls", "person_answers")},
+            model_calls=session.saved["model"],
+            tool_calls=session.saved["tool"],
+            person_answers=session.saved["person"],
             **{name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")},
             cost=None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
         ),

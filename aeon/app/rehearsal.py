@@ -16,7 +16,7 @@ from aeon.app.wiring import Components, build_components
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores
 from aeon.domain.errors import ConfigError, LLMError, PromptError
 from aeon.domain.graph import current_outputs
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
+from aeon.domain.plan import Plan
 from aeon.domain.profile import DEFAULT_PROFILE
 from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
@@ -200,28 +200,14 @@ EXAMPLE_ASSESSMENT = ConvergenceAssessment(
 
 def example_plan(task: str, goal: str = _GOAL) -> Plan:
     """A plan under way: one step complete, one BLOCKED, whose description is `goal`."""
-    gather = PlanStep(
-        step_id="gather",
-        description="Gather what the task and its inputs give",
-        status="complete",
-        provides=("facts",),
-        handoff_to_next="the facts that everything else rests on",
-        step_output="The facts.",
-        clarity_state="CLEAR",
-        agent="llm",
-    )
-    answer = PlanStep(
-        step_id="answer",
-        description=goal,
-        dependencies=("gather",),
-        status="invalid",
-        step_output="The options, not yet compared.",
-        clarity_state="BLOCKED",
-        clarity_reason="It is not said what matters most.",
-        agent="llm",
-    )
-    question = FollowUpQuestion(question="What matters most?", assumption="Cost.", step_id="answer")
-    return Plan(goal="An answer to use as it stands.", task=task, steps=(gather, answer), questions=(question,))
+    complete = {"status": "complete", "step_output": "The facts.", "agent": "llm"}
+    blocked = {"status": "invalid", "step_output": "A draft.", "agent": "llm", "clarity_state": "BLOCKED"}
+    gather = {"step_id": "gather", "description": "Gather what the task and its inputs give", **complete}
+    answer = {"step_id": "answer", "description": goal, "dependencies": ["gather"], **blocked}
+    answer["clarity_reason"] = "It is not said what matters most."
+    question = {"question": "What matters most?", "assumption": "Cost.", "step_id": "answer"}
+    goal_of_plan = "An answer to use as it stands."
+    return Plan.model_validate({"goal": goal_of_plan, "task": task, "steps": [gather, answer], "questions": [question]})
 
 
 def example_action(plan: Plan) -> RefinementAction:

@@ -21,11 +21,11 @@ _SECRET_ENDINGS = (
     *("_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIALS", "CREDENTIAL"),
     *("_PASS", "_PWD", "_AUTH"),
 )
-_USAGE: Mapping[frozenset[bool], UsageOrigin] = {
-    frozenset(): "none",
-    frozenset({True}): "reported",
-    frozenset({False}): "estimated",
-    frozenset({True, False}): "mixed",
+_USAGE: Mapping[tuple[bool, ...], UsageOrigin] = {
+    (): "none",
+    (True,): "reported",
+    (False,): "estimated",
+    (False, True): "mixed",
 }
 
 
@@ -60,11 +60,8 @@ class Scrubber:
         """An answer and its request without them, and without what was found out about a server."""
         path = entry.request.path
         step_id = None if path.step_id is None else self.text(path.step_id)
-        request = StoreRequest(
-            kind=entry.request.kind,
-            path=path.model_copy(update={"step_id": step_id}),
-            body=self.value(entry.request.body),
-        )
+        path = path.model_copy(update={"step_id": step_id})
+        request = StoreRequest(kind=entry.request.kind, path=path, body=self.value(entry.request.body))
         answer = {name: value for name, value in entry.answer.items() if name != FOUND_OUT}
         return Entry(request=request, answer=self.value(answer), time=entry.time)
 
@@ -130,7 +127,7 @@ def find_provenance(entries: Iterable[Entry], answered_by: str | None = None, pr
         answered_by=answered_by or named,
         models=models,
         synthetic=synthetic,
-        usage=_USAGE[frozenset(reported)],
+        usage=_USAGE[tuple(sorted(reported))],
         first=times[0],
         last=times[-1],
     )

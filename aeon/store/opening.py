@@ -16,17 +16,12 @@ from aeon.store.settings import CASSETTE_SUFFIX, SQLITE, StoreSettings
 
 BACKENDS = {SQLITE: "aeon.store.sqlite_store:SqliteStore"}
 """The kinds of stores by their names in `store.backend`, each an `OpenStore`."""
-SHARED_FOLDER = Path(".aeon")
-"""Where the store of `store.mode=cache` is when no `store.path` is given, in the working directory."""
 _RUN_FILE = "run.json"  # what makes a directory a run's (`aeon.config.origin`)
 _log = logging.getLogger("aeon")
 
 
 def open_store(path: Path, *, backend: str = SQLITE, read_only: bool = False) -> AnswerStore:
     """Open a store of the kind that `store.backend` names. Raises StoreFailed, ConfigError for an unknown kind."""
-    if backend not in BACKENDS and ":" not in backend:
-        known = ", ".join(BACKENDS)
-        raise ConfigError(f"store.backend={backend}: not one of {known}", hint="Or write package.module:object.")
     opener = cast(OpenStore, load_object("store.backend", BACKENDS.get(backend, backend), "object"))
     return opener(path, read_only=read_only)
 
@@ -37,8 +32,8 @@ def store_in(directory: Path, backend: str = SQLITE) -> Path:
 
 
 def shared_store(settings: StoreSettings) -> Path:
-    """The path of the store that runs share with `store.mode=cache`."""
-    return _named_store(settings.path or store_in(SHARED_FOLDER, settings.backend), settings.backend)
+    """The path of the store that runs share with `store.mode=cache`: in the working directory unless given."""
+    return _named_store(settings.path or store_in(Path(".aeon"), settings.backend), settings.backend)
 
 
 def _named_store(path: Path, backend: str) -> Path:
@@ -71,10 +66,8 @@ def check_store(settings: StoreSettings) -> None:
         if settings.mode == "cache":
             path = shared_store(settings)
             if path == store_in(path.parent, settings.backend) and (path.parent / _RUN_FILE).is_file():
-                go_on = f"Go on with it (resume={path.parent}), replay it (store=replay), or share a copy of its store."
-                raise StoreFailed(
-                    f"{path.parent} is a recorded run; store.mode=cache would add others' answers", hint=go_on
-                )
+                go_on = f"Go on with it (resume={path.parent}), replay it, or share a copy of its store."
+                raise StoreFailed(f"{path.parent} is a recorded run, not a store for others", hint=go_on)
             open_store(path, backend=settings.backend).close()
     except StoreFailed as error:
         raise ConfigError(f"store.path: {error.message}", hint=error.hint) from error
@@ -85,8 +78,7 @@ def check_own_store(settings: StoreSettings) -> None:
     if settings.mode == "record" and settings.path is not None:
         raise ConfigError(
             f"store.mode=record store.path={settings.path}: a run records its answers in its own directory",
-            hint="Leave store.path away (or store.path=null). `aeon cassette export DIR FILE.aeon` makes one file of a "
-            f"run, to replay; store=cache store.path={settings.path} shares answers with other runs.",
+            hint=f"Leave store.path away. store=cache store.path={settings.path} shares answers with other runs.",
         )
 
 
@@ -114,7 +106,7 @@ def open_session(
         source = _open_recording(settings)
         lookups.append(InOrder(source) if settings.match == "order" else ByKey(source, replay=True))
         return Session(lookups, recording=source)
-    own_path = store_in(directory, settings.backend) if directory is not None else None
+    own_path = store_in(directory, settings.backend) if directory else None
     shared_path = store_in(of_multirun, settings.backend) if of_multirun and settings.share_in_multirun else None
     if settings.mode == "cache":
         shared_path = shared_store(settings)
@@ -122,13 +114,13 @@ def open_session(
         own_path = _named_store(settings.path, settings.backend)
     shared = None
     try:
-        shared = open_store(shared_path, backend=settings.backend) if shared_path is not None else None
+        if shared_path is not None:
+            shared = open_store(shared_path, backend=settings.backend)
+            # A job is what it would be on its own: of another job's answers it takes those of the same place.
+            lookups.append(Shared(shared, warn, same_place=settings.mode == "record"))
     except StoreFailed as error:
         if settings.mode == "cache":
             raise
         warn(f"{error.message}; this job's answers are not shared with the other jobs")
-    if shared is not None:
-        # A job is what it would be on its own: of another job's answers it takes those of the same place.
-        lookups.append(Shared(shared, warn, same_place=settings.mode == "record"))
-    own = open_store(own_path, backend=settings.backend) if own_path is not None else None
+    own = open_store(own_path, backend=settings.backend) if own_path else None
     return Session(lookups, own=own, shared=shared, warn=warn)

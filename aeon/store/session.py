@@ -7,7 +7,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,33 +18,13 @@ from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import Usage
 from aeon.files.explain import first_mistake
 from aeon.store.interface import AnswerSource, AnswerStore
-from aeon.store.lookup import InOrder, Lookup, ReusePolicy, Shared
-from aeon.store.miss import describe_miss
-from aeon.store.models import CallPath, Entry, Kind, StoreRequest
+from aeon.store.lookup import InOrder, Lookup, ReusePolicy, Shared, describe_miss
+from aeon.store.models import CallPath, Entry, StoreRequest
 
 Answer = dict[str, Any]
 Ask = Callable[[FollowUpQuestion], str | None]
 _log = logging.getLogger("aeon")
 _USAGE = TypeAdapter(Usage)
-
-
-@dataclass(frozen=True, slots=True)
-class Saved:
-    """The requests that a store answered. `usage` is that of models, by the name of each."""
-
-    model_calls: int = 0
-    tool_calls: int = 0
-    person_answers: int = 0
-    usage: Mapping[str, Usage] = field(default_factory=dict)
-
-    def with_answer(self, kind: Kind, answer: Answer) -> Saved:
-        """Count one more. Raises StoreFailed for usage that cannot be read."""
-        counted = {"model": "model_calls", "tool": "tool_calls", "person": "person_answers"}.get(kind)
-        changes: dict[str, Any] = {counted: getattr(self, counted) + 1} if counted else {}
-        if kind == "model":
-            model = str(answer.get("model") or "")
-            changes["usage"] = {**self.usage, model: self.usage.get(model, Usage()) + stored_usage(answer)}
-        return replace(self, **changes)
 
 
 def stored_usage(answer: Answer) -> Usage:
@@ -77,7 +56,9 @@ class Session:
         self._failed: list[AnswerStore] = []
         self._lock = threading.Lock()
         self._requests: Counter[str] = Counter()
-        self.saved = Saved()
+        self.saved: Counter[str] = Counter()
+        """The requests that a store answered, by their kind; and the usage of the models among them, by name."""
+        self.saved_usage: dict[str, Usage] = {}
 
     @property
     def replays(self) -> bool:
@@ -101,8 +82,7 @@ class Session:
         for lookup in self._lookups:
             if found := lookup.find(request, policy):
                 self._write(Entry(request=request, answer=found.answer, time=found.time), policy, lookup)
-                with self._lock:
-                    self.saved = self.saved.with_answer(request.kind, found.answer)
+                self._count(request.kind, found.answer)
                 return found.answer
         if self._recording is not None:
             raise describe_miss(request, self._recording)
@@ -125,6 +105,13 @@ class Session:
             return request
         path = request.path.model_copy(update={"occurrence": occurrence})
         return StoreRequest(kind=request.kind, path=path, body=request.body)
+
+    def _count(self, kind: str, answer: Answer) -> None:
+        with self._lock:
+            if kind == "model":
+                model = str(answer.get("model") or "")
+                self.saved_usage[model] = self.saved_usage.get(model, Usage()) + stored_usage(answer)
+            self.saved[kind] += 1
 
     def _write(self, entry: Entry, policy: ReusePolicy, found_by: Lookup | None = None) -> None:
         anywhere = entry.request.kind == "model" and policy(entry.answer) == "anywhere"

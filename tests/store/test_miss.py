@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from aeon.domain.errors import StoreMiss
-from aeon.store.miss import describe_miss, show_difference
+from aeon.store.lookup import describe_miss, show_difference
 from aeon.store.models import Entry, StoreRequest
 from tests.store.entries import asked, entry
 

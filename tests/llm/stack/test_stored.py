@@ -28,7 +28,7 @@ from aeon.llm.stack.limits import LimitSettings
 from aeon.llm.stack.stored import Absent, Stored, reuse_scope, shaping_settings
 from aeon.store.models import Entry
 from aeon.store.opening import open_session, open_source
-from aeon.store.session import Saved, Session
+from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
 from tests.support.timing import SOON
 
@@ -197,7 +197,7 @@ def test_a_failure_of_the_provider_is_given_to_a_replay_and_to_nobody_else(
     parent = open_source(tmp_path / "a")
     resumed = open_session(StoreSettings(), directory=tmp_path / "b", parents=[parent])
     assert Stored(Model(), resumed, PROVIDER).complete(REQUEST) == RESPONSE
-    assert resumed.saved == Saved()
+    assert resumed.saved == {}
     resumed.close()
     parent.close()
 
