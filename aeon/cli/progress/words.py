@@ -89,7 +89,8 @@ def _of_steps(event: e.Event, view: RunView) -> list[str]:
             return _end_of_step(event, view)
         case e.ToolCalled(result=result):
             failed = f"{'failed' if was_called(result) else 'not called'} ({result.error_kind})"
-            outcome = failed if result.error_kind else "gave a result"
+            cut = f", {result.cut:,} characters cut" if result.cut else ""
+            outcome = f"{failed if result.error_kind else 'gave a result'}{cut}"
             took = "" if view.recording else f"{result.seconds:.1f}s"
             how = (f"{outcome}, replayed: it was not called again",) if result.replayed else (outcome, took)
             return [_join(event.site.pass_number, "tool", _target(one_line(result.tool), event.step_id), *how)]
