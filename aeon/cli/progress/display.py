@@ -1,4 +1,4 @@
-"""Progress on standard error: plain lines, a banner alone, or a picture on a terminal."""
+"""Progress on standard error: plain lines, a banner alone, or a picture below the lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from aeon.cli.progress.view import RunView
-from aeon.cli.progress.words import banner, lines, sentences, stopping
+from aeon.cli.progress.words import banner, lines, stopping
 from aeon.cli.terminal.glyphs import is_utf, to_ascii
 from aeon.cli.terminal.interrupt import echo_off
 from aeon.cli.terminal.streams import DUMB
@@ -25,16 +25,16 @@ def progress_for(
 ) -> Iterator[Display]:
     """Show a run on `stream` while the block lasts; gives the subscriber of its events.
 
-    `kind` is that of `progress`: `auto` and `live` draw a picture on a terminal, without colour under NO_COLOR, and
-    write plain lines elsewhere; `plain` writes lines; `none` writes nothing but the banner of a run that calls no
-    model, which every kind begins with.
+    `kind` is that of `progress`: `auto` and `live` draw a picture below the lines on a terminal, without colour under
+    NO_COLOR; `plain` and other streams have the lines alone; `none` writes nothing but the banner of a run that calls
+    no model, which every kind begins with.
     """
-    view, display = view or RunView(), Display
+    view, safe, live = view or RunView(), Forgiving(stream), False
     with suppress(ValueError):  # of a closed stream
-        if kind in ("auto", "live") and stream.isatty() and environ.get("TERM", "").lower() not in DUMB:
-            display = Screen
-    with closing(display(Forgiving(stream), view, quiet=kind == "none", colour=not environ.get("NO_COLOR"))) as shown:
-        yield shown
+        live = kind in ("auto", "live") and stream.isatty() and environ.get("TERM", "").lower() not in DUMB
+    colour = not environ.get("NO_COLOR")
+    with closing(Screen(safe, view, colour=colour) if live else Display(safe, view, quiet=kind == "none")) as display:
+        yield display
 
 
 class Forgiving:
@@ -67,16 +67,17 @@ class Display:
 
     live = False
 
-    def __init__(self, stream: Forgiving, view: RunView, *, quiet: bool = False, colour: bool = True) -> None:  # noqa: ARG002
+    def __init__(self, stream: Forgiving, view: RunView, *, quiet: bool = False) -> None:
         self._stream, self._view, self._quiet = stream, view, quiet
-        self._writing = threading.Lock()
+        self._viewing, self._writing = threading.Lock(), threading.Lock()
         self._held: list[str] = []
 
     def __call__(self, recorded: Recorded) -> None:
         """Show one event."""
-        self._view(recorded)
         event = recorded.event
-        new = [] if self._quiet else lines(event, self._view)
+        with self._viewing:
+            self._view(recorded)
+            new = [] if self._quiet else lines(event, self._view)
         if isinstance(event, RunStarted):
             new = [*banner(event.synthetic, self._view.recording), *new]
         # The line that a phase has begun waits: one that is skipped is not shown to have begun.
@@ -84,8 +85,11 @@ class Display:
             new = [*self._held, *new]
         self._held, new = (new[-1:], new[:-1]) if isinstance(event, PhaseStarted) else ([], new)
         with self._writing:
-            self._stream.write("".join(f"{line}\n" for line in new))
-            self._stream.flush()
+            self._print("".join(f"{line}\n" for line in new))
+
+    def _print(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -107,47 +111,41 @@ class Display:
 
 
 class Screen(Display):
-    """Draws the run several times a second from the first event on; `close` leaves the outputs of the steps instead.
+    """Draws the run several times a second below its lines, from the first event on until it is over.
 
     Events and drawing come from different threads.
     """
 
     live = True
 
-    def __init__(self, stream: Forgiving, view: RunView, *, quiet: bool = False, colour: bool = True) -> None:
+    def __init__(self, stream: Forgiving, view: RunView, *, colour: bool) -> None:
         from rich.console import Console  # slow to load
 
-        super().__init__(stream, view, quiet=quiet)
+        super().__init__(stream, view)
         self._console = Console(file=cast(TextIO, stream), force_terminal=True, no_color=not colour, highlight=False)
-        self._viewing, self._drawing = threading.Lock(), ExitStack()
-        self._begun = False
+        self._drawing = ExitStack()
+        self._drawn = False
 
-    def __call__(self, recorded: Recorded) -> None:
-        """Take in one event, for the next picture."""
-        with self._viewing:
-            self._view(recorded)
-            self._view.said += sentences(recorded.event, self._view)
-        if not self._begun:
-            self._begun = True
+    def _print(self, text: str) -> None:
+        if not self._drawn:
             self._start()
+        if text:
+            self._console.print(text, end="", markup=False, emoji=False)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
         """Leave the terminal to somebody else, one at a time, while the block lasts."""
         with self._writing:
-            self._drawing.close()
+            self.close()
             try:
                 yield
             finally:
                 self._start()
 
     def close(self) -> None:
-        """Print what stays instead of the picture."""
-        from aeon.cli.progress.picture import trace
-
+        """Remove the picture; the lines stay."""
         self._drawing.close()
-        if self._begun:
-            self._console.print(trace(self._view, self._console.width))
+        self._drawn = False
 
     def _start(self) -> None:
         from rich.live import Live
@@ -160,6 +158,7 @@ class Screen(Display):
             redirect_stdout=False,
             redirect_stderr=False,
         )
+        self._drawn = True
         self._drawing.enter_context(echo_off(self._stream))
         self._drawing.enter_context(live)
 

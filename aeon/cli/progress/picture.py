@@ -12,14 +12,13 @@ from rich.text import Text
 
 from aeon.cli.progress.dag import NODE, outline
 from aeon.cli.progress.view import SCORES, RunView, StepView, state_of
-from aeon.cli.progress.words import notices, stopping, summary
+from aeon.cli.progress.words import stopping
 from aeon.cli.terminal.glyphs import STATES
-from aeon.cli.terminal.text import count_noun, format_clock, one_line, round_down
+from aeon.cli.terminal.text import count_noun, format_clock, one_line, round_down, tool_label
 from aeon.domain.errors import PlanError
 
 _LEAST_STEPS, _MOST_STEPS = 4, 14
 _DOT, _ARROW = " · ", " → "
-_BANNER = "bold black on yellow"
 _STYLES = {
     "running": "bold cyan",
     "blocked": "yellow",
@@ -32,30 +31,14 @@ _STYLES = {
 
 
 def picture(view: RunView, now: datetime, width: int, height: int) -> Group:
-    """A run as it stands, in at most `height - 1` lines of `width` cells, from 12 lines of 40 cells up.
-
-    Below its steps and scores stand its latest lines, as many as there is room for.
-    """
-    above = [*_banner(view, width)[:2], *_head(view, now, width)]
+    """A run as it stands, in at most `height - 1` lines of `width` cells, from 12 lines of 40 cells up."""
+    head = _head(view, now, width)
     scores = [Text(""), *(_score(view, name, width) for name in SCORES)] if view.scores else []
-    room = height - 1 - len(above) - 2  # around the steps are an empty line, and one that counts them
+    room = height - 1 - len(head) - 2  # around the steps are an empty line, and one that counts them
     if room - len(scores) < _LEAST_STEPS:
         scores = []
     rows = max(1, min(room - len(scores), _MOST_STEPS))
-    free = room - len(scores) - min(rows, len(view.steps)) - 1
-    said = [part for line in view.said for part in _wrap(line, width, "dim")]
-    latest = [Text(""), *said[-free:]] if said and free > 0 else []
-    return Group(*above, *_step_table(view, now, width, rows), *scores, *latest)
-
-
-def trace(view: RunView, width: int) -> Group:
-    """The lines that replace the picture of a run that is over: outputs of steps, notes and advisories."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(no_wrap=True, style="dim")
-    table.add_column(overflow="fold")
-    for name, text in summary(view):
-        table.add_row(Text(f"  {name}"), Text(text))
-    return Group(*_banner(view, width), *([table] if table.row_count else []))
+    return Group(*head, *_step_table(view, now, width, rows), *scores)
 
 
 def _line(text: str, style: str = "") -> Text:
@@ -73,15 +56,6 @@ def _flow(items: Iterable[str], separator: str, width: int, style: str = "") -> 
     return [_line(line, style) for line in lines]
 
 
-def _wrap(text: str, width: int, style: str, most: int = 3) -> list[Text]:
-    return _flow(one_line(text, most * (width - 6)).split(" "), " ", width, style)[:most]
-
-
-def _banner(view: RunView, width: int) -> list[Text]:
-    parts = [part for notice in notices(view.synthetic, view.recording) for part in _wrap(notice, width - 2, _BANNER)]
-    return [_line(f" {part}".ljust(width), _BANNER) for part in parts]
-
-
 def _head(view: RunView, now: datetime, width: int) -> list[Text]:
     elapsed = now - view.started if view.started else timedelta()
     items = [f"pass {view.pass_number} {view.phase.lower()}" if view.pass_number else view.phase.lower()]
@@ -97,9 +71,10 @@ def _head(view: RunView, now: datetime, width: int) -> list[Text]:
     if view.stopped:
         waits = stopping(view, max(0.0, view.grace_seconds - (now - view.stopped).total_seconds()))
     return [
+        Text(""),
         _line(f"Aeon  {one_line(view.task, 400)}", "bold"),
         *_flow(items, _DOT, width),
-        *(part for line in waits for part in _wrap(line, width, "bold yellow")),
+        *(part for line in waits for part in _flow(line.split(" "), " ", width, "bold yellow")[:3]),
     ]
 
 
@@ -120,11 +95,11 @@ def _step_table(view: RunView, now: datetime, width: int, rows: int) -> list[Tex
         if state == "running" and one.started:
             seconds = (now - one.started).total_seconds()
         calling = (f"tool {one_line(one.calling)}  ", "cyan") if one.calling else ""
-        way = (f"[{one.way}] ", "dim") if one.step.tool and not calling else ""
+        label = "" if calling else tool_label(one.step.tool)
         table.add_row(
             Text.assemble((before, "dim"), (STATES[state], style), (after, "dim")),
             Text(one_line(one.step.step_id), style),
-            Text.assemble(calling, way, (one_line(one.step.description, 200), "dim")),
+            Text.assemble(calling, (label + one_line(one.step.description, 200), "dim")),
             Text("" if seconds is None or state == "pending" or view.recording else f"{seconds:.0f}s", style),
         )
     states = [state_of(one.step) for one in view.steps.values()]

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from aeon.cli.terminal.text import one_line
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
-from aeon.domain.history import Advisory
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.tool_result import ToolResult
 from aeon.store.cassette import Provenance
 
 SCORES = ("completeness", "coherence", "consistency")
-_STAND_INS = ("repaired_step", "fallback_step")
 
 
 def state_of(step: PlanStep) -> str:
@@ -33,22 +29,12 @@ def was_called(result: ToolResult) -> bool:
 
 @dataclass(slots=True)
 class StepView:
-    """A step as it stands. `calling` is the tool that is being called for it; `stand_in` is the advisory that tells how
-    a missing tool was replaced."""
+    """A step as it stands. `calling` is the tool that is being called for it."""
 
     step: PlanStep
     started: datetime | None = None
     seconds: float | None = None
     calling: str | None = None
-    stand_in: str = ""
-
-    @property
-    def way(self) -> str:
-        """How the step is carried out: `tool calculator`, `model`."""
-        if self.stand_in == "fallback_step":
-            return "model, instead of a missing tool"
-        repaired = ", repaired" if self.stand_in == "repaired_step" else ""
-        return f"tool {one_line(self.step.tool)}{repaired}" if self.step.tool else "model"
 
 
 @dataclass(slots=True)
@@ -57,8 +43,7 @@ class RunView:
 
     Given: the thresholds of its scores (None: nothing is assessed), the seconds that running work has once the run is
     `stopped`, the cost up to an event (None: not known), and of a replay, of which no times are shown, its recording.
-    `expected` is the number of cycles that the plan was expected to take, `has_output` whether any step gave some,
-    `said` the sentences of the latest events.
+    `expected` is the number of cycles that the plan was expected to take.
     """
 
     thresholds: ConvergenceThresholds | None = None
@@ -75,15 +60,12 @@ class RunView:
     plan: Plan | None = None
     expected: int | None = None
     steps: dict[str, StepView] = field(default_factory=dict)
-    has_output: bool = False
     ttl_remaining: int = 0
     ttl_allocated: int = 0
     tokens: int = 0
     cost: float | None = None
     in_flight: dict[int, str] = field(default_factory=dict)
     scores: list[ConvergenceScores] = field(default_factory=list)
-    advisories: list[Advisory] = field(default_factory=list)
-    said: deque[str] = field(default_factory=lambda: deque(maxlen=100))
 
     def __call__(self, recorded: e.Recorded) -> None:
         """Take in one event."""
@@ -97,8 +79,6 @@ class RunView:
                 self.cost = self.cost_at(recorded)
             case e.Assessed() if event.assessment.evaluated:
                 self.scores.append(event.assessment.scores)
-            case e.AdvisoryRaised():
-                self.advisories.append(event.advisory)
 
     @property
     def elapsed(self) -> timedelta:
@@ -143,8 +123,6 @@ class RunView:
                 self.steps[event.step_id].calling = event.tool
             case e.ToolCalled() if event.step_id in self.steps:
                 self.steps[event.step_id].calling = None
-            case e.AdvisoryRaised(advisory=one) if one.step_id in self.steps and one.kind in _STAND_INS:
-                self.steps[one.step_id].stand_in = one.kind
 
     def _step_view(self, step: PlanStep) -> StepView:
         view = self.steps.setdefault(step.step_id, StepView(step))
@@ -160,4 +138,3 @@ class RunView:
         view.calling = None
         if view.started and self.now:
             view.seconds = (self.now - view.started).total_seconds()
-        self.has_output = self.has_output or bool(step.step_output)

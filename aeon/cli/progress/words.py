@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from textwrap import wrap
 
-from aeon.cli.progress.view import SCORES, RunView, StepView, state_of, was_called
+from aeon.cli.progress.view import SCORES, RunView, state_of, was_called
 from aeon.cli.terminal.text import count_noun, format_clock, list_names, one_line, round_down, tool_label
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores
@@ -24,36 +24,28 @@ _BANNER_WIDTH = 78
 
 
 def banner(synthetic: bool, recording: Provenance | None = None) -> list[str]:
-    """The lines before all others of a run that calls no model; none for another."""
-    body = [line for notice in notices(synthetic, recording) for line in wrap(notice, _BANNER_WIDTH)]
+    """The lines before all others of a run that calls no model: that it is a recording, that it is simulated; none for
+    another."""
+    notices = list(SIMULATED) if synthetic else []
+    if recording is not None:
+        first, last = recording.first[:10], recording.last[:10]
+        when = f"on {first}" if first == last else f"from {first} to {last}"
+        who = one_line(recording.answered_by, 400)
+        notices = [
+            f"RECORDING, no model is called: answered {one_line(when)} by {who}.",
+            *notices[:1],
+            "A recording has no cost and no latency to show.",
+        ]
+    body = [line for notice in notices for line in wrap(notice, _BANNER_WIDTH)]
     rule = "=" * max(map(len, body), default=0)
     return [rule, *body, rule] if body else []
-
-
-def notices(synthetic: bool, recording: Provenance | None) -> list[str]:
-    """The sentences of a banner, the most important first: that the run is a recording, that it is simulated."""
-    if recording is None:
-        return list(SIMULATED) if synthetic else []
-    first, last = recording.first[:10], recording.last[:10]
-    when = f"on {first}" if first == last else f"from {first} to {last}"
-    return [
-        f"RECORDING, no model is called: answered {one_line(when)} by {one_line(recording.answered_by, 400)}.",
-        *SIMULATED[: 1 if synthetic else 0],
-        "A recording has no cost and no latency to show.",
-    ]
 
 
 def lines(event: e.Event, view: RunView) -> list[str]:
     """The lines for an event, given the view that has taken it in; none for an event that is not worth one."""
     clock = "" if view.recording else f"{format_clock(view.elapsed)}  "
-    steps = event.plan.steps if isinstance(event, e.PlanMade) else ()
-    rows = [f"  {_number(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}" for step in steps]
-    return [clock + line for line in (*sentences(event, view), *_first(rows))]
-
-
-def sentences(event: e.Event, view: RunView) -> list[str]:
-    """The same without the time, and without the steps of the plan."""
-    return _of_run(event, view) or _of_steps(event, view) or _of_judgements(event, view) or _of_incidents(event)
+    texts = _of_run(event, view) or _of_steps(event, view) or _of_judgements(event, view) or _of_incidents(event)
+    return [clock + text for text in texts]
 
 
 def _join(number: int, *parts: str) -> str:
@@ -80,9 +72,12 @@ def _of_run(event: e.Event, view: RunView) -> list[str]:
 
 def _of_steps(event: e.Event, view: RunView) -> list[str]:
     match event:
-        case e.PlanMade():
-            size = f"{count_noun(len(event.plan.steps), 'step')} in {count_noun(event.layers, 'layer')}"
-            return [f"plan  {size}, about {count_noun(event.expected_calls, 'LLM cycle')} expected"]
+        case e.PlanMade(plan=plan):
+            size = f"{count_noun(len(plan.steps), 'step')} in {count_noun(event.layers, 'layer')}"
+            rows = [f"{_number(step)}  {tool_label(step.tool)}{one_line(step.description, 100)}" for step in plan.steps]
+            more = [f"and {len(rows) - _MOST_ROWS} more"] if len(rows) > _MOST_ROWS else []
+            expected = f"about {count_noun(event.expected_calls, 'LLM cycle')} expected"
+            return [f"plan  {size}, {expected}", *(f"  {row}" for row in (*rows[:_MOST_ROWS], *more))]
         case e.StepStarted(step=step):
             return [_join(event.pass_number, f"step {_number(step)}", f"{tool_label(step.tool)}started")]
         case e.StepFinished():
@@ -172,22 +167,6 @@ def _of_incidents(event: e.Event) -> list[str]:
     return [_join(event.site.pass_number, label, _target(event.call, event.site.step_id), what)]
 
 
-def summary(view: RunView) -> list[tuple[str, str]]:
-    """What stays of a run, as names and texts: the steps, each with how it was carried out and the beginning of its
-    output, then the advisories."""
-    steps = [(one_line(one.step.step_id, 24), _step_row(one, view)) for one in view.steps.values() if view.has_output]
-    texts = [f"{_target(one.kind, one.step_id)}: {one_line(one.message, 200)}" for one in view.advisories]
-    return [*steps[:_MOST_ROWS], *(("advisory", text) for text in _first(texts))]
-
-
-def _step_row(one: StepView, view: RunView) -> str:
-    # A recording need not come from a model: its banner names who answered.
-    way = "" if view.recording and one.way == "model" else f"  ({one.way})"
-    step = one.step
-    output = step.errors[-1] if step.status == "failed" and step.errors else step.step_output
-    return f"{state_of(step)}{way}  {_excerpt(output, 100)}".rstrip()
-
-
 def stopping(view: RunView, seconds: float) -> list[str]:
     """The lines for a run that was asked to stop: what it waits for, how long, and what a second Ctrl-C does."""
     running = [f"step {one_line(one.step.step_id)}" for one in view.steps.values() if state_of(one.step) == "running"]
@@ -204,11 +183,6 @@ def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
         if one.answer is None
     )
     return [one_line(text, 400) for text in dict.fromkeys(texts)]
-
-
-def _first(rows: list[str]) -> list[str]:
-    left = len(rows) - _MOST_ROWS
-    return [*rows[:_MOST_ROWS], f"  and {left} more"] if left > 0 else rows
 
 
 def _excerpt(text: str | None, limit: int) -> str:

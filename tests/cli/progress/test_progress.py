@@ -1,5 +1,6 @@
 import io
 import re
+import threading
 import time
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -12,7 +13,6 @@ from rich.text import Text
 from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.picture import picture
 from aeon.cli.progress.view import RunView, StepView, state_of
-from aeon.cli.progress.words import sentences
 from aeon.cli.terminal.text import count_noun, format_clock, one_line
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceThresholds
@@ -53,7 +53,6 @@ def seen(told: Sequence[e.Recorded], view: RunView | None = None) -> RunView:
     view = view or RunView()
     for recorded in told:
         view(recorded)
-        view.said += sentences(recorded.event, view)
     return view
 
 
@@ -131,14 +130,6 @@ def test_no_colour_is_used_under_no_color(kind: str) -> None:
     assert not {code for code in codes if 30 <= code <= 49 or code >= 90}
 
 
-def test_the_picture_gives_way_to_what_the_steps_gave() -> None:
-    text = shown_by("live", realistic_run(), Terminal())
-    last = text.rsplit("complete  (model)  output of gather", 1)
-    assert len(last) == 2
-    assert "refused_action gather: gather is complete" in last[1]
-    assert text.endswith("\n")
-
-
 @pytest.mark.parametrize("width", [80, 40, 20])
 @pytest.mark.parametrize("height", [24, 12])
 @pytest.mark.parametrize("synthetic", [True, False])
@@ -175,7 +166,7 @@ def test_the_picture_shows_what_runs_what_is_blocked_and_what_is_left() -> None:
 def test_a_step_that_runs_shows_how_long() -> None:
     view = seen(until(realistic_run(), e.StepStarted))
     assert any(re.match(r"●   gather .* 65s$", line) for line in drawn(view, 80, after=65))
-    assert "01:" in drawn(view, 80, after=65)[1]
+    assert "01:" in drawn(view, 80, after=65)[2]
 
 
 THRESHOLDS = ConvergenceThresholds(completeness=0.98, coherence=0.9, consistency=0.9)
@@ -188,6 +179,12 @@ def rows_of(view: RunView, name: str, width: int) -> Text:
         if isinstance(line, Text) and line.plain.startswith(name)
     ]
     return row
+
+
+def test_the_lines_stay_when_the_picture_goes() -> None:
+    text = shown_by("live", realistic_run(), Terminal())
+    for line in ("output  gather  output of gather", "question  Which identity provider?", "finished  TTL 21"):
+        assert line in text
 
 
 def test_scores_are_bars_with_their_threshold_and_their_values_in_the_order_of_time() -> None:
@@ -207,25 +204,12 @@ def test_a_bar_is_green_only_above_its_threshold() -> None:
     assert "yellow" in styles["completeness"]
 
 
-def test_the_room_that_is_free_holds_the_latest_lines_and_no_more() -> None:
-    view = seen(until(realistic_run(), e.StepFinished, 1))
-    for height in (14, 18, 24, 50):
-        lines = drawn(view, 80, height)
-        assert len(lines) < height
-        assert lines[-1].rstrip() == "pass 1 output gather output of gather"
-
-
-def test_questions_stand_in_the_picture_with_their_text() -> None:
-    text = " ".join(" ".join(drawn(seen(realistic_run()), 80, 50)).split())
-    assert "question Which identity provider? (assumed: none, e-mail and password)" in text
-
-
 def test_of_a_long_plan_the_steps_are_shown_that_are_not_done() -> None:
     states = ["complete"] * 60 + ["running", "failed"] + ["pending"] * 38
     view = RunView()
     view.steps = {f"s{n}": StepView(step(f"s{n}", status=state)) for n, state in enumerate(states)}
     lines = drawn(view, 80, 12)
-    assert [line.split()[1] for line in lines if " Do s" in line] == [f"s{n}" for n in range(59, 66)]
+    assert [line.split()[1] for line in lines if " Do s" in line] == [f"s{n}" for n in range(59, 65)]
 
 
 def test_a_run_that_is_stopping_says_what_it_waits_for_and_how_long() -> None:
@@ -293,12 +277,13 @@ def test_nothing_is_drawn_while_a_person_is_asked_something() -> None:
     with progress_for("live", stream, XTERM) as subscriber:
         told = realistic_run()
         feed(subscriber, told[:30])
+        telling = threading.Thread(target=lambda: feed(subscriber, told[30:]))
         with subscriber.pause():
             before = stream.getvalue()
-            feed(subscriber, told[30:40])
+            telling.start()
             time.sleep(0.3)
             assert stream.getvalue() == before
-        feed(subscriber, told[40:])
+        telling.join()
         assert len(stream.getvalue()) > len(before)
     assert "output of gather" in stream.getvalue()
 

@@ -7,11 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from aeon.cli.job.ending import ending as last_line
 from aeon.cli.progress.display import progress_for
-from aeon.cli.progress.picture import trace
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner
 from aeon.domain.result import ParentRun, RunResult, TokenUsage, UsageReport
@@ -80,13 +78,6 @@ def test_every_moment_of_a_replay_is_drawn_without_a_time_and_within_the_termina
         assert all(len(line) <= 40 for line in lines)
         assert not TIMES.search("\n".join(lines))
         assert not any("in flight" in line for line in lines)
-
-
-def test_what_stays_of_a_replay_does_not_speak_of_a_model() -> None:
-    out = io.StringIO()
-    Console(file=out, width=120, color_system=None).print(trace(viewed(), 120))
-    assert "(model)" not in out.getvalue()
-    assert "A recording has no cost and no latency to show." in out.getvalue()
 
 
 @pytest.fixture
