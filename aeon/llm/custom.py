@@ -76,9 +76,7 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
         )
     named = f"{KEY}={settings.adapter}"
     found = load_object(KEY, settings.adapter, "Class")
-    if not inspect.isclass(found):
-        raise ConfigError(f"{named}: not a class", hint=_PAGE)
-    _check_complete(named, found)
+    _check(named, found, "a class")
     try:
         with redirect_prints_to_stderr():
             made: LLMAdapter = cast(Any, found)(**settings.options)
@@ -98,23 +96,26 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
     """
     kind = adapter if inspect.isclass(adapter) else type(adapter)
     name = f"{kind.__module__}:{kind.__qualname__}"
-    if inspect.isclass(adapter):
-        raise ConfigError(f"adapter={name}: a class is no adapter", hint=f"Give an object of it: {kind.__name__}(...)")
-    _check_complete(f"adapter={name}", adapter)
+    _check(f"adapter={name}", adapter, "an object")
     model = getattr(adapter, "model", None)
-    if isinstance(provider, CustomProvider) and provider.adapter:
-        raise ConfigError(
-            f"adapter={name}: the configuration names one too, {KEY}={provider.adapter}",
-            hint=f"Leave one of them out; {KEY}=null undoes what a file or a recorded run sets.",
-        )
-    if isinstance(provider, CustomProvider) and provider.model != NO_NAME:
-        model = provider.model
+    if isinstance(provider, CustomProvider):
+        if provider.adapter:
+            raise ConfigError(
+                f"adapter={name}: the configuration names one too, {KEY}={provider.adapter}",
+                hint=f"Leave one of them out; {KEY}=null undoes what a file or a recorded run sets.",
+            )
+        model = model if provider.model == NO_NAME else provider.model
     shared = provider.model_dump(include=set(SHARED))
     return CustomProvider(**shared, adapter=name, model=model if isinstance(model, str) and model else name)
 
 
-def _check_complete(named: str, found: object) -> None:
-    if not isinstance(found, LLMAdapter) or not callable(found.complete):
-        raise ConfigError(f"{named}: no adapter, for it has no method complete(request)", hint=_PAGE)
-    if inspect.iscoroutinefunction(found.complete):
-        raise ConfigError(f"{named}: complete is a coroutine function, and is called from threads", hint=_PAGE)
+def _check(named: str, found: object, wanted: str) -> None:
+    problem = None
+    if inspect.isclass(found) != (wanted == "a class"):
+        problem = f"no adapter, for it is not {wanted}"
+    elif not isinstance(found, LLMAdapter) or not callable(found.complete):
+        problem = "no adapter, for it has no method complete(request)"
+    elif inspect.iscoroutinefunction(found.complete):
+        problem = "complete is a coroutine function, and is called from threads"
+    if problem:
+        raise ConfigError(f"{named}: {problem}", hint=_PAGE)

@@ -57,11 +57,10 @@ class PromptLibrary:
 
     def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
         """The words that give a model the schema of its answer; few where its messages hold the schema already."""
-        # By its identity, since the same few schemas are sent with every call.
-        written = self._schema_texts.get(id(schema))
-        if written is None or written[0] is not schema:
-            written = self._schema_texts[id(schema)] = schema, to_json(schema)
-        text = written[1]
+        # By its identity, since the same few schemas are sent with every call; held, so that no other has that.
+        _, text = self._schema_texts.get(id(schema)) or self._schema_texts.setdefault(
+            id(schema), (schema, to_json(schema))
+        )
         key = call, text, any(text in message.content for message in messages)
         if key not in self._schema_prompts:
             self._schema_prompts[key] = self.text("_schema.j2", {"call": call, "schema": schema, "shown": key[2]})
@@ -149,8 +148,7 @@ class PromptLibrary:
         for path in sorted(path for folder in own for part in PARTS for path in folder.glob(f"*.{part}.j2")):
             call = path.name.split(".")[0]
             if call not in CALLS:
-                near = (difflib.get_close_matches(call, CALLS, n=1) or CALLS)[0]
-                yield f"{shown_path(path)}: there is no call {call!r}; did you mean {near!r}? Calls: {', '.join(CALLS)}"
+                yield f"{shown_path(path)}: there is no call {call!r}; there are: {', '.join(CALLS)}"
 
 
 class _Loader(FileSystemLoader):

@@ -222,7 +222,7 @@ def test_check_dry_renders(make_set: MakeSet) -> None:
 
 def test_check_names_a_file_that_no_call_would_use(make_set: MakeSet) -> None:
     folder = make_set(plans__user="never used")
-    with pytest.raises(PromptError, match=r"plans\.user\.j2: there is no call 'plans'; did you mean 'plan'"):
+    with pytest.raises(PromptError, match=r"plans\.user\.j2: there is no call 'plans'; there are: task_profile, plan,"):
         PromptLibrary(folder, "mine").check({})
 
 

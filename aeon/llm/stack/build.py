@@ -26,9 +26,8 @@ from aeon.llm.stack.endpoint_state import Gate
 from aeon.llm.stack.fallback import Endpoint as Endpoint
 from aeon.llm.stack.fallback import Fallback
 from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
-from aeon.llm.stack.profile_memo import ProfileMemo
 from aeon.llm.stack.retry import Retry
-from aeon.llm.stack.stored import Absent, Stored
+from aeon.llm.stack.stored import Absent, ProfileMemo, Stored
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
 

@@ -1,7 +1,8 @@
-"""The store as a wrapper around a model: what was answered before is not paid for again."""
+"""What was answered before is not paid for again: a run's store, and a process's first profiles of equal tasks."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields
@@ -105,6 +106,29 @@ class Stored:
                 raise StopRequested(f"stopped while a {request.call} call was replayed")
             time.sleep(min(left, STOP_POLL_SECONDS))
         return response(answer)
+
+
+class ProfileMemo:
+    """Answers the first profile of a task from `known`, the answers of the process by all that was asked.
+
+    The answer passes through a run's store like any other, so that a run can be replayed alone. `sample` tells apart
+    several answers that are wanted to equal tasks. A failure is not remembered.
+    """
+
+    def __init__(self, inner: LLMAdapter, known: dict[str, LLMResponse], sample: int = 0) -> None:
+        self._inner, self._known, self._sample = inner, known, sample
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request."""
+        # Phase A, the one call that no TTL pays for, or the repair of its answer.
+        if request.site.phase != "PROFILE" or request.site.cycle != 0:
+            return self._inner.complete(request)
+        messages = [[message.role, message.content] for message in request.messages]
+        asked = [request.call, messages, request.schema, str(request.parameters), request.sample, self._sample]
+        key = json.dumps(asked)
+        if key not in self._known:
+            self._known.setdefault(key, self._inner.complete(request))
+        return self._known[key]
 
 
 class Absent:

@@ -10,7 +10,7 @@ import pytest
 from aeon.app.aeon import Aeon
 from aeon.domain.errors import ServerFailed
 from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Message
-from aeon.llm.stack.profile_memo import ProfileMemo
+from aeon.llm.stack.stored import ProfileMemo
 from tests.support.scripted_model import ScriptedModel, profile
 
 PHASE_A = CallSite(phase="PROFILE")
