@@ -45,7 +45,7 @@ def composition(overrides: Sequence[str] = (), config_dir: str | Path | None = N
 
 def compose_settings(of: Composition) -> Settings:
     """The settings that a composition gives. Raises ConfigError."""
-    return settings_from(config_compose.compose(of.overrides, of.config_dir, config_name=of.config_name))
+    return settings_from(config_compose.compose(of)[0])
 
 
 def settings_from(cfg: DictConfig) -> Settings:

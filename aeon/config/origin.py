@@ -6,6 +6,7 @@ A leaf of values: reading it needs neither Hydra nor the settings.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,6 +28,10 @@ class Composition(Value):
     overrides: tuple[str, ...] = ()
     config_dir: Path | None = None
     config_name: str = "config"
+
+    def with_overrides(self, overrides: Iterable[str]) -> Composition:
+        """The same with other overrides."""
+        return self.model_copy(update={"overrides": tuple(overrides)})
 
 
 class ProviderOrigin(Value):

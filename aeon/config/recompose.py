@@ -26,10 +26,10 @@ def composition(today: Composition) -> Composition:
     directory = _directory(named[-1]) if named else None
     rest = tuple(text for text in today.overrides if key_of(text) != "resume")
     if directory is not None:
-        given = _with(today, (*rest, f"resume={quote(str(directory))}"))
+        given = today.with_overrides((*rest, f"resume={quote(str(directory))}"))
         return recompose(origins.read(directory), given, f"resume={directory}")
     # `resume=null` stays, since a configuration file may set another value.
-    today = _with(today, (*rest, *(["resume=null"] if named else [])))
+    today = today.with_overrides((*rest, *(["resume=null"] if named else [])))
     path = _recording(today.overrides)
     origin = read_recorded_origin(path) if path is not None else None
     if path is None or origin is None or origin.overrides is None:
@@ -125,7 +125,7 @@ def recompose(origin: Origin, today: Composition, named: str) -> Composition:
     absolute = [
         f"{key}={quote(path)}" for key, path in paths.items() if key in given or not f"{key}.".startswith(set_today)
     ]
-    return _with(again, (*recorded, *absolute, *today.overrides))
+    return again.with_overrides((*recorded, *absolute, *today.overrides))
 
 
 def find_left_out(origin: Origin, composed: Composition) -> tuple[str, ...]:
@@ -147,11 +147,7 @@ def with_own_adapter(composed: Composition, kept: Collection[str]) -> Compositio
     asks for one again; `kept` are the keys of the provider that hold for it."""
     parts = [(text, key_of(text).split(".")) for text in composed.overrides]
     others = [text for text, (group, *key) in parts if group != "provider" or (key and key[0] in kept)]
-    return _with(composed, (*others, "provider=custom"))
-
-
-def _with(composed: Composition, overrides: Iterable[str]) -> Composition:
-    return composed.model_copy(update={"overrides": tuple(overrides)})
+    return composed.with_overrides((*others, "provider=custom"))
 
 
 def _is_of_hydra(override: str) -> bool:
@@ -177,7 +173,7 @@ def _chooses_another_provider(origin: Origin, recorded: Composition, today: Comp
     for more in ([], [text for text in choosing if text not in swept]):
         overrides = [text for text in (*select_recordable(recorded.overrides), *more) if not _is_of_provider(text)]
         try:
-            cfg = compose(overrides, recorded.config_dir, config_name=recorded.config_name, with_hydra=True)
+            cfg, _ = compose(recorded.with_overrides(overrides), with_hydra=True)
             options.append(cfg.hydra.runtime.choices.get("provider"))
         except ConfigError:
             options.append(None)

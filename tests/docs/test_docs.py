@@ -7,7 +7,7 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
@@ -23,6 +23,7 @@ from aeon.cli.main import main
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import quote_override
+from aeon.config.origin import Composition
 from aeon.domain import errors
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.history import ExecutionHistory, ExecutionPass, TerminationReason
@@ -53,9 +54,13 @@ def section(page: Path, heading: str) -> str:
     return page.read_text(encoding="utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
 
 
+def quoted(overrides: Iterable[str]) -> Composition:
+    return Composition(overrides=tuple(map(quote_override, overrides)))
+
+
 @cache
 def composed(*overrides: str) -> dict[str, Any]:
-    values = OmegaConf.to_container(config_compose.compose(list(map(quote_override, overrides))), resolve=True)
+    values = OmegaConf.to_container(config_compose.compose(quoted(overrides))[0], resolve=True)
     assert isinstance(values, dict)
     return {str(name): value for name, value in values.items()}
 
@@ -142,7 +147,7 @@ def test_the_table_of_environments_is_what_they_choose(env: str) -> None:
     text = CONFIGURATION.read_text(encoding="utf-8")
     table = re.findall(r"^\| `(\w+)` \| `(\w+)` \| `(\w+)` \| `(\w+)` \|$", text, re.MULTILINE)
     said = {group: dict(zip(("dev", "prod", "ci"), options, strict=True))[env] for group, *options in table}
-    cfg = config_compose.compose([f"env={env}"], with_hydra=True)
+    cfg = config_compose.compose(quoted([f"env={env}"]), with_hydra=True)[0]
     assert set(said) == {"provider", "limits", "ttl", "progress"}
     assert {group: cfg.hydra.runtime.choices[group] for group in said} == said
 
@@ -181,7 +186,7 @@ def test_a_command_of_the_pages_is_one_that_the_program_takes(words: list[str]) 
         if "=" in word and not (command == "plan" and word.startswith("out=")) and not (own and is_choice(word))
     ]
     assert command or flags or overrides
-    assert config_compose.compose(config_compose.without_sweeps(list(map(quote_override, overrides))))
+    assert config_compose.compose(quoted(config_compose.without_sweeps(quoted(overrides).overrides)))
 
 
 def is_choice(word: str) -> bool:

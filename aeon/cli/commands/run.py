@@ -19,18 +19,17 @@ def run(arguments: Sequence[str]) -> int:
     given = parse(arguments, several=True)
     identify_start()
     plain = config_compose.without_sweeps(given.overrides)
-    folder, name = given.config_dir, given.config_name
-    whole, added = config_compose.compose_adding(plain, folder, config_name=name, with_hydra=True)
+    whole, added = config_compose.compose(given.with_overrides(plain), with_hydra=True)
     if whole.hydra.mode == RunMode.MULTIRUN:
         from aeon.cli.job.job import run_several  # slow to load, and not for a configuration error
 
         return run_several(given, whole, added)
     if len(plain) < len(given.overrides):
-        whole = config_compose.compose(given.overrides, folder, config_name=name, with_hydra=True)
+        whole, _ = config_compose.compose(given, with_hydra=True)
     aeon, prepared = prepare_job(whole, composition_of(whole.hydra))
     from aeon.cli.job.job import run_one
 
-    return run_one(aeon, prepared, whole, name)
+    return run_one(aeon, prepared, whole, given.config_name)
 
 
 def ask(arguments: Sequence[str]) -> int:

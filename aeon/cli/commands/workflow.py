@@ -100,7 +100,7 @@ def plan(arguments: Sequence[str]) -> int:
     words = [argument for argument in arguments if not argument.startswith(_OUT)]
     given = parse(words)
     identify_start()
-    whole = config_compose.compose(given.overrides, given.config_dir, config_name=given.config_name, with_hydra=True)
+    whole, _ = config_compose.compose(given, with_hydra=True)
     aeon, run = prepare_job(whole, composition_of(whole.hydra))
     if aeon.workflow is not None:
         raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")

@@ -87,7 +87,7 @@ def _show(flags: argparse.Namespace, composed: Composition) -> None:
     """Print what Hydra's flags ask for. Raises ConfigError for what cannot be composed."""
     own, name = composed.config_dir, composed.config_name
     plain = config_compose.without_sweeps(composed.overrides)
-    whole, added = config_compose.compose_adding(plain, own, config_name=name)
+    whole, added = config_compose.compose(composed.with_overrides(plain))
     if added:
         settings_from(whole)  # it knows the nearest key, and which keys may be added; Hydra does not
     flags.overrides, flags.config_name = config_compose.add_unknown_keys(composed.overrides, added), name

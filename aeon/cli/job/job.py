@@ -56,9 +56,9 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     planned: list[list[str]] = []
     # Another sweeper chooses values during the sweep; its jobs are checked when they start.
     if hydra_private.has_basic_sweeper(whole):
-        planned = config_compose.sweep_jobs(given.overrides, params, given.config_dir)
+        planned = hydra_private.sweep_jobs(given, params)
     for overrides in planned:
-        job, more = config_compose.compose_adding(overrides, given.config_dir, config_name=given.config_name)
+        job, more = config_compose.compose(given.with_overrides(overrides))
         prepare_job(job)[0].close()
         added |= more
     directory = claim_sweep_directory(whole)
@@ -67,7 +67,7 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     status = None
     try:
         with _hydra_errors():
-            hydra_private.start_multirun(overrides, given.config_dir, given.config_name, sweep_job)
+            hydra_private.start_multirun(given.with_overrides(overrides), sweep_job)
     except KeyboardInterrupt:
         status = INTERRUPTED
     jobs = read_jobs(directory, planned)
@@ -87,7 +87,7 @@ def sweep_job(cfg: DictConfig) -> int:
     of, directory, multirun = composition_of(hydra), Path(hydra.runtime.output_dir), Path(hydra.sweep.dir).absolute()
 
     def run() -> int:
-        job = prepare_job(config_compose.with_fallbacks(cfg, of.overrides, of.config_dir), of)
+        job = prepare_job(config_compose.with_fallbacks(cfg, of), of)
         return run_job(*job, directory, multirun)
 
     with own_streams():

@@ -7,61 +7,41 @@ other keys override the file's; it is replaced by the endpoint that the file con
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import hydra
-import yaml
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
-from omegaconf.errors import OmegaConfBaseException
 
-from aeon.config.compose.hydra_private import CONFIG_NAME, hydra_in, split_jobs
+from aeon.config.compose.hydra_private import hydra_in
 from aeon.config.compose.literal import key_of
-from aeon.config.compose.problems import NOT_A_KEY, composition_error
+from aeon.config.compose.problems import HYDRA_ERRORS, NOT_A_KEY, composition_error
 from aeon.config.compose.reference import check_config_dir
+from aeon.config.origin import Composition
 from aeon.domain.errors import ConfigError
 
 _FALLBACK = (
     "A fallback is a provider that calls a model: a name, as in [groq], or [{provider: ollama, model: llama3.1}]."
 )
-_HYDRA_ERRORS = (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError)
 
 
-def compose(
-    overrides: Sequence[str] = (),
-    config_dir: str | Path | None = None,
-    *,
-    config_name: str = CONFIG_NAME,
-    with_hydra: bool = False,
-) -> DictConfig:
-    """Compose the configuration; files in `config_dir` come before the packaged ones of the same name.
+def compose(of: Composition, *, with_hydra: bool = False) -> tuple[DictConfig, frozenset[str]]:
+    """Compose the configuration; files of a person's own come before the packaged ones of the same name.
 
-    A key that does not exist is composed too, for validation to report. `with_hydra` includes Hydra's own part. Raises
-    ConfigError.
+    Keys that do not exist are composed too, for validation to report, and named beside the configuration: Hydra itself
+    wants their overrides from `add_unknown_keys`. `with_hydra` includes Hydra's own part. Raises ConfigError.
     """
-    return compose_adding(overrides, config_dir, config_name=config_name, with_hydra=with_hydra)[0]
-
-
-def compose_adding(
-    overrides: Sequence[str] = (),
-    config_dir: str | Path | None = None,
-    *,
-    config_name: str = CONFIG_NAME,
-    with_hydra: bool = False,
-) -> tuple[DictConfig, frozenset[str]]:
-    """The same, with the keys that had to be added: Hydra itself wants these overrides from `add_unknown_keys`."""
-    check_config_dir(config_dir, config_name)
+    check_config_dir(of.config_dir, of.config_name)
     added: frozenset[str] = frozenset()
-    with hydra_in(config_dir):
+    with hydra_in(of.config_dir):
         while True:
-            given = add_unknown_keys(overrides, added)
+            given = add_unknown_keys(of.overrides, added)
             try:
-                made = hydra.compose(config_name, given, return_hydra_config=with_hydra)
+                made = hydra.compose(of.config_name, given, return_hydra_config=with_hydra)
                 return _with_endpoints(made, given), added
-            except _HYDRA_ERRORS as error:
+            except HYDRA_ERRORS as error:
                 unknown = NOT_A_KEY.match(str(error))
                 keys = {text.partition("=")[0] for text in given}
                 if unknown is None or unknown[1] not in keys or unknown[1].startswith("hydra."):
@@ -69,10 +49,10 @@ def compose_adding(
                 added |= {unknown[1]}
 
 
-def with_fallbacks(cfg: DictConfig, overrides: Sequence[str], config_dir: str | Path | None = None) -> DictConfig:
-    """A configuration that Hydra itself has composed of `overrides`, its fallbacks filled in. Raises ConfigError."""
-    with hydra_in(config_dir):
-        return _with_endpoints(cfg, overrides)
+def with_fallbacks(cfg: DictConfig, of: Composition) -> DictConfig:
+    """A configuration that Hydra itself has composed, its fallbacks filled in. Raises ConfigError."""
+    with hydra_in(of.config_dir):
+        return _with_endpoints(cfg, of.overrides)
 
 
 def add_unknown_keys(overrides: Sequence[str], keys: Collection[str]) -> list[str]:
@@ -80,26 +60,11 @@ def add_unknown_keys(overrides: Sequence[str], keys: Collection[str]) -> list[st
     return [f"++{text}" if text.partition("=")[0] in keys else text for text in overrides]
 
 
-def sweep_jobs(
-    overrides: Sequence[str], params: dict[str, Any], config_dir: str | Path | None = None
-) -> list[list[str]]:
-    """The overrides of each job of a sweep, in the order in which Hydra's own sweeper runs them.
-
-    `params` are those of `hydra.sweeper`, over which the overrides win. Raises ConfigError for what cannot be read.
-    """
-    with hydra_in(config_dir) as made:
-        try:
-            parser = OverridesParser.create(config_loader=made.config_loader)
-            return split_jobs(parser.parse_overrides([*(f"{k}={v}" for k, v in params.items()), *overrides]))
-        except _HYDRA_ERRORS as error:
-            raise composition_error(error) from None
-
-
 def parse(override: str) -> Override:
     """An override as Hydra reads it. Raises ConfigError for one that cannot be read."""
     try:
         return OverridesParser.create().parse_overrides([override])[0]
-    except _HYDRA_ERRORS as error:
+    except HYDRA_ERRORS as error:
         raise composition_error(error) from None
 
 

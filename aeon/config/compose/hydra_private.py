@@ -10,16 +10,17 @@ import argparse
 import os
 import pickle
 import re
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import hydra
 import yaml
 from hydra._internal import config_loader_impl
+from hydra._internal import hydra as hydra_main
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
 from hydra._internal.defaults_list import create_defaults_list
@@ -28,6 +29,7 @@ from hydra._internal.sources_registry import SourcesRegistry
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import SearchPathQuery
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.initialize import get_gh_backup, restore_gh_from_backup
@@ -36,6 +38,8 @@ from hydra.types import RunMode, TaskFunction
 from hydra.version import VersionBase, setbase
 from omegaconf import DictConfig, OmegaConf
 
+from aeon.config.compose.problems import HYDRA_ERRORS, composition_error
+from aeon.config.origin import Composition
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.resources import resource_root
 
@@ -70,25 +74,26 @@ def hydra_in(config_dir: str | Path | None) -> Iterator[Hydra]:
     _use_current_defaults()
     try:
         GlobalHydra.instance().clear()
-        with _quick_source(), _set(vars(config_loader_impl), "create_defaults_list", _create_defaults_list):
+        with _reading_once():
             # A person's own folder comes first, if there is one, then the packaged one.
             path = create_config_search_path(str(Path(config_dir or packaged_config_dir()).expanduser().resolve()))
             if config_dir is not None:
                 path.prepend("aeon", f"file://{packaged_config_dir()}", anchor=SearchPathQuery(provider="schema"))
-            made = Hydra.create_main_hydra2("aeon", path)
-            vars(made.config_loader)["_compose_config_from_defaults_list"] = partial(
-                _merge_defaults, made.config_loader
-            )
-            yield made
+            yield Hydra.create_main_hydra2("aeon", path)
     finally:
         restore_gh_from_backup(backup)
         version.version_base = version_before
 
 
 @contextmanager
-def _quick_source() -> Iterator[None]:
+def _reading_once() -> Iterator[None]:
+    """Let Hydra parse, list and merge files once."""
     Plugins.instance()  # fills the registry of sources
-    with _set(SourcesRegistry.instance().types, "file", _ParsedOnceSource):
+    with (
+        _set(SourcesRegistry.instance().types, "file", _ParsedOnceSource),
+        _set(vars(config_loader_impl), "create_defaults_list", _create_defaults_list),
+        _set(vars(hydra_main), "ConfigLoaderImpl", _MergedOnceLoader),
+    ):
         yield
 
 
@@ -140,10 +145,13 @@ def _create_defaults_list(
     return replace(made, config_overrides=values)
 
 
-def _merge_defaults(loader: Any, defaults: list[Any], repo: Any) -> Any:
-    """The files of a defaults list merged, once for as long as no file changes; the caller may change what it gets."""
-    merge = ConfigLoaderImpl._compose_config_from_defaults_list
-    return pickle.loads(_once((_stamps(repo), repr(defaults)), lambda: pickle.dumps(merge(loader, defaults, repo))))
+class _MergedOnceLoader(ConfigLoaderImpl):
+    """Hydra's loader: the files of a defaults list are merged once for as long as no file changes."""
+
+    def _compose_config_from_defaults_list(self, defaults: list[Any], repo: Any) -> Any:
+        merge = super()._compose_config_from_defaults_list
+        key = (_stamps(repo), repr(defaults))
+        return pickle.loads(_once(key, lambda: pickle.dumps(merge(defaults=defaults, repo=repo))))
 
 
 _remembered: dict[Any, Any] = {}
@@ -191,7 +199,7 @@ def show(flags: argparse.Namespace) -> None:
     from hydra._internal.utils import _run_hydra
 
     _use_current_defaults()
-    with _quick_source(), _set(os.environ, "HYDRA_FULL_ERROR", "1"):
+    with _reading_once(), _set(os.environ, "HYDRA_FULL_ERROR", "1"):
         _run_hydra(
             args=flags,
             args_parser=arguments_parser(),
@@ -219,12 +227,10 @@ def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskF
         return ended.return_value
 
 
-def start_multirun(
-    overrides: Sequence[str], config_dir: str | Path | None, config_name: str, task: TaskFunction
-) -> None:
+def start_multirun(of: Composition, task: TaskFunction) -> None:
     """Hand a multirun over to Hydra, which composes the jobs and launches them."""
-    with hydra_in(config_dir) as made:
-        made.multirun(config_name, task, list(overrides))
+    with hydra_in(of.config_dir) as made:
+        made.multirun(of.config_name, task, list(of.overrides))
 
 
 def has_basic_sweeper(cfg: DictConfig) -> bool:
@@ -232,8 +238,17 @@ def has_basic_sweeper(cfg: DictConfig) -> bool:
     return bool(cfg.hydra.sweeper.get("_target_") == _BASIC_SWEEPER)
 
 
-def split_jobs(overrides: list[Override]) -> list[list[str]]:
-    """The overrides of each job of a sweep, in the order in which Hydra's own sweeper runs them."""
+def sweep_jobs(of: Composition, params: dict[str, Any]) -> list[list[str]]:
+    """The overrides of each job of a sweep, in the order in which Hydra's own sweeper runs them.
+
+    `params` are those of `hydra.sweeper`, over which the overrides win. Raises ConfigError for what cannot be read.
+    """
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
-    return list(BasicSweeper.split_arguments(overrides, None)[0])
+    with hydra_in(of.config_dir) as made:
+        try:
+            parser = OverridesParser.create(config_loader=made.config_loader)
+            parsed = parser.parse_overrides([*(f"{key}={value}" for key, value in params.items()), *of.overrides])
+            return list(BasicSweeper.split_arguments(parsed, None)[0])
+        except HYDRA_ERRORS as error:
+            raise composition_error(error) from None

@@ -9,7 +9,8 @@ from difflib import get_close_matches
 from typing import Any
 
 import yaml
-from hydra.errors import MissingConfigException, OverrideParseException
+from hydra.errors import HydraException, MissingConfigException, OverrideParseException
+from omegaconf.errors import OmegaConfBaseException
 from pydantic import BaseModel
 from pydantic import ValidationError as PydanticError
 
@@ -20,6 +21,9 @@ from aeon.files.explain import Mistake, explain, models_in
 _LONGEST_VALUE = 80
 _AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.+)'")
 _ADVICE_OF_HYDRA = ("To append to your", "Key '", "Search path")
+
+HYDRA_ERRORS = (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError)
+"""What a composition may end with."""
 
 NOT_A_KEY = re.compile(r"Could not override '([^']+)'")
 """What Hydra says of an override whose key the composed configuration does not have."""
