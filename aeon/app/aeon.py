@@ -13,8 +13,8 @@ from aeon.app.rehearsal import Rendered
 from aeon.app.run import Run
 from aeon.app.wiring import Surroundings
 from aeon.config import load
+from aeon.config.compose.literal import Composition
 from aeon.config.load import environment, read_inputs, read_task
-from aeon.config.origin import Composition
 from aeon.config.recompose import with_own_adapter
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError, TaskTextError

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from aeon.app.process import Process
 from aeon.config import origin as origins
+from aeon.config.compose.literal import Composition
 from aeon.config.load import find_recorded_origin
-from aeon.config.origin import Composition, Origin, ParentOrigin
+from aeon.config.origin import Origin, ParentOrigin
 from aeon.config.recompose import check_visible, find_held_back, find_left_out
 from aeon.config.settings import Settings, named_file
 from aeon.domain.errors import ConfigError, StoreFailed

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 from aeon.app.parent import Parent
 from aeon.app.process import Process
-from aeon.config.compose.literal import key_of
-from aeon.config.origin import Composition, FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
+from aeon.config.compose.literal import Composition, key_of
+from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.config.recompose import select_recordable
 from aeon.config.settings import Settings, named_file
 from aeon.domain.history import Outcome

@@ -16,9 +16,9 @@ from pydantic import ValidationError as PydanticError
 
 from aeon.config import origin, recompose
 from aeon.config.compose import compose as config_compose
-from aeon.config.compose.literal import quote_override
+from aeon.config.compose.literal import Composition, quote_override
 from aeon.config.compose.problems import settings_error
-from aeon.config.origin import Composition, Origin
+from aeon.config.origin import Origin
 from aeon.config.settings import Settings
 from aeon.domain.assessment import criterion_problem
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError

@@ -6,7 +6,6 @@ A leaf of values: reading it needs neither Hydra nor the settings.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,18 +19,6 @@ from aeon.files.explain import first_mistake
 FORMAT: Literal["aeon.run/1"] = "aeon.run/1"
 FILE = "run.json"
 _VERSIONS = "Another version of Aeon may have written it: `versions` in it says which."
-
-
-class Composition(Value):
-    """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a primary file."""
-
-    overrides: tuple[str, ...] = ()
-    config_dir: Path | None = None
-    config_name: str = "config"
-
-    def with_overrides(self, overrides: Iterable[str]) -> Composition:
-        """The same with other overrides."""
-        return self.model_copy(update={"overrides": tuple(overrides)})
 
 
 class ProviderOrigin(Value):

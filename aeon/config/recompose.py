@@ -8,8 +8,8 @@ from pathlib import Path
 
 from aeon.config import origin as origins
 from aeon.config.compose.compose import compose, is_sweep, single_value
-from aeon.config.compose.literal import key_of, quote
-from aeon.config.origin import Composition, Origin
+from aeon.config.compose.literal import Composition, key_of, quote
+from aeon.config.origin import Origin
 from aeon.config.recorded import is_name, select_overrides
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.settings import CASSETTE_SUFFIX

@@ -7,8 +7,9 @@ from pathlib import Path
 import hydra
 import pytest
 
+from aeon.config.compose.literal import Composition
 from aeon.config.load import compose, compose_settings, composition
-from aeon.config.origin import Composition, Origin, ProviderOrigin
+from aeon.config.origin import Origin, ProviderOrigin
 from aeon.config.recompose import recompose
 
 

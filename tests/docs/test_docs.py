@@ -22,8 +22,7 @@ from aeon.cli.job.syntax import COMMANDS
 from aeon.cli.main import main
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.hydra_private import packaged_config_dir
-from aeon.config.compose.literal import quote_override
-from aeon.config.origin import Composition
+from aeon.config.compose.literal import Composition, quote_override
 from aeon.domain import errors
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.history import ExecutionHistory, ExecutionPass, TerminationReason

@@ -85,10 +85,7 @@ def verify(arguments: Sequence[str]) -> int:
     given = parse(arguments)
     if unusable := next((text for text in given.overrides if text.startswith(_PLANLESS)), None):
         raise ConfigError(f"aeon verify runs tasks of its own, in both modes: leave {unusable.split('=')[0]} out")
-    settings = {
-        mode: compose_settings(given.model_copy(update={"overrides": (*given.overrides, f"mode={mode}")}))
-        for mode in MODES
-    }
+    settings = {mode: compose_settings(given.with_overrides((*given.overrides, f"mode={mode}"))) for mode in MODES}
     done: list[Verified] = []
     for run in run_tasks(settings, environment()):
         if not done:

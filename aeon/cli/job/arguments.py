@@ -21,10 +21,9 @@ from aeon.config import project_file, recompose
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import CONFIG_NAME
-from aeon.config.compose.literal import quote_override
+from aeon.config.compose.literal import Composition, quote_override
 from aeon.config.compose.problems import composition_error
 from aeon.config.load import settings_from
-from aeon.config.origin import Composition
 from aeon.domain.errors import ConfigError
 from aeon.files.text import decode_utf8
 
@@ -63,7 +62,7 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
         _show(flags, composed)
         sys.exit(DONE)
     mode = ["hydra.mode=MULTIRUN"] if flags.multirun else []
-    return composed.model_copy(update={"overrides": (*composed.overrides, *mode)})
+    return composed.with_overrides((*composed.overrides, *mode))
 
 
 def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | None]:

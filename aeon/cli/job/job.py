@@ -28,9 +28,8 @@ from aeon.cli.terminal.streams import own_streams, report, say, warn
 from aeon.cli.terminal.text import one_line
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
-from aeon.config.compose.literal import quote
+from aeon.config.compose.literal import Composition, quote
 from aeon.config.compose.problems import composition_error
-from aeon.config.origin import Composition
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import RunResult
 

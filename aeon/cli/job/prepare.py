@@ -9,8 +9,8 @@ from hydra.conf import HydraConf
 from omegaconf import DictConfig, OmegaConf
 
 from aeon.config.compose.hydra_private import packaged_config_dir
+from aeon.config.compose.literal import Composition
 from aeon.config.load import environment, read_inputs, read_task, settings_from
-from aeon.config.origin import Composition
 from aeon.domain.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, ListConfig, OmegaConf, open_dict
 
 from aeon.config.compose.hydra_private import hydra_in
-from aeon.config.compose.literal import key_of
+from aeon.config.compose.literal import Composition, key_of
 from aeon.config.compose.problems import HYDRA_ERRORS, NOT_A_KEY, composition_error
 from aeon.config.compose.reference import check_config_dir
-from aeon.config.origin import Composition
 from aeon.domain.errors import ConfigError
 
 _FALLBACK = (

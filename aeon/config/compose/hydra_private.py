@@ -38,8 +38,8 @@ from hydra.types import RunMode, TaskFunction
 from hydra.version import VersionBase, setbase
 from omegaconf import DictConfig, OmegaConf
 
+from aeon.config.compose.literal import Composition
 from aeon.config.compose.problems import HYDRA_ERRORS, composition_error
-from aeon.config.origin import Composition
 from aeon.files.located_yaml import LocatedYaml
 from aeon.files.resources import resource_root
 

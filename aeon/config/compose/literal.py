@@ -1,4 +1,4 @@
-"""Free text as a Hydra override: quoted so that Hydra gives it back byte for byte.
+"""Overrides, and free text as one: quoted so that Hydra gives it back byte for byte.
 
 Hydra's grammar reads commas, quotes, brackets and `${...}` in a bare value. For keys that hold plain words the text is
 literal: `task`, `inputs.NAME`, `convergence.criteria.NAME`, `memory.entries.NAME`. The patterns of `tools.approval` are
@@ -8,7 +8,9 @@ no keys to that grammar either, but may be keys of a mapping that is a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from aeon.files.text import require_unicode
@@ -41,6 +43,19 @@ def format_value(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     return repr(value) if isinstance(value, int | float) else quote(str(value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composition:
+    """What a configuration is composed from: overrides, free text quoted, a folder of one's own, a primary file."""
+
+    overrides: tuple[str, ...] = ()
+    config_dir: Path | None = None
+    config_name: str = "config"
+
+    def with_overrides(self, overrides: Iterable[str]) -> Composition:
+        """The same with other overrides."""
+        return replace(self, overrides=tuple(overrides))
 
 
 def key_of(override: str) -> str:
