@@ -111,27 +111,18 @@ def _fit(schema: Mapping[str, Any], wish: Any) -> Any:
 
 
 def _repair(situation: Situation) -> Any:
-    """The answer to be repaired, completed; a new one of the same call where most of it is missing."""
-    schema, original = situation.request.schema, _find_original(situation)
-    if original is None:
+    """The answer to be repaired, completed; a new one of the same call where half of it or more is missing."""
+    schema = situation.request.schema
+    properties = schema.get("properties", {})
+    try:
+        original = extract_json(situation.variables.get("original") or "")
+    except ExtractError:
+        original = None
+    if not isinstance(original, dict) or 2 * len(original.keys() & properties) < max(1, len(properties)):
         return _answer(situation, situation.variables.get("call", ""))
-    if "tool" in schema.get("properties", {}):
-        # A tool chosen without a model would be called, with arguments that mean nothing.
-        original = {**original, "tool": None, "arguments": None}
-    return _fit(schema, complete_value(schema, original, _free_text))
-
-
-def _find_original(situation: Situation) -> dict[str, Any] | None:
-    """The last attempt, else the original, that is an object with at least half of the schema's properties."""
-    properties = situation.request.schema.get("properties", {})
-    for name in ("attempt", "original"):
-        try:
-            value = extract_json(situation.variables.get(name) or "")
-        except ExtractError:
-            continue
-        if isinstance(value, dict) and 2 * len(value.keys() & properties) >= max(1, len(properties)):
-            return value
-    return None
+    # A tool chosen without a model would be called, with arguments that mean nothing.
+    no_tool = {"tool": None, "arguments": None} if "tool" in properties else {}
+    return _fit(schema, complete_value(schema, {**original, **no_tool}, _free_text))
 
 
 def _spoil(value: Any, situation: Situation) -> str:

@@ -55,9 +55,14 @@ def subplan(situation: Situation) -> dict[str, Any]:
 
 
 def refinement(situation: Situation) -> dict[str, Any]:
-    """Changes to the pending and BLOCKED steps of the plan, new ids for executed ones that must be replaced, and a
-    reason for each grave issue that no change answers."""
-    changes = _change_work(situation) if situation.is_started else _change_plan(situation)
+    """Changes to the steps of the plan, and a reason for each grave issue that no change answers."""
+    character, changes = situation.character, []
+    if situation.is_started or character.reviews:
+        changes = [change for step in situation.steps for change in _change_step(situation, step)]
+    if character.never_enough:
+        changes += _extend(situation)
+    if character.refuses and not situation.is_started:
+        changes += _add_cross_check(situation, changes)
     closed = situation.variables.get("closed_steps", ())
     changes = [change for change in changes if change["target_step_id"] not in closed]
     answered = {issue_id for change in changes for issue_id in change["addresses_issues"]}
@@ -70,21 +75,26 @@ def refinement(situation: Situation) -> dict[str, Any]:
     }
 
 
-def _change_plan(situation: Situation) -> list[dict[str, Any]]:
-    """The last look at a plan before it runs: the step that the review named is made specific, and a check is added."""
-    character = situation.character
-    if character.never_enough:
-        return _extend(situation)
-    if not character.reviews:
+def _change_step(situation: Situation, step: ShownStep) -> list[dict[str, Any]]:
+    """A BLOCKED step is clarified or decomposed, a pending one that the review named made specific, a lost one replaced
+    under a new id, without its tool; so is a complete one that was found wanting."""
+    character, is_named = situation.character, step.step_id in situation.issues
+    if step.status == "BLOCKED" and character.on_blocked == "SUBPLAN_CREATE":
+        return [_change(situation, "SUBPLAN_CREATE", step.step_id, None, "too large to be done in one go")]
+    if step.status == "BLOCKED" and character.on_blocked == "MODIFY":
+        clarified = {"description": f"{step.description} ({CLARIFIED} take the usual case and say so)"}
+        return [_change(situation, "MODIFY", step.step_id, {**_repeat(step), **clarified}, "states an assumption")]
+    if step.status == "pending" and is_named and SPECIFIC not in step.description:
+        specific = {"description": f"{step.description} ({SPECIFIC} at most five points, each with its reason)"}
+        return [_change(situation, "MODIFY", step.step_id, {**_repeat(step), **specific}, "says how much is wanted")]
+    is_lost = step.status in ("failed", "invalid") and not step.raw.get("replaced_by")
+    is_wanting = character.revises and is_named and step.status == "complete" and not step.step_id.endswith("-2")
+    new_id = f"{step.step_id}-2"
+    if not (is_lost or is_wanting) or situation.count_steps(new_id):
         return []
-    reviewed = [step for step in situation.select("pending") if step.step_id in situation.issues]
-    changes = [_make_specific(situation, step) for step in reviewed]
-    return [*changes, *_add_cross_check(situation, changes)] if character.refuses else changes
-
-
-def _make_specific(situation: Situation, step: ShownStep) -> dict[str, Any]:
-    description = f"{step.description} ({SPECIFIC} at most five points, each with its reason)"
-    return _modify(situation, step, "says how much is wanted", description=description)
+    fresh = {**_repeat(step), "step_id": new_id, "tool": None, "arguments": None}
+    change = _change(situation, "REPLACE", step.step_id, fresh, "it could not be used as it is")
+    return [{**change, "inconsistency_detected": True}]
 
 
 def _add_cross_check(situation: Situation, changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -95,58 +105,19 @@ def _add_cross_check(situation: Situation, changes: Sequence[dict[str, Any]]) ->
         return []
     first = next(step for step in situation.live if step.step_id != final[0].step_id)
     added = _step(ADDED, f"{MARK} Look at it from the other side: {situation.task}", (first.step_id,))
-    needs = [*final[0].dependencies, ADDED]
+    needing = {**_repeat(final[0]), "dependencies": [*final[0].dependencies, ADDED]}
     return [
         _change(situation, "ADD", None, added, "a second look makes the answer safer"),
-        _modify(situation, final[0], "needs the second look", dependencies=needs),
+        _change(situation, "MODIFY", final[0].step_id, needing, "needs the second look"),
     ]
-
-
-def _change_work(situation: Situation) -> list[dict[str, Any]]:
-    character = situation.character
-    changes = [change for step in situation.live for change in _mend(situation, step)]
-    lost = [s for s in situation.steps if s.status in ("failed", "invalid") and not s.raw.get("replaced_by")]
-    changes += _replace(situation, lost, "it could not be used")
-    if character.revises:
-        complete = [s for s in situation.select("complete") if not s.step_id.endswith("-2")]
-        found = [s for s in complete if s.step_id in situation.issues]
-        changes += _replace(situation, found, "the review found it wanting")
-    return [*changes, *_extend(situation)] if character.never_enough else changes
-
-
-def _mend(situation: Situation, step: ShownStep) -> list[dict[str, Any]]:
-    """What is done about a BLOCKED step, and about a pending one that the review named."""
-    remedy = situation.character.on_blocked if step.status == "BLOCKED" else None
-    if remedy == "MODIFY":
-        description = f"{step.description} ({CLARIFIED} take the usual case and say so)"
-        return [_modify(situation, step, "states an assumption", description=description)]
-    if remedy == "SUBPLAN_CREATE":
-        return [_change(situation, "SUBPLAN_CREATE", step.step_id, None, "too large to be done in one go")]
-    if step.status == "pending" and step.step_id in situation.issues and SPECIFIC not in step.description:
-        return [_make_specific(situation, step)]
-    return []
-
-
-def _replace(situation: Situation, steps: Iterable[ShownStep], reason: str) -> list[dict[str, Any]]:
-    """A new step, without a tool, in place of each that has none yet."""
-    changes = []
-    for step in steps:
-        new_id = f"{step.step_id}-2"
-        if not situation.count_steps(new_id):
-            fresh = {**_repeat(step), "step_id": new_id, "tool": None, "arguments": None}
-            change = _change(situation, "REPLACE", step.step_id, fresh, reason)
-            changes.append({**change, "inconsistency_detected": True})
-    return changes
 
 
 def _extend(situation: Situation) -> list[dict[str, Any]]:
     """A new final step behind the present ones."""
-    if not situation.live:
-        return []
     number = situation.count_steps("more-") + 1
     needs = [step.step_id for step in situation.final]
     added = _step(f"more-{number}", f"{MARK} Add what is still missing ({number}): {situation.task}", needs)
-    return [_change(situation, "ADD", None, added, "the answer still lacks something")]
+    return [_change(situation, "ADD", None, added, "the answer still lacks something")] if situation.live else []
 
 
 def _ask_questions(situation: Situation) -> list[dict[str, Any]]:
@@ -158,10 +129,6 @@ def _ask_questions(situation: Situation) -> list[dict[str, Any]]:
         return []
     question = f"{MARK} Which case is meant in: {situation.task}"
     return [{"question": question, "assumption": f"{MARK} the usual one", "step_id": blocked[0] if blocked else None}]
-
-
-def _modify(situation: Situation, step: ShownStep, reason: str, **changes: Any) -> dict[str, Any]:
-    return _change(situation, "MODIFY", step.step_id, {**_repeat(step), **changes}, reason)
 
 
 def _change(
