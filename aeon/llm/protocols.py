@@ -1,8 +1,10 @@
-"""What an adapter may offer beside `complete`: `close()`, `model`, `synthetic`, and what it has found out."""
+"""What an adapter may offer beside `complete` (`close()`, `model`, `synthetic`, findings), and know of its attempt."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -45,3 +47,21 @@ class LearningAdapter(Protocol):
 
     def learn(self, beliefs: Mapping[str, Any]) -> None:
         """Believe what another process has found out of this server. Raises ValueError for what cannot be read."""
+
+
+_seconds_before: ContextVar[float] = ContextVar("seconds_before", default=0.0)
+
+
+@contextmanager
+def attempting(*, seconds_before: float) -> Iterator[None]:
+    """Make an attempt in this block, when earlier ones of the call have taken so many seconds."""
+    token = _seconds_before.set(seconds_before)
+    try:
+        yield
+    finally:
+        _seconds_before.reset(token)
+
+
+def seconds_before() -> float:
+    """The seconds that earlier attempts of the call that is being made have taken."""
+    return _seconds_before.get()

@@ -122,14 +122,6 @@ class SchemaLibrary:
         """A valid answer without what only a person's file asks for."""
         return drop_extras(answer, self._packaged(call)) if call in self._own else answer
 
-    def validator(self, schema: Schema) -> SchemaValidator:
-        """The validator of any schema. Raises SchemaFileError when it is not one."""
-        key = (_key(schema),)
-        if key not in self._validators:
-            check_schema(schema, "the schema")
-            self._validators[key] = SchemaValidator(schema)
-        return self._validators[key]
-
     def files(self, call: SchemaName) -> dict[str, Path]:
         """The file the schema of a call comes from, as `schema`; nothing for `repair` and `tool_arguments`."""
         return {"schema": self._own.get(call) or _packaged_path(call)} if call in NAMES else {}

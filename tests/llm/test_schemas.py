@@ -109,7 +109,6 @@ def test_wire_forms_and_validators_are_kept(write: Write) -> None:
     assert library.local("plan") is library.local("plan")
     assert library.wire("step", answer_schema=ANSWER) is library.wire("step", answer_schema=dict(ANSWER))
     assert library.local("step", ANSWER) is library.local("step", dict(ANSWER))
-    assert library.validator(ANSWER) is library.validator(dict(ANSWER))
 
 
 def test_a_file_is_read_once(write: Write) -> None:

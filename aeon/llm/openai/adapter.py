@@ -14,7 +14,6 @@ from typing import Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
-from aeon.llm.attempts import seconds_before
 from aeon.llm.dialects import streaming
 from aeon.llm.dialects.dialect import Dialect, Form, Wire, wire_of
 from aeon.llm.dialects.negotiation import Outcome, negotiate
@@ -24,7 +23,7 @@ from aeon.llm.openai.answer import follows_schema, read_answer
 from aeon.llm.openai.endpoint import endpoint_of, request_headers
 from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
 from aeon.llm.openai.transport import Transport, TransportClosed
-from aeon.llm.protocols import Finding
+from aeon.llm.protocols import Finding, seconds_before
 from aeon.llm.settings import EndpointSettings
 
 IDLE_SECONDS = 20.0

@@ -11,7 +11,7 @@ from dataclasses import replace
 from aeon.domain.errors import LLMError, ProviderError, StopRequested
 from aeon.domain.events import Emit, RetryScheduled, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
-from aeon.llm.attempts import attempting
+from aeon.llm.protocols import attempting
 from aeon.llm.settings import RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState
 
