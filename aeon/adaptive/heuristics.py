@@ -16,12 +16,8 @@ from aeon.supervisor.structured import StructuredCaller
 
 
 class AdaptiveDepth:
-    """Profiles tasks, and maps profiles to a TTL and a reasoning mode.
-
-    `global_ttl_limit` caps every allocation, in LLM cycles (FR-077); so does `max_llm_calls` of `global_resource_caps`,
-    since a cycle is at least one call, and the limit of `table`, the map from profile to TTL; `limit` is the least.
-    `tools` describes the tools of the run.
-    """
+    """Profiles tasks, and maps profiles to a TTL and a reasoning mode. `limit`, the least of the limits given, caps
+    every allocation (FR-077); of `global_resource_caps`, `max_llm_calls` is one, since a cycle is at least one call."""
 
     def __init__(
         self,
@@ -41,23 +37,17 @@ class AdaptiveDepth:
         self._profiles: dict[str, TaskProfile] = {}
 
     def infer_task_profile(self, task_description: str, context: dict[str, Any] | None = None) -> TaskProfile:
-        """Profile a task, in one model call (FR-084, FR-NEW-004 to FR-NEW-010).
-
-        The same task and context give the same profile again without a call, so the tier is stable. Raises LLMError
-        when the call fails, ValidationError when its answer cannot be repaired.
-        """
+        """Profile a task, in one model call (FR-084, FR-NEW-004 to FR-NEW-010); the same task and context give the same
+        profile without one. Raises LLMError when the call fails, ValidationError when its answer cannot be repaired."""
         key = json.dumps([task_description, context], sort_keys=True, default=str)
         if key not in self._profiles:
             self._profiles[key] = self._ask(task_description, context=context, observed=None, version=1)
         return self._profiles[key]
 
     def allocate_ttl(self, task_profile: TaskProfile, base_ttl: int = 10) -> int:
-        """The TTL of a profile, in LLM cycles, from the table alone; at most the limit (FR-029, FR-077).
-
-        Never less than a shallower task of the same kind gets, so that the usual step count of a tier, which grows
-        with it, takes nothing away where `base_ttl` is small. Raises ValueError for a `base_ttl` below 1, and for a
-        level that the table has no entry for.
-        """
+        """The TTL of a profile, in LLM cycles, from the table alone; at most the limit, and never less than a shallower
+        task of the same kind gets (FR-029, FR-077). Raises ValueError for a `base_ttl` below 1, and for an unknown
+        level."""
         if base_ttl < 1:
             raise ValueError(f"base_ttl must be at least 1, not {base_ttl}")
         tiers = range(1, task_profile.reasoning_depth + 1)
@@ -74,13 +64,9 @@ class AdaptiveDepth:
         reason_codes: Sequence[str] = (),
         planning: Mapping[str, Any] | None = None,
     ) -> TaskProfile | None:
-        """Profile the task anew at a pass boundary, when all three signals speak of a mismatch (FR-094).
-
-        The signals: convergence failed, there are validation issues, a step was BLOCKED. Without all of them None,
-        and no call. The model is given counts of issues by type and severity, reason codes and clarity states, and of
-        the planner (`planning`) refinements, refused actions, subplans and questions (FR-031 to FR-033, FR-051).
-        Raises as `infer_task_profile`.
-        """
+        """Profile the task anew at a pass boundary, when all three signals speak of a mismatch (FR-094); else None, and
+        no call. The model is given counts of issues, codes and states, and `planning`, what the planner did (FR-031 to
+        FR-033, FR-051). Raises as `infer_task_profile`."""
         if not complexity_mismatch(convergence_failure, validation_issues, clarity_states):
             return None
         signals = {**mismatch_signals(validation_issues, clarity_states, reason_codes), "planning": planning or {}}
@@ -113,10 +99,8 @@ def configure_depth(
     *,
     heuristics: Sequence[str] = ("task_profile", "ttl_table"),
 ) -> AdaptiveDepthConfiguration:
-    """What a profile comes to: reasoning mode, budget, and why, in the words given (FR-030, FR-078).
-
-    `heuristics` are what it rests on.
-    """
+    """What a profile comes to: reasoning mode, budget, and why, in the words given (FR-030, FR-078); `heuristics` are
+    what it rests on."""
     table = table or packaged_table()
     return AdaptiveDepthConfiguration(
         detected_complexity=table.complexity[profile.reasoning_depth],

@@ -30,11 +30,8 @@ UNREMEMBERED = ("memory_answer",)
 
 
 class ConvergenceEngine:
-    """Assesses whether a task is done.
-
-    `default_thresholds` may set completeness, coherence, consistency, each in [0, 1]; `memory` is what the answer
-    must agree with beside the outputs.
-    """
+    """Assesses whether a task is done. `default_thresholds` may set completeness, coherence, consistency, each in [0,
+    1]; `memory` is what the answer must agree with beside the outputs."""
 
     def __init__(
         self,
@@ -60,10 +57,9 @@ class ConvergenceEngine:
     ) -> ConvergenceAssessment:
         """Assess a plan's results, in one model call, with the validation report before it (FR-050).
 
-        `custom_criteria` maps a name to plain words; the names completeness, coherence and consistency with a number
-        set that threshold for this call. `left_to_person` are contradictions that a person knows of: the prompt
-        says that they block nothing. It never holds a threshold. Raises LLMError when the call fails,
-        ValidationError when its answer cannot be repaired, ConfigError for a threshold outside [0, 1].
+        `custom_criteria` maps a name to plain words; a number under the name of a score is its threshold for this call.
+        The prompt holds no threshold, and says that contradictions `left_to_person` block nothing. Raises LLMError,
+        ValidationError for an answer that cannot be repaired, ConfigError for a threshold outside [0, 1].
         """
         own_thresholds, criteria = split_criteria(custom_criteria or {})
         thresholds = _thresholds(self._thresholds, own_thresholds)
@@ -109,10 +105,8 @@ def parse_assessment(
     pairs: Sequence[str],
     unasked: Sequence[str] = (),
 ) -> ConvergenceAssessment:
-    """The model's answer compared with the thresholds; the `unasked` of the `pairs` have nothing to compare.
-
-    Raises InvalidAnswer unless each criterion and each pair is judged once, and every blocking issue is described.
-    """
+    """The model's answer compared with the thresholds; the `unasked` of the `pairs` have nothing to compare. Raises
+    InvalidAnswer unless each criterion and each pair is judged once, and every blocking issue is described."""
     results = tuple(CriterionResult.model_validate(raw) for raw in answer.get("criteria", ()))
     _check_once("/criteria", "criterion", [result.name for result in results], criteria)
     judged = [pair["artifacts"] for pair in answer["consistency_status"]]
@@ -154,11 +148,8 @@ def verdict(
     criteria: Sequence[CriterionResult],
     blocking_kinds: Sequence[str],
 ) -> tuple[bool, tuple[str, ...]]:
-    """Whether it converged, and the codes that say why (FR-024, FR-068).
-
-    Converged: every score at its threshold or above, every criterion met, no blocking issue; the codes then name all
-    that was satisfied, and otherwise all that was not.
-    """
+    """Whether it converged, and why (FR-024, FR-068): every score at its threshold or above, every criterion met, no
+    blocking issue. The codes name all that was satisfied, or else all that was not."""
     reached = {name: scores[f"{name}_score"] >= getattr(thresholds, name) for name in SCORE_CODES}
     failed = [
         *(SCORE_CODES[name][1] for name, ok in reached.items() if not ok),

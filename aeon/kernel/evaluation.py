@@ -50,10 +50,8 @@ class Evaluation:
     def evaluate(
         self, this: OpenPass, phase: OpenPhase, *, is_reviewed: bool
     ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
-        """The report on a pass (none unless `is_reviewed`), and its assessment or `UNAVAILABLE`.
-
-        A pass whose evaluation is not affordable is not complete.
-        """
+        """The report on a pass (none unless `is_reviewed`), and its assessment or `UNAVAILABLE`; a pass whose
+        evaluation is not affordable is not complete."""
         run, report, assessment = self._run, None, None
         plan, conflicts = run.plan, run.state.conflicts
         steps, outputs = list(plan.steps), current_outputs(plan.steps)

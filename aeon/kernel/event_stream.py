@@ -11,11 +11,8 @@ from aeon.domain.request import CallSite
 
 
 class EventStream:
-    """Numbers a run's events and hands each to its subscribers, one at a time, in the caller's thread.
-
-    Subscribers must be quick; their exceptions end the run. Slow or unreliable observers belong behind
-    `aeon.observability.sinks.QueuedObserver`.
-    """
+    """Numbers a run's events and hands each to its subscribers, one at a time, in the caller's thread. These must be
+    quick, and their exceptions end the run: others belong behind `aeon.observability.sinks.QueuedObserver`."""
 
     def __init__(self, subscribers: Sequence[Subscriber] = ()) -> None:
         self.subscribers = list(subscribers)

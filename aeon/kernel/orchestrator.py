@@ -28,11 +28,8 @@ from aeon.validation.semantic import SemanticValidator
 
 
 class Orchestrator:
-    """Runs tasks, one at a time, with five components; one instance for each run that is to overlap with another.
-
-    `options` say how runs go. What else is not given is made: an executor of LLM steps, a refiner, a memory of the
-    process. `stream` delivers the events, `control` stops a run.
-    """
+    """Runs tasks, one at a time, with five components; one instance for each run that is to overlap with another. What
+    is not given is made: an executor of LLM steps, a refiner, a memory of the process."""
 
     def __init__(
         self,
@@ -74,10 +71,8 @@ class Orchestrator:
         return self._loop.run(task, context, run_id or uuid.uuid4().hex)
 
     def plan(self, task: str, context: dict[str, Any] | None = None) -> Plan:
-        """Phases A and B alone: the reviewed and refined plan, no step executed.
-
-        Raises TTLExpired, LimitReached, StopRequested and what the model's side raises.
-        """
+        """Phases A and B alone: the reviewed and refined plan. Raises TTLExpired, LimitReached, StopRequested and what
+        the model's side raises."""
         self._loop = self._make_loop()
         return self._loop.plan(task, context)
 

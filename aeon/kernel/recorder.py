@@ -20,11 +20,8 @@ class OpenPhase:
 
 @dataclass
 class OpenPass:
-    """A pass under way: what has happened in it so far.
-
-    `before` is the run at its start, `plan` the plan that it made. A `brief` one, of core mode, is recorded with the
-    steps that it carried out alone: each step is a pass there.
-    """
+    """A pass under way. `before` is the run at its start, `plan` the plan that it made; a `brief` one, of core mode, is
+    recorded with the steps that it carried out alone."""
 
     number: int
     before: RunState

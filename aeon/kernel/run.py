@@ -127,9 +127,7 @@ class OpenRun:
 
     def charge(self, cycles: int, step_id: str | None = None) -> CallSite:
         """The numbered place of the next dispatch, which costs so many `cycles`: the only place where a run is charged.
-
-        Raises TTLExpired when they are not affordable.
-        """
+        Raises TTLExpired when they are not affordable."""
         if not self.affordable(cycles):
             raise TTLExpired
         self.update(ttl_used=self.state.ttl_used + cycles)

@@ -27,10 +27,8 @@ class ExecutionSettings(Value):
 
 
 class ModeSettings(Value):
-    """`mode`: which loop runs; `adaptive` is the engine of Phases A to D, `core` one plan, step after step.
-
-    `auto` is adaptive, but a task that is profiled as small is given a plan of the one step that `one_step` describes.
-    """
+    """`mode`: `adaptive` is Phases A to D, `core` one plan, step after step; `auto` is adaptive, but a task profiled as
+    small gets a plan of the one step that `one_step` describes."""
 
     kind: Mode = "adaptive"
     one_step: str = Field(default=ONE_STEP, min_length=1)
@@ -48,13 +46,9 @@ class AnswerSettings(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How runs go. `base_ttl` is the base of the TTL table, in core mode the whole TTL; no run gets more than
-    `ttl_limit`.
-
-    `one_step` describes the step of a small task in mode auto. `plan` is run instead of a generated one. The criteria
-    of `convergence` are used. `requires_final_step`: the answer must be one step's output. `answer_mark` is put before
-    every answer. `configuration` is recorded in the history.
-    """
+    """How runs go. `base_ttl` is the base of the TTL table, in core mode the whole TTL. `plan` is run instead of a
+    generated one. `requires_final_step`: the answer must be one step's output. `answer_mark` is put before every
+    answer."""
 
     mode: Mode = "adaptive"
     one_step: str = ONE_STEP

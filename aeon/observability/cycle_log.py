@@ -165,11 +165,9 @@ class _OpenCycle:
 class CycleLog(Journal):
     """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039).
 
-    Lines stand in the order they were written; sorted by `step_number`, they depend on the run's answers alone. A
-    cycle still open when the run ends is written then, with the error `Abandoned`. A cycle that is alone under way
-    carries its plan in its own line. Of cycles that are dispatched together any may end first, so the plan that they
-    share gets a line of its own before any of them can end, and theirs refer to it. So of a run that was killed every
-    line that is there can be rebuilt, and the file grows with the changes of the plan and with the number of cycles.
+    Sorted by `step_number` the lines depend on the run's answers alone. Of cycles that are dispatched together any may
+    end first, so the plan that they share gets a line of its own before: wherever the file ends, every line can be
+    rebuilt.
     """
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
@@ -218,10 +216,8 @@ class CycleLog(Journal):
         return self._dispatched
 
     def _write_shared_plan(self, event: e.CycleStarted, time: str) -> None:
-        """Write the plan of a cycle that is dispatched while others are running, unless the file has it already.
-
-        The first of these cycles has not written its own line yet: its plan and its line number are written now.
-        """
+        """Write the plan of a cycle that is dispatched while others are running, unless the file has it already. The
+        first of these has not written its line yet: its plan and its number are written now."""
         first, self._carrier = self._carrier, None
         if first is not None and first.plan_state is not None:
             self._write_batch(first.started, first.time, first.number, first.plan_state)

@@ -42,11 +42,8 @@ LINE_FIELDS = {
 
 
 def event_line(recorded: Recorded) -> dict[str, Any]:
-    """An event as the JSON object of its line.
-
-    Long texts stand where they are made and nowhere else: a step's `incoming_context`, which repeats the outputs of
-    other steps, is null here, so that the lines of a run grow with the run and not with its square.
-    """
+    """An event as the JSON object of its line. A step's `incoming_context`, which repeats the outputs of other steps,
+    is null, so that the lines of a run grow with the run and not with its square."""
     event = recorded.event
     line: dict[str, Any] = {"sequence": recorded.sequence, "part": recorded.part, "time": recorded.time}
     line["event"] = NAMES[type(event)]
@@ -73,9 +70,7 @@ def _drop_contexts(value: Any) -> None:
 
 class Journal:
     """A file of lines that never fails a run: after the first error nothing more is written, and `warn` is called.
-
-    What the file holds by then stays. Raises ArtefactError when the file cannot be opened.
-    """
+    Raises ArtefactError when the file cannot be opened."""
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         self._lines, self._warn, self._failed = JsonLines(path), warn, False
@@ -95,11 +90,8 @@ class Journal:
 
 
 class EventLog(Journal):
-    """A subscriber that writes each event as it happens.
-
-    Sorted by (`sequence`, `part`) the lines of a run depend on its answers alone. Prompts, answers and repeated plans
-    are not in it; `cycles.jsonl` and `history.json` hold them.
-    """
+    """A subscriber that writes each event as it happens, without prompts, answers and repeated plans. Sorted by
+    (`sequence`, `part`) the lines of a run depend on its answers alone."""
 
     def __call__(self, recorded: Recorded) -> None:
         """Write one event."""

@@ -21,11 +21,8 @@ _Key = Callable[[CallAnswered | CallFailed], Any]
 
 
 class Ledger:
-    """A subscriber that totals the usage of a run.
-
-    `prices` are a book, or prices by model. Sums do not depend on the order in which parallel calls end.
-    `seconds_by_phase` is wall time over all passes.
-    """
+    """A subscriber that totals the usage of a run, in whatever order parallel calls end. `prices` are a book, or prices
+    by model; `seconds_by_phase` is wall time over all passes."""
 
     def __init__(self, prices: PriceBook | Mapping[str, Price] | None = None) -> None:
         self._prices = prices if isinstance(prices, PriceBook) else PriceBook({"": PriceList(prices)})

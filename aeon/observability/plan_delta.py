@@ -110,11 +110,8 @@ def apply_change(plan: Plan, change: PlanChange) -> Plan:
 
 
 def apply_steps(steps: tuple[PlanStep, ...], change: StepsDifference) -> tuple[PlanStep, ...]:
-    """The steps that a difference makes of earlier ones; those that it does not name are shared.
-
-    Raises pydantic's ValidationError for fields that make no step, and LookupError for an order that names an unknown
-    one.
-    """
+    """The steps that a difference makes of earlier ones; those that it does not name are shared. Raises pydantic's
+    ValidationError or LookupError for a difference that is none."""
     known = {step.step_id: step for step in steps}
     for each in change.steps:
         old = known.get(each.step_id)
@@ -163,10 +160,8 @@ def history_document(history: ExecutionHistory) -> dict[str, Any]:
 
 
 def restore_document(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of the `ExecutionHistory` that a document was written for, its plans and steps as values.
-
-    Raises pydantic's ValidationError, LookupError or TypeError for a document that no history was written to.
-    """
+    """The fields of the `ExecutionHistory` that a document was written for, its plans and steps as values. Raises
+    pydantic's ValidationError, LookupError or TypeError for a document that no history was written to."""
     base: Plan | None = None
     passes = []
     for written in document["passes"]:

@@ -23,11 +23,8 @@ JOURNALS: dict[str, type[EventLog | CycleLog]] = {"events": EventLog, "cycles": 
 
 
 class QueuedObserver:
-    """A subscriber that is called in a thread of its own, through a queue of at most `maxsize` events.
-
-    Neither blocks nor raises. `dropped` counts the events that found the queue full, `failed` the calls that raised, of
-    which `error` is the first exception. Close it when the run is over.
-    """
+    """A subscriber that is called in a thread of its own, through a queue of at most `maxsize` events, and never
+    raises. `dropped` counts the events that found the queue full, `failed` the calls that raised `error` or another."""
 
     def __init__(self, subscriber: Subscriber, maxsize: int = 10_000) -> None:
         self.dropped = self.failed = 0
@@ -63,11 +60,9 @@ class QueuedObserver:
 def open_sinks(
     settings: ObservabilitySettings, directory: Path | None, warn: Callable[[str], None]
 ) -> Iterator[tuple[Subscriber, ...]]:
-    """The sinks that the settings name, open until the block ends; journals only where there is a directory.
-
-    No sink fails or delays the run: problems are passed to `warn`. Raises ConfigError for a sink that cannot be made,
-    ArtefactError for a journal that cannot be opened.
-    """
+    """The sinks that the settings name, open until the block ends; journals only where there is a directory. No sink
+    fails or delays the run: problems are passed to `warn`. Raises ConfigError and ArtefactError for one that cannot be
+    opened."""
     with ExitStack() as opened:
         sinks: list[Subscriber] = []
         for name, journal in JOURNALS.items():

@@ -24,10 +24,8 @@ ARTIFACT_TYPES = ("plan", "step", "execution_artifact", "cross_phase")
 
 
 class SemanticValidator:
-    """Reviews artefacts for specificity, relevance, consistency, hallucination and do/say mismatch.
-
-    Best effort and advisory, not an oracle (FR-081). `tool_registry` is what tools really exist (FR-039).
-    """
+    """Reviews artefacts for specificity, relevance, consistency, hallucination and do/say mismatch. Advisory, no oracle
+    (FR-081); `tool_registry` is what tools really exist (FR-039)."""
 
     def __init__(
         self,
@@ -55,13 +53,10 @@ class SemanticValidator:
     ) -> SemanticValidationReport:
         """Review artefacts, in one model call (FR-042, FR-046, FR-082).
 
-        `artifact_type` is "plan", "step" (the `steps` are those new, changed or removed in `plan`),
-        "execution_artifact" or "cross_phase" (outputs and answer too, FR-041). For "step", `delta` is the
-        refinement under review: each changed step is then shown before and after, with what its actions say.
-        `memory_artifacts` are shown instead of what the run's memory holds now. Structural findings are passed to the
-        model as context.
-        Raises ValueError for another type, LLMError when the call fails, ValidationError when its answer cannot be
-        repaired.
+        `artifact_type` is "plan", "step" (the `steps` are those new, changed or removed in `plan`, by `delta`),
+        "execution_artifact" or "cross_phase" (outputs and answer too, FR-041). `memory_artifacts` are shown instead of
+        what the run's memory holds. Raises ValueError for another type, LLMError, ValidationError for an answer beyond
+        repair.
         """
         if artifact_type not in ARTIFACT_TYPES:
             raise ValueError(f"artifact_type must be one of {', '.join(ARTIFACT_TYPES)}, not {artifact_type!r}")

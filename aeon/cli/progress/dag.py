@@ -31,11 +31,8 @@ _LONGEST_ID = 24
 
 
 def draw(plan: Plan, *, width: int = 80, ascii_only: bool = False) -> str:
-    """The plan as text, no line wider than `width` columns (at least 40), a legend last.
-
-    Layers are numbered; a step depends on steps of earlier layers alone. The dependencies of a plan that needs more
-    lanes than fit are named instead. Raises PlanError when the dependencies form a cycle.
-    """
+    """The plan as text, no line wider than `width` columns (at least 40), its layers numbered, a legend last.
+    Dependencies that need more lanes than fit are named instead. Raises PlanError when they form a cycle."""
     width = max(40, width)
     rows = _rows(plan)
     lanes = max((len(text) for text, _, _ in rows), default=0)
@@ -64,10 +61,8 @@ def draw(plan: Plan, *, width: int = 80, ascii_only: bool = False) -> str:
 
 
 def outline(plan: Plan) -> list[tuple[str, PlanStep]]:
-    """The steps layer by layer, each with its lanes, in which `NODE` stands for the step itself; as wide as the widest.
-
-    Raises PlanError when the dependencies form a cycle.
-    """
+    """The steps layer by layer, each with its lanes, all as wide as the widest; `NODE` stands for the step itself.
+    Raises PlanError for a cycle."""
     rows = _rows(plan)
     width = max((len(text) for text, _, _ in rows), default=0)
     return [(text.ljust(width), step) for text, step, _ in rows if step is not None]

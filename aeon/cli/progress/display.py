@@ -25,9 +25,8 @@ def progress_for(
 ) -> Iterator[Display]:
     """Show a run on `stream` while the block lasts; gives the subscriber of its events.
 
-    `kind` is that of `progress`: `auto` and `live` draw a picture below the lines on a terminal, without colour under
-    NO_COLOR; `plain` and other streams have the lines alone; `none` writes nothing but the banner of a run that calls
-    no model, which every kind begins with.
+    `kind` is that of `progress`; a picture is drawn on a terminal alone, without colour under NO_COLOR. Every kind,
+    `none` too, begins with the banner of a run that calls no model.
     """
     view, safe, live = view or RunView(), Forgiving(stream), False
     with suppress(ValueError):  # of a closed stream
@@ -111,10 +110,7 @@ class Display:
 
 
 class Screen(Display):
-    """Draws the run several times a second below its lines, from the first event on until it is over.
-
-    Events and drawing come from different threads.
-    """
+    """Draws the run several times a second below its lines, from the first event on until it is over."""
 
     live = True
 

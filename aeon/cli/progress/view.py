@@ -39,11 +39,10 @@ class StepView:
 
 @dataclass(slots=True)
 class RunView:
-    """The state of a run for display. A subscriber: each event updates the view.
+    """The state of a run for display; a subscriber.
 
     Given: the thresholds of its scores (None: nothing is assessed), the seconds that running work has once the run is
     `stopped`, the cost up to an event (None: not known), and of a replay, of which no times are shown, its recording.
-    `expected` is the number of cycles that the plan was expected to take.
     """
 
     thresholds: ConvergenceThresholds | None = None
