@@ -37,11 +37,9 @@ from aeon.tools.registry import Tool, ToolRegistry
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a step is carried out in: the plan, the results so far, and in core mode the TTL that is left (Sprint 1
-    FR-002).
+    """What a step is carried out in; in core mode with the TTL that is left (Sprint 1 FR-002).
 
-    `free`: no cycle was paid for it, so that no model may be asked. `memory` is what memory held when the step was
-    dispatched: what steps write that run at the same time is not in it.
+    `free`: no cycle was paid for it, so that no model may be asked. `memory` is what memory held at its dispatch.
     """
 
     plan: Plan
@@ -54,8 +52,7 @@ class Situation:
 class StepWorker:
     """Carries out steps. With an `answer_schema`, the output of the plan's final step is JSON of that schema.
 
-    With `inputs`, `${inputs.NAME}` and `${steps.ID.output}` in tool arguments are references: for plans that a person
-    wrote.
+    With `inputs`, for plans that a person wrote, `${...}` in tool arguments are references.
     """
 
     def __init__(
@@ -230,11 +227,7 @@ class StepWorker:
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
     def _repair_step(self, step: PlanStep, situation: Situation) -> PlanStep | None:
-        """The step with a registered tool; None when no tool fits, or none could be found.
-
-        Its own arguments are kept where that tool takes them, else those that the repair gave.
-        Raises LLMError for a provider that is down.
-        """
+        """The step with a registered tool, and its own arguments where that takes them; None when no tool fits."""
         if not any(name != step.tool for name in self._registry.names()):
             return None
         try:

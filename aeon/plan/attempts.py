@@ -16,11 +16,9 @@ _RUN_LIMIT = "the run has been refined as often as refinement.max_attempts_total
 
 
 class RefinementAttempts(Value):
-    """The number of refinements so far.
+    """The number of refinements so far: by fragment that they named, and of those with an action, or failed, in all.
 
-    `by_fragment` counts, for each fragment, the refinements that named it, accepted or not. `total` counts the
-    refinements that proposed at least one action, or failed. `left_alone` counts, for each fragment with a CRITICAL
-    contradiction, the consecutive refinements that proposed nothing about it.
+    `left_alone` counts, for each fragment with a CRITICAL contradiction, the refinements running that left it alone.
     """
 
     by_fragment: Mapping[str, int] = Field(default_factory=dict)
@@ -53,8 +51,7 @@ def count_failure(attempts: RefinementAttempts) -> RefinementAttempts:
 def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, settings: RefinementSettings) -> Admission:
     """Separate the actions whose fragment may still be refined from the others (FR-065).
 
-    Several actions on one fragment are one attempt. Without actions nothing is counted. When the run's limit was
-    reached before, all are refused and nothing is counted (FR-066).
+    Several actions on one fragment are one attempt; beyond the run's limit nothing is counted (FR-066).
     """
     if not actions:
         return Admission(attempts=attempts)
@@ -86,11 +83,9 @@ def leave_alone(
     *,
     is_last: bool = False,
 ) -> tuple[RefinementAttempts, tuple[ValidationIssue, ...]]:
-    """The counts after a refinement that was given these issues and proposed these actions, and the contradictions that
-    have now been left alone too often: they need manual intervention.
+    """The counts after a refinement, and the contradictions that have now been left alone too often (FR-065).
 
-    The count of a contradiction that is gone, or acted upon, starts again. With `is_last` the run cannot go on after
-    this refinement, so that one time is enough.
+    The count of one that is gone, or acted upon, starts again. `is_last`: the run cannot go on, so that once is enough.
     """
     answered = {issue_id for action in actions for issue_id in action.answers}
     named = {action.fragment for action in actions}

@@ -61,11 +61,9 @@ def apply_actions(
 ) -> DeltaResult:
     """Apply the actions that can be applied together, refuse the others (FR-009, FR-010, FR-069, FR-070, FR-083).
 
-    `subplans` holds the subplan of each SUBPLAN_CREATE's target. Actions that make the plan longer than `max_steps`, or
-    empty, are refused, last first. With `one_final_step` so are those after which the plan would not end with exactly
-    one live step that gives the whole answer. The new plan is in stable topological order and renumbered; unchanged
-    steps are shared, and an unchanged plan is returned itself. Executed steps keep their output; only `status` and
-    `replaced_by` of one change. Raises PlanError when the plan has a cycle of its own.
+    `subplans` are by target. What makes the plan too long, or empty, is refused, last first; with `one_final_step` also
+    what takes its one final step away. Unchanged steps are shared, and an unchanged plan is returned itself. Raises
+    PlanError when the plan has a cycle of its own.
     """
 
     def make_draft(chosen: Mapping[int, RefinementAction]) -> Draft:

@@ -40,10 +40,8 @@ def kind_of(action: RefinementAction) -> ActionType:
 class Draft:
     """The steps as they stand, in order, with every action worked in that cannot be objected to.
 
-    `refused` says why the others cannot. `heirs` says what dependents of a step that is gone depend on instead.
-    `declared` holds what each action said its steps depend on, as (action's number, step, dependency); `rewritten` the
-    steps whose dependencies an action set; `kinds` what was done to a step; `held` the steps that ones no longer
-    pending depend on.
+    `refused` says why the others cannot. `heirs` says what dependents of a step that is gone depend on instead,
+    `declared` what each action said that its steps depend on, `held` what steps no longer pending depend on.
     """
 
     def __init__(

@@ -26,8 +26,7 @@ T = TypeVar("T")
 class RecursivePlanner:
     """Makes and refines plans with the model. `aeon.plan.deltas` applies the changes that it proposes.
 
-    `max_nesting_depth` is how deep subplans may nest, at most five (FR-083), `max_steps` how many steps a plan may
-    have. With an `answer_schema` the plan must end with exactly one step.
+    Subplans nest at most `max_nesting_depth`, five, deep (FR-083). With an `answer_schema` a plan ends with one step.
     """
 
     def __init__(
@@ -51,8 +50,7 @@ class RecursivePlanner:
     def generate_plan(self, task_description: str, context: dict[str, Any] | None = None) -> Plan:
         """Make the initial plan of a task, in one model call (FR-086).
 
-        Raises LLMError when the call fails, ValidationError when its answer is malformed or structurally wrong (no
-        steps, too many, repeated ids, unknown dependencies, a cycle) and cannot be repaired.
+        Raises LLMError, and ValidationError when the answer is malformed or structurally wrong and cannot be repaired.
         """
         one_final_step = self._answer_schema is not None
 
@@ -93,10 +91,8 @@ class RecursivePlanner:
     ) -> Refinement:
         """Propose changes and questions for a plan, in one model call (FR-010 to FR-012, FR-069).
 
-        `triggers` are the reasons, `closed_steps` those left to a person, `assessment` what was found of the work so
-        far. The caller decides which changes are applied. An answer that leaves out an issue of severity HIGH or more
-        is repaired once, and then accepted as it is. Raises LLMError when the call fails, ValidationError
-        when its answer cannot be repaired.
+        `triggers` are the reasons, `closed_steps` those left to a person. An answer that leaves out an issue of
+        severity HIGH or more is repaired once, and then accepted as it is. Raises LLMError and ValidationError.
         """
         variables = {
             **_situation(current_plan),
@@ -123,12 +119,9 @@ class RecursivePlanner:
             return first[0]
 
     def create_subplan(self, parent_step: PlanStep, parent_plan: Plan, current_depth: int) -> Subplan:
-        """Decompose a step, in one model call (FR-009).
+        """Decompose a step, in one model call (FR-009). `current_depth` is the level of the new subplan, from 1.
 
-        `current_depth` is the level of the new subplan, from 1; below that, 1, since there is no level above the first.
-
-        Raises PlanError when that is deeper than allowed, or the step is executed; LLMError and ValidationError as
-        above.
+        Raises PlanError when that is deeper than allowed, or the step is executed; LLMError and ValidationError.
         """
         if current_depth > self.max_nesting_depth:
             raise PlanError(

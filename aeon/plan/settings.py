@@ -13,8 +13,7 @@ from aeon.domain.values import Value
 class RefinementSettings(Value):
     """`refinement`: how often and how far a plan may be changed (FR-003, FR-065, FR-066, FR-083).
 
-    `reject_severity` is the severity at which an issue found at a changed step, or at one that depends on it, refuses
-    the change.
+    `reject_severity`: an issue of it at a changed step, or at a dependent, refuses the change.
     """
 
     when: Literal["triggered", "always"] = "triggered"

@@ -36,11 +36,7 @@ def check_steps(
     tool_names: Collection[str] | None = None,
     max_nesting_depth: int = MAX_NESTING_DEPTH,
 ) -> tuple[StructuralFinding, ...]:
-    """Find all structural faults of the steps, in step order; empty when there is none.
-
-    `max_steps` None is no limit; tools are checked only when `tool_names` is given. Of the cycles that share no step,
-    at most ten are named.
-    """
+    """Find all structural faults of the steps, in step order; tools are checked only when `tool_names` is given."""
     if not steps:
         return (_whole("the plan has no steps: give at least one"),)
     found: list[StructuralFinding] = []

@@ -59,11 +59,7 @@ def leave_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class ContextPart:
-    """A part of the context of a step: an output, a hand-off or the error of an earlier step.
-
-    `unfinished` is a step left to a person: `text` is its output so far, empty when it has none, `reason` why it
-    could not be finished.
-    """
+    """A part of the context of a step. `unfinished` is a step left to a person, its output so far and why."""
 
     kind: Literal["output", "handoff", "error", "unfinished"]
     step_id: str

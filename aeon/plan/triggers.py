@@ -95,10 +95,9 @@ def pass_triggers(
     closed: Collection[str] = (),
     raised: Collection[str] = (),
 ) -> tuple[Trigger, ...]:
-    """Every trigger after a pass; steps in `closed` are left to a person and trigger nothing (FR-065).
+    """Every trigger after a pass, except earlier ones (`raised`) and steps left to a person (`closed`, FR-065).
 
-    `raised` are the triggers of earlier refinements. Of an assessment that did not converge they are the unmet
-    criteria, the blocking issues, and, when nothing is left pending, the scores that are too low.
+    Scores that are too low are one only when nothing is left pending.
     """
     found = [*issue_triggers(issues, closed), *step_triggers(plan, closed, raised)]
     if assessment.converged:

@@ -28,10 +28,8 @@ def question_view(question: FollowUpQuestion) -> dict[str, Any]:
 
 
 def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A plan as prompts show it.
-
-    `steps` are all its steps; `states` are the same where these `outputs` are shown above: a step that was carried out
-    and has one lacks what stands beside its output.
+    """A plan as prompts show it. `states` are its steps, where these `outputs` are shown above: one that was carried
+    out and has one lacks what stands beside its output.
     """
     users, steps, above = _users_by_step(plan.steps), [step_view(step) for step in plan.steps], outputs or {}
     return {
@@ -88,8 +86,7 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
 def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
     """The prompt variables that show a worker the plan around its own step, at most `most` steps in each.
 
-    `outline` says what each live step does. `definitions` and `state` are all steps, as they are planned and how far
-    they are. `steps_left_out` counts the steps of the plan that are not among these.
+    `outline` are the live steps; `definitions` and `state` all, as they are planned and how far they are.
     """
     near = _nearest_steps(plan.steps, own, most)
     live = _nearest_steps([step for step in plan.steps if is_live(step)], own, most)
@@ -114,9 +111,8 @@ def _nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[
 def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The outputs of steps, each with its step's state and the live steps that use it.
 
-    Those of steps that were carried out come first, by layer, so that later ones are added at the end; they have the
-    step's `definition` beside them, and neither changes again. The others follow in plan order, and those that belong
-    to none of the steps come last, as they are.
+    Those of steps that were carried out come first, by layer, so that later ones are added at the end and the earlier
+    ones stay as they are. Those that belong to none of the steps come last.
     """
     users, known, layer = _users_by_step(steps), by_id(steps), dict[str, int]()
     for step in steps:

@@ -30,10 +30,9 @@ def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_fina
 
 
 def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Subplan:
-    """Parse the subplan of a step.
+    """Parse the subplan of a step; substeps may depend on each other and on what the parent depends on.
 
-    Substeps may depend on each other and on the dependencies of the parent, which they get anyway. Raises InvalidAnswer
-    for any other dependency, and for structural faults.
+    Raises InvalidAnswer for any other dependency, and for structural faults.
     """
     steps = []
     for index, raw in enumerate(answer["substeps"]):

@@ -35,11 +35,7 @@ class Budget(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """Why a plan is refined: the issues of the review, the triggers, what the pass was assessed as.
-
-    `closed` are the fragments left to a person; `is_clean` says that a review of the plan found nothing, before
-    anything was carried out.
-    """
+    """Why a plan is refined. `closed` are the fragments left to a person; `is_clean`: a review found nothing."""
 
     issues: Sequence[ValidationIssue] = ()
     triggers: Sequence[Trigger] = ()

@@ -28,10 +28,9 @@ _OTHER_FIELDS = frozenset(
 
 
 def find_foreign_tools(call: str, original: str, repaired: Mapping[str, Any]) -> tuple[FieldError, ...]:
-    """The steps of a repaired answer whose tool the original does not name; empty where there are none.
+    """The steps of a repaired answer whose tool the original does not name, in a field that could hold one.
 
-    A tool is named by a field that could hold one, or, where the original is no JSON, as the quoted value of a `tool`
-    field.
+    Where the original is no JSON, a tool is named as the quoted value of a `tool` field.
     """
     try:
         found = extract_json(original)

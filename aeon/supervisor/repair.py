@@ -149,8 +149,7 @@ class Supervisor:
     def repair_step(self, step: PlanStep, goal: str, registry: ToolRegistry) -> PlanStep:
         """The step with a registered tool instead of a missing one (FR-059, FR-060, FR-065, FR-066).
 
-        Only the tool and its arguments change. Raises ValidationError when no registered tool fits, else as
-        `repair_json`.
+        Only the tool and its arguments change. Raises NoToolFits, else as `repair_json`.
         """
         names = registry.names()
         wrong = {

@@ -51,14 +51,10 @@ class StructuredCaller(Supervisor):
     ) -> T:
         """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included).
 
-        `parse` gets JSON that is valid by `schemas/<name>.json`; its ValueError, pydantic errors and InvalidAnswer go
-        to repair. `site` is by default the current one. `tools` are the names that the answer may use, `criteria` those
-        of the custom criteria that it judges, `answer_schema` a person's schema for a step's output, or a tool's for
-        its arguments. `absent` is what the call has nothing of: its part of the schema is not sent, and may be missing
-        in the answer. Emits CallAnswered or CallFailed per request, RepairFinished after a repair, CycleFinished last.
-
-        Raises ValidationError after `max_repairs`, LLMError when the provider fails or gives no answer, PromptError and
-        SchemaFileError; the `usage` of each is everything that was spent on this call.
+        `parse` gets JSON that is valid by the call's schema; what it raises of the answer goes to repair. `tools` and
+        `criteria` are the names that the answer may use, `answer_schema` is a person's for a step's output, or a tool's
+        for its arguments, `absent` what the call has nothing of. Raises ValidationError after `max_repairs`, LLMError,
+        PromptError and SchemaFileError; the `usage` of each is everything that was spent on this call.
         """
         site = current_site() if site is None else site
         failure: str | None = None

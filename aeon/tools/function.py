@@ -50,11 +50,8 @@ def tool(
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """Make a Tool of a function, sync or async: `@tool`, or `@tool(name=..., examples=..., ...)`.
 
-    The input schema comes from the parameters' type hints and defaults (`Annotated[int, Field(ge=0, description=...)]`
-    says more about one), the output schema from the return annotation, the description from the docstring, the name
-    from the function. The function may return anything that pydantic writes as JSON. Raises ConfigError for a missing
-    docstring, a parameter without a type hint or that cannot be given by name, a missing return annotation, or a type
-    that has no JSON Schema.
+    Its schemas come from the type hints, its description from the docstring. Raises ConfigError for a missing docstring
+    or type hint, a parameter that cannot be given by name, or a type that has no JSON Schema.
     """
 
     def make(function: Callable[..., Any]) -> Tool:

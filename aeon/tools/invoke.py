@@ -59,10 +59,9 @@ class ToolInvoker:
         return next((policy for pattern, policy in self._settings.approval.items() if fnmatchcase(name, pattern)), own)
 
     def invoke(self, name: str, arguments: Any) -> ToolResult:
-        """Call a tool with its own copy of the arguments.
+        """Call a tool with its own copy of the arguments, within its time limit, plus that of the person who is asked.
 
-        Returns within the tool's time limit, plus that of the person who is asked. `error` and `error_kind` say what
-        went wrong; nothing is raised for a fault of the tool or of the arguments.
+        `error` and `error_kind` say what went wrong; nothing is raised for a fault of the tool or of the arguments.
         """
         started = time.monotonic()
         entry = self._registry.entry(name)

@@ -20,13 +20,11 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A capability: its name, what it does, JSON Schemas of input and output, the function, and example arguments.
+    """A capability. `invoke` is given the arguments, already checked, and returns a JSON value; in any thread.
 
-    `invoke` is given the mapping of arguments, already checked, and returns a JSON value; it may run in any thread, and
-    several times at once. `timeout_seconds` and `max_output_characters` override the settings of that name for this
-    tool. `side_effects`: a call changes something outside; `pure`: equal arguments always give an equal result.
-    `approval` holds where no pattern of `tools.approval` matches the name. `again` is called instead of `invoke` when
-    the result of a call comes from the store: for effects on the run itself.
+    `timeout_seconds` and `max_output_characters` override the settings. `side_effects`: a call changes something
+    outside; `pure`: equal arguments always give an equal result. `approval` holds where no pattern of `tools.approval`
+    matches. `again` is called instead of `invoke` for a result from the store: for effects on the run itself.
     """
 
     name: str
@@ -79,8 +77,7 @@ class ToolRegistry:
     def register(self, tool: Tool) -> None:
         """Add a tool; one without examples gets one made from its input schema.
 
-        Raises ConfigError when its name is taken or is not 1 to 64 letters, digits, `_`, `.` and `-`, when a schema of
-        it is malformed, with the path, or when an example violates its input schema.
+        Raises ConfigError for a name that is taken or not of `A-Za-z0-9_.-`, a malformed schema, and a wrong example.
         """
         entry = _check_tool(tool)
         if self.get(tool.name) is not None or self._tools.setdefault(tool.name, entry) is not entry:

@@ -21,9 +21,8 @@ from aeon.tools.settings import ToolSettings
 class StoredInvoker(ToolInvoker):
     """A ToolInvoker that stores the result of each call in a run's session, errors and refusals too.
 
-    Tools that are `pure` are called whenever they are needed. A call that is answered from the store needs no approval:
-    it was given. When nobody approves because the run is asked to stop (`stop`), that is no refusal and is not stored.
-    `invoke` raises StoreMiss, StoreFailed and, then, StopRequested.
+    `pure` tools are called whenever they are needed; a stored call needs no approval. `stop` says that nobody approved
+    because the run is to stop. `invoke` raises StoreMiss, StoreFailed and, then, StopRequested.
     """
 
     def __init__(

@@ -26,9 +26,7 @@ _UNNAMED = "\0"  # begins the id of a step that has none in the file
 class Checks(TypedDict, total=False):
     """What a workflow file is checked against; what is left out, or None, is not checked.
 
-    `tool_names` are the registered tools; where it maps each to its input schema, arguments are checked too. All about
-    tools are warnings. `input_names` are the inputs that are given. `unavailable` says why a configured tool is not
-    registered. With `one_final_step` the plan must end with exactly one step.
+    `tool_names` may map each tool to its input schema. `unavailable` says why a configured tool is not registered.
     """
 
     tool_names: Collection[str] | None

@@ -52,8 +52,7 @@ class Workflow:
     def plan(self, task: str | None = None, inputs: Mapping[str, str] | None = None) -> Plan:
         """The plan, in stable topological order (Sprint 1 FR-007). `task` overrides the task of the file.
 
-        With `inputs`, the descriptions have them filled in; arguments keep their references, as outputs are known only
-        while the plan runs. Raises PlanError when an input is missing.
+        Descriptions have `inputs` filled in; arguments keep their references. Raises PlanError for a missing input.
         """
         steps = [
             PlanStep(

@@ -67,9 +67,8 @@ def resolve_arguments(
 ) -> dict[str, Any]:
     """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056).
 
-    `outputs` are JSON values by step id: a tool's result, or the text that a model gave, or a `CutOutput`. A reference
-    that is the whole text keeps the type of what it names; one inside a text becomes text, JSON where it is none.
-    Raises PlanError naming everything that cannot be resolved.
+    `outputs` are JSON values, or a `CutOutput`, by step id. A reference that is the whole text keeps the type of what
+    it names. Raises PlanError naming everything that cannot be resolved.
     """
     problems: list[str] = []
 

@@ -46,9 +46,8 @@ def workflow_text(
 ) -> str:
     """Write a plan as YAML that `load_workflow` reads back: goal, task, and the definition of each step.
 
-    `inputs` are the names of what the plan works on, each with a few words; `header` are lines for a comment on top,
-    `schema` is where editors find the format. References to those inputs, and to outputs of earlier steps, stay
-    references; any other `${` is escaped. What happened to the steps is left out; questions become comments.
+    `inputs` are names with a few words; `header` becomes a comment, `schema` says where editors find the format.
+    References to those inputs, and to outputs of earlier steps, stay references. Questions become comments.
     """
     inputs = inputs or {}
     comments = [*([f"yaml-language-server: $schema={schema}"] if schema else []), *header]
