@@ -5,7 +5,6 @@ The reason to refuse an action is a sentence that a person, or a planner asked a
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import cast
 
@@ -88,11 +87,19 @@ class Draft:
                 return f"there is no step '{action.fragment}' in the plan"
             if reason := self._object_to_target(action, target):
                 return reason
-        if rule.needs_new_step and action.new_step is not None:
-            return self._object_to_new_step(action.new_step, target, rule.adds)
+        new = action.new_step
+        if rule.adds and new is not None and not new.step_id.strip():
+            return "the new step has no step_id"
+        if rule.adds and new is not None and self._knows(new.step_id):
+            return f"the id '{new.step_id}' is taken: a new step needs a new id"
+        if rule.needs_new_step and new is not None and not new.description.strip():
+            return f"step '{action.fragment}' has no description"
         if rule.decomposes and target is not None:
             return self._object_to_subplan(target.step_id, subplans.get(target.step_id), max_nesting_depth)
         return None
+
+    def _knows(self, step_id: str) -> bool:
+        return step_id in self.original or step_id in self.steps
 
     def _object_to_target(self, action: RefinementAction, target: PlanStep) -> str | None:
         kind, named = kind_of(action), f"step '{target.step_id}'"
@@ -111,19 +118,6 @@ class Draft:
             return f"{named} is pending, and a step already executed depends on it: it has to stay"
         return None
 
-    def _object_to_new_step(self, new: PlanStep, target: PlanStep | None, is_added: bool) -> str | None:
-        step_id = new.step_id if is_added or target is None else target.step_id
-        wanted = {self._current(dependency) for dependency in new.dependencies}
-        if is_added and target is not None and target.step_id in wanted:
-            return f"step '{step_id}' depends on '{target.step_id}', the step that it is to change"
-        if not step_id.strip():
-            return "the new step has no step_id"
-        if is_added and (step_id in self.original or step_id in self.steps):
-            return f"the id '{step_id}' is taken: a new step needs a new id"
-        if step_id in wanted:
-            return f"step '{step_id}' depends on itself"
-        return None if new.description.strip() else f"step '{step_id}' has no description"
-
     def _object_to_subplan(self, parent_id: str, subplan: Subplan | None, max_nesting_depth: int) -> str | None:
         level = nesting_level(self.steps, parent_id) + 1
         if level > max_nesting_depth:
@@ -135,19 +129,13 @@ class Draft:
             return f"there is no subplan for step '{parent_id}'"
         if subplan.parent_step_id != parent_id:
             return f"the subplan for step '{parent_id}' belongs to step '{subplan.parent_step_id}'"
-        counts = Counter(substep_id(parent_id, step.step_id) for step in subplan.substeps)
-        for step in subplan.substeps:
-            step_id = substep_id(parent_id, step.step_id)
-            if counts[step_id] > 1:
-                return f"the subplan names '{step_id}' {counts[step_id]} times"
-            if step_id in self.original or step_id in self.steps:
-                return f"the subplan's id '{step_id}' is taken: it needs new ids"
-            if step_id in {substep_id(parent_id, dependency) for dependency in step.dependencies}:
-                return f"the subplan's step '{step_id}' depends on itself"
-            if parent_id in step.dependencies and substep_id(parent_id, parent_id) not in counts:
-                return f"the subplan's step '{step_id}' depends on '{parent_id}', the step it is a part of"
-            if not step.step_id.strip() or not step.description.strip():
-                return f"the subplan's step '{step_id}' lacks an id or a description"
+        ids = [substep_id(parent_id, step.step_id) for step in subplan.substeps]
+        if len(set(ids)) < len(ids):
+            return f"the subplan names an id twice: {', '.join(ids)}"
+        if taken := [step_id for step_id in ids if self._knows(step_id)]:
+            return f"the subplan's id '{taken[0]}' is taken: it needs new ids"
+        if not all(step.step_id.strip() and step.description.strip() for step in subplan.substeps):
+            return "a step of the subplan lacks an id or a description"
         return None
 
     def _apply(self, number: int, action: RefinementAction, subplans: Mapping[str, Subplan]) -> None:

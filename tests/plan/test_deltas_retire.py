@@ -107,7 +107,7 @@ def test_when_a_replacement_is_itself_replaced_the_first_step_points_to_the_last
 
 def test_a_replacement_cannot_depend_on_what_it_replaces() -> None:
     plan = chain()
-    assert_refused_whole(plan, apply_actions(plan, [replace("a", "a2", "a")]), "the step that it is to change")
+    assert_refused_whole(plan, apply_actions(plan, [replace("a", "a2", "a")]), "depends on itself")
 
 
 def test_a_replacement_needs_an_id_nobody_has() -> None:

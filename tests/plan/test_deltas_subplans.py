@@ -84,9 +84,9 @@ def test_a_subplan_that_was_not_made_or_is_anothers_is_refused() -> None:
 @pytest.mark.parametrize(
     ("substeps", "word"),
     [
-        ((step("x"), step("b.x")), "2 times"),
+        ((step("x"), step("b.x")), "an id twice"),
         ((step("x", "x"),), "itself"),
-        ((step("x", "b"),), "a part of"),
+        ((step("x", "b"),), "close a cycle"),
         ((step("x", "nowhere"),), "'nowhere'"),
         ((step("x", "c"),), "close a cycle"),
         ((step("x", "y"), step("y", "x")), "close a cycle"),
