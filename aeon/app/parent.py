@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from aeon.app.process import Process
@@ -25,11 +26,8 @@ from aeon.store.opening import open_source
 
 @dataclass(frozen=True, slots=True)
 class Parent:
-    """The run that is resumed: its directory, absolute, and its origin.
-
-    `ancestors` are the earlier runs, nearest first, whose answers can be read, where they are now; `gone` are the
-    others.
-    """
+    """The run that is resumed: its directory, absolute, and its origin. `ancestors` are the earlier runs whose answers
+    can be read, nearest first, where they are now; `gone` are the others."""
 
     path: Path
     origin: Origin
@@ -79,11 +77,9 @@ def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
 
 def _find_run(link: ParentOrigin, child: Path, of_child: Origin, backend: str) -> Path | None:
     """Where a run is now whose answers can be read: where it was, moved along with `child`, or near it."""
-    places = [Path(link.path)]
-    if of_child.directory is not None:
-        places.append(Path(os.path.normpath(child / os.path.relpath(link.path, of_child.directory))))
-    places += sorted(path.parent for path in child.parent.parent.glob(f"*/*/{origins.FILE}"))
-    for place in places:
+    moved = os.path.relpath(link.path, of_child.directory or link.path)
+    near = (path.parent for path in child.parent.parent.glob(f"*/*/{origins.FILE}"))
+    for place in chain((Path(link.path), Path(os.path.normpath(child / moved))), near):
         try:
             if origins.read(place).run_id == link.run_id:
                 open_source(place, backend).close()
