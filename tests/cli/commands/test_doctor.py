@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import RunAeon
 from tests.support.able_server import AbleServer
 from tests.support.openai_server import Failure, OpenAIServer
-from tests.support.scripted_model import defaults
+from tests.support.scripted_model import assessment, defaults
 
 KEY = "sk-very-secret-0123456789"
 STEP = {"step_output": "done", "clarity_state": "CLEAR", "clarity_reason": "", "handoff_to_next": ""}
