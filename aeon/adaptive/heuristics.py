@@ -85,12 +85,6 @@ class AdaptiveDepth:
         )
 
 
-def revise_ttl(by_table: int, used: int, limit: int) -> int:
-    """The TTL of a run whose profile changed after `used` cycles: by the table, at least three more, within the
-    limit."""
-    return min(limit, max(by_table, used + 3))
-
-
 def configure_depth(
     profile: TaskProfile,
     allocated_ttl: int,

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pydantic
+
 from aeon.domain.assessment import (
     SCORE_CODES,
     ConvergenceAssessment,
@@ -174,11 +176,7 @@ def _check_once(pointer: str, kind: str, judged: Sequence[str], listed: Sequence
 
 
 def _thresholds(base: ConvergenceThresholds, given: Mapping[str, float]) -> ConvergenceThresholds:
-    unknown = [name for name in given if name not in SCORE_CODES]
-    outside = [f"{name}={value}" for name, value in given.items() if not 0 <= value <= 1]
-    if unknown or outside:
-        raise ConfigError(
-            f"thresholds cannot be used: {', '.join((*unknown, *outside))}",
-            hint="completeness, coherence and consistency take a number from 0 to 1",
-        )
-    return base.model_copy(update=dict(given))
+    try:
+        return ConvergenceThresholds.model_validate({**base.model_dump(), **given})
+    except pydantic.ValidationError as error:
+        raise ConfigError(f"thresholds cannot be used: {error}") from error

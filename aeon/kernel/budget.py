@@ -1,14 +1,12 @@
-"""What a run may spend: LLM cycles and seconds, unless it is asked to stop."""
+"""What a run may spend, LLM cycles and seconds."""
 
 from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
 
-from aeon.domain.errors import AeonError, LimitReached, StopRequested
 from aeon.domain.graph import EVALUATION_CYCLES
 from aeon.domain.history import Timing
-from aeon.kernel.control import RunControl
 
 
 class TTLExpired(Exception):
@@ -36,27 +34,3 @@ class Stopwatch:
         seconds = self.seconds
         end = self._start + timedelta(seconds=seconds)
         return Timing(start_time=self._start.isoformat(), end_time=end.isoformat(), duration_seconds=seconds)
-
-
-class Boundary:
-    """Where a run stops: when `control` was asked to stop it, or after `max_seconds`."""
-
-    def __init__(self, control: RunControl, max_seconds: float | None) -> None:
-        self.watch = Stopwatch()
-        self._control, self._max_seconds = control, max_seconds
-
-    def is_reached(self) -> bool:
-        """Whether nothing new may start."""
-        return self._end() is not None
-
-    def check(self) -> None:
-        """Raise StopRequested or LimitReached when nothing new may start."""
-        if end := self._end():
-            raise end
-
-    def _end(self) -> AeonError | None:
-        if self._control.stop_requested:
-            return StopRequested("the run was asked to stop")
-        if self._max_seconds is not None and self.watch.seconds >= self._max_seconds:
-            return LimitReached("max_seconds", f"the run has taken {self._max_seconds:g} seconds")
-        return None

@@ -74,18 +74,18 @@ class Batches:
             executor.emit(StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site)
         running = {run.workers.submit(partial(executor.carry_out, *dispatch)): dispatch for dispatch in batch}
         ended: dict[str, Executed] = {}
-        for future in as_done(list(running), run.boundary.is_reached, run.grace_seconds):
+        for future in as_done(list(running), run.is_ending, run.grace_seconds):
             step, _, _ = running.pop(future)
             ended[step.step_id] = self._store(this, future.result())
         for step, site, _ in running.values():
             ended[step.step_id] = self._store(this, executor.finish(site, Executed(abandon_step(step))))
         self._conclude([ended[step.step_id] for step, _, _ in batch])
-        run.boundary.check()
+        run.check_end()
 
     def _start(self) -> list[tuple[PlanStep, CallSite, Situation]]:
         """Charge and number as many ready steps as the budget allows, in step order, and mark them running."""
         run, worker = self._run, self.executor.worker
-        run.boundary.check()
+        run.check_end()
         plan, results, allowed = run.plan, run.state.results, batch_size(run.state.ttl_remaining, run.assessment_cycles)
         chosen: list[tuple[PlanStep, CallSite]] = []
         for step in self.runnable(plan):

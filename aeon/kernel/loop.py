@@ -98,8 +98,8 @@ class Loop:
         finally:
             run.close()
         if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass
-            run.update(passes=(OpenPass(0, run.state, watch=run.boundary.watch).close(run.state),))
-        seconds = run.boundary.watch.seconds
+            run.update(passes=(OpenPass(0, run.state, watch=run.watch).close(run.state),))
+        seconds = run.watch.seconds
         ended = build_outcome(run_id, task, self._options.configuration, self.state, reason, error, seconds)
         finished = events.RunFinished(
             termination_reason=reason,

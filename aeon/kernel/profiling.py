@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch, configure_depth, revise_ttl
+from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch, configure_depth
 from aeon.domain import events
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, ValidationError
@@ -92,7 +92,8 @@ class Profiling:
 
     def _reallocate(self, pass_number: int, before: TaskProfile, after: TaskProfile) -> None:
         run = self._run
-        allocated = revise_ttl(self._depth.allocate_ttl(after, self._base_ttl), run.state.ttl_used, self._limit)
+        by_table = self._depth.allocate_ttl(after, self._base_ttl)
+        allocated = min(self._limit, max(by_table, run.state.ttl_used + 3))
         transition = ProfileTransition(
             pass_number=pass_number,
             from_version=before.profile_version,

@@ -8,10 +8,11 @@ from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 from aeon.domain import events
+from aeon.domain.errors import LimitReached, StopRequested
 from aeon.domain.history import Advisory, AdvisoryKind, LLMOutput, Phase, PhaseRecord, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
-from aeon.kernel.budget import Boundary, Stopwatch, TTLExpired
+from aeon.kernel.budget import Stopwatch, TTLExpired
 from aeon.kernel.control import RunControl, Workers, as_done
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.recorder import OpenPass, OpenPhase
@@ -33,7 +34,7 @@ class OpenRun:
     ) -> None:
         self.stream, self.assessment_cycles = stream, assessment_cycles
         self.workers, self.grace_seconds = Workers(options.execution.max_parallel), options.execution.grace_seconds
-        self.boundary = Boundary(control, options.limits.max_seconds)
+        self.watch, self._control, self._max_seconds = Stopwatch(), control, options.limits.max_seconds
         self.state = RunState(answer_mark=options.answer_mark)
         self.attempts = RefinementAttempts()
         self._advised: set[tuple[object, ...]] = set()
@@ -112,7 +113,7 @@ class OpenRun:
 
     def call(self, name: CallName, ask: Callable[[], T], *, cycles: int = 1) -> T:
         """One structured call: charged, numbered, announced, made in a thread of the pool and waited for."""
-        self.boundary.check()
+        self.check_end()
         site = self.charge(cycles)
         self.announce(site, name)
 
@@ -120,10 +121,24 @@ class OpenRun:
             with at_site(site):
                 return ask()
 
-        for future in as_done([self.workers.submit(at)], self.boundary.is_reached, self.grace_seconds):
+        for future in as_done([self.workers.submit(at)], self.is_ending, self.grace_seconds):
             return future.result()
-        self.boundary.check()
+        self.check_end()
         raise AssertionError("a call is only abandoned when the run is stopping")
+
+    def check_end(self) -> None:
+        """Raise StopRequested or LimitReached when nothing new may start."""
+        if self._control.stop_requested:
+            raise StopRequested("the run was asked to stop")
+        if self._is_out_of_time():
+            raise LimitReached("max_seconds", f"the run has taken {self._max_seconds:g} seconds")
+
+    def is_ending(self) -> bool:
+        """Whether nothing new may start."""
+        return self._control.stop_requested or self._is_out_of_time()
+
+    def _is_out_of_time(self) -> bool:
+        return self._max_seconds is not None and self.watch.seconds >= self._max_seconds
 
     def charge(self, cycles: int, step_id: str | None = None) -> CallSite:
         """The numbered place of the next dispatch, which costs so many `cycles`: the only place where a run is charged.

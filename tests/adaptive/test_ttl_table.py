@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from aeon.adaptive.heuristics import AdaptiveDepth, configure_depth, revise_ttl
+from aeon.adaptive.heuristics import AdaptiveDepth, configure_depth
 from aeon.adaptive.table import packaged_table
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.domain.profile import OWN_LEVELS, Band, Breadth, Confidence, TaskProfile, ToolUsage
@@ -125,13 +125,6 @@ def test_no_allocation_is_above_the_limit_or_below_one(one: TaskProfile, base: i
 @given(PROFILES, BASES)
 def test_the_same_profile_gets_the_same(one: TaskProfile, base: int):
     assert allocate(one, base) == allocate(one.model_copy(update={"raw_inference": "other words"}), base)
-
-
-@given(PROFILES, st.integers(0, 120), st.integers(1, 120))
-def test_a_changed_profile_gets_by_the_table_but_at_least_three_more(one: TaskProfile, used: int, limit: int):
-    adaptive = AdaptiveDepth(ScriptedModel(), limit)
-    expected = min(limit, max(adaptive.allocate_ttl(one), used + 3))
-    assert revise_ttl(adaptive.allocate_ttl(one), used, limit) == expected
 
 
 def test_the_limit_given_is_the_limit_where_there_is_no_table_of_ones_own():
