@@ -18,6 +18,7 @@ from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.llm.stack.limits import LimitSettings
+from aeon.schema.violations import kind_of
 
 ROLE_CALLS: Mapping[Role, tuple[CallName, CallName]] = {
     "planner": ("plan", "plan"),
@@ -89,7 +90,8 @@ def _ask(shared: Process, endpoint: Endpoint, check: RoleCheck, parameters: Para
     if answered.errors:
         # Another form helps only where the endpoint has one that is not in use already.
         adapter = endpoint.adapter
-        has_other = isinstance(adapter, LearningAdapter) and adapter.form_in_use(check.asked) != "prompt"
+        has_form = isinstance(adapter, LearningAdapter) and adapter.form_in_use(check.asked) != "prompt"
+        has_other = has_form and kind_of(answered.errors) == "form"
         other = ", or provider.structured_output=prompt" if has_other else ""
         check.problem = f"the answer is not valid by its schema: {answered.errors[0]}"
         check.hint = (
