@@ -23,21 +23,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Aeon",
-    "AeonError",
-    "ArtefactError",
-    "ConfigError",
-    "LLMError",
-    "LimitReached",
-    "PlanError",
-    "ProviderError",
-    "RunResult",
-    "Tool",
-    "ValidationError",
-    "read_history",
-    "tool",
-]
+__all__ = ["Aeon", "AeonError", "ArtefactError", "ConfigError", "LLMError", "LimitReached", "PlanError"]
+__all__ += ["ProviderError", "RunResult", "Tool", "ValidationError", "read_history", "tool"]
 
 _HOMES = {
     "Aeon": "aeon.app.aeon",

@@ -9,8 +9,6 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
-_INTERRUPTED = 130
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status (`aeon.cli.main.main`).
@@ -25,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return program(arguments)
     except KeyboardInterrupt:
         os.write(2, b"Interrupted.\n")
-        return _INTERRUPTED
+        return 130
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:

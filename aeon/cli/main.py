@@ -14,10 +14,7 @@ from importlib import import_module
 from aeon import __version__
 from aeon.cli.job.syntax import COMMANDS
 from aeon.cli.terminal.status import DONE, run_guarded
-from aeon.cli.terminal.streams import own_streams, put, say_in_passing
-
-_LONG = ("run", "ask", "plan")
-"""The commands that take long enough to say that they are starting."""
+from aeon.cli.terminal.streams import own_streams, put, say, stderr
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +42,7 @@ def _run(given: list[str]) -> int:
         command = "completion"
     command = command or "run"
     shows = any(text.startswith("-") and text not in ("-m", "--multirun") for text in rest)
-    if command in _LONG and not shows and "progress=none" not in rest:
-        say_in_passing("Aeon is starting ...")
+    if command in ("run", "ask", "plan") and not shows and "progress=none" not in rest and stderr().isatty():
+        say("Aeon is starting ...")
     module = import_module(f"aeon.cli.commands.{COMMANDS.get(command, command)}")
     return int(getattr(module, command)(rest))

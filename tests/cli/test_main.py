@@ -242,7 +242,7 @@ def test_an_unexpected_failure_is_one_sentence_and_status_1(aeon: RunAeon, monke
     def explode(_arguments: object) -> int:
         raise RuntimeError("out of paper")
 
-    monkeypatch.setattr("aeon.cli.commands.init.main", explode)
+    monkeypatch.setattr("aeon.cli.commands.files.init", explode)
     ended = aeon("init", "x")
     assert ended.status == 1
     assert "RuntimeError: out of paper" in ended.err

@@ -42,7 +42,13 @@ def help(arguments: Sequence[str]) -> int:
 def docs(arguments: Sequence[str]) -> int:
     """Print a page, a key, or the list of pages. Raises ConfigError for what is neither a page nor a key."""
     named = next((text for text in arguments if not text.startswith("-")), "")
-    put(_find(named, config_folders(arguments)) if named else "\n".join(_list_pages()))
+    if named:
+        put(_find(named, config_folders(arguments)))
+        return DONE
+    put("aeon docs TOPIC prints a page, aeon docs KEY what a key of the configuration means.\n")
+    for name, path in _pages().items():
+        if not name.isdecimal():
+            put(f"  {name:<14}  {path.read_text(encoding='utf-8').splitlines()[0].lstrip('# ')}")
     return DONE
 
 
@@ -52,13 +58,6 @@ def _pages() -> dict[str, Path]:
     pages = {path.stem: path for path in sorted((root / "docs").glob("*.md"))}
     decisions = {path.name[:4]: path for path in sorted((root / "docs" / "decisions").glob("*.md"))}
     return {"readme": root / "README.md", **pages, **decisions}
-
-
-def _list_pages() -> Iterator[str]:
-    yield "aeon docs TOPIC prints a page, aeon docs KEY what a key of the configuration means.\n"
-    for name, path in _pages().items():
-        if not name.isdecimal():
-            yield f"  {name:<14}  {path.read_text(encoding='utf-8').partition(chr(10))[0].lstrip('# ')}"
 
 
 def _find(named: str, own: Sequence[Path]) -> str:

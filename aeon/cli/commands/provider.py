@@ -37,7 +37,12 @@ def doctor(arguments: Sequence[str]) -> int:
         checks = []
         for check in examination.check_roles(shared):
             checks.append(check)
-            put(_describe_check(check))
+            other = check.answered and check.answered != check.asked
+            model = f"{check.answered} (asked: {check.asked})" if other else check.asked
+            works, tokens = "yes" if check.works else "NO", check.usage.total_tokens if check.usage else "unknown"
+            row = _CHECK.format(check.role, works, f"{check.seconds:.2f}", tokens, one_line(model))
+            above = f"fallback {one_line(check.fallback)}:\n" if check.fallback else ""
+            put(_indent(above + row, " " * 10, (check.problem, check.hint)))
         if found := stack.findings(shared.adapter, only_new=True):
             put(_indent("\nFound out:", "  ", found))
     finally:
@@ -65,15 +70,6 @@ def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
         is_sent = bool(environ.get(provider.api_key_env, "").strip())
         text += f"\nKey: {f'in {provider.api_key_env}' if is_sent or provider.needs_key(environ) else 'none needed'}"
     return text
-
-
-def _describe_check(check: examination.RoleCheck) -> str:
-    model = check.answered or check.asked
-    model += f" (asked: {check.asked})" if model != check.asked else ""
-    works, tokens = "yes" if check.works else "NO", check.usage.total_tokens if check.usage else "unknown"
-    row = _CHECK.format(check.role, works, f"{check.seconds:.2f}", tokens, one_line(model))
-    above = f"fallback {one_line(check.fallback)}:\n" if check.fallback else ""
-    return _indent(above + row, " " * 10, (check.problem, check.hint))
 
 
 def _indent(first: str, indent: str, texts: Iterable[str]) -> str:
@@ -120,12 +116,11 @@ def _describe_all(done: Sequence[Verified]) -> str:
     costs = [usage.total.cost for usage in usages if usage.total.cost is not None]
     unknown = "" if len(costs) == len(usages) else why_cost_is_unknown(usages)
     answers, repaired = sum(run.answers for run in done), sum(run.repaired for run in done)
-    missing = len(TASKS) * len(MODES) - len(done)
-    why = "what is left of limits.max_cost cannot be known" if unknown else "limits.max_cost is used up"
+    missing, not_made = len(TASKS) * len(MODES) - len(done), "not made: nothing is known to be left of limits.max_cost."
     return (
         f"{sum(run.works for run in done)} of {count_noun(len(done), 'run')} kept the order and came to an end"
         f" (converged or not); {answers - repaired} of {count_noun(answers, 'answer')} valid at once;"
         f" {sum(usage.total.total_tokens for usage in usages)} tokens,"
         f" {f'cost unknown: {unknown}' if unknown else f'cost {sum(costs):.4f}'}."
-        + (f"\n{count_noun(missing, 'run')} not made: {why}." if missing else "")
+        + (f"\n{count_noun(missing, 'run')} {not_made}" if missing else "")
     )

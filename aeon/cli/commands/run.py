@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hydra.types import RunMode
 
 from aeon.app.directory import identify_start
-from aeon.cli.job.arguments import STANDARD_INPUT, parse
+from aeon.cli.job.arguments import parse
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.config.compose import compose as config_compose
 from aeon.domain.errors import ConfigError
@@ -35,7 +35,7 @@ def run(arguments: Sequence[str]) -> int:
 def ask(arguments: Sequence[str]) -> int:
     """Run the task that the first argument is, taken as it is. ConfigError when it is none, and as for a run."""
     task, *rest = arguments or [""]
-    is_flag = task.startswith("-") and task != STANDARD_INPUT and len(task.split()) == 1
+    is_flag = task.startswith("-") and task != "-" and len(task.split()) == 1
     if not arguments or is_flag or (rest and "=" not in rest[0] and not rest[0].startswith(("-", "~"))):
         raise ConfigError(
             "aeon ask takes the task first, as one argument, then flags and overrides",

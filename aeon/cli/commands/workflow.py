@@ -1,5 +1,5 @@
 """Files of plans: `aeon plan task=... [out=FILE]` makes one, `aeon check FILE...` says what is wrong with them, or what
-they come to, their steps drawn."""
+they come to, their steps drawn; `aeon tools` lists what their steps may use."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from aeon.cli.job.arguments import parse
 from aeon.cli.job.attendance import attend
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.progress.dag import draw
-from aeon.cli.terminal.glyphs import is_utf
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED, USAGE
 from aeon.cli.terminal.streams import put, say, stdout, warn
-from aeon.cli.terminal.text import command_of, count_noun
+from aeon.cli.terminal.text import command_of, count_noun, is_utf, one_line
 from aeon.config.compose import compose as config_compose
 from aeon.config.load import compose_settings, environment, read_inputs
 from aeon.config.settings import Settings
@@ -44,7 +43,7 @@ from aeon.plan.workflow.models import Problem
 from aeon.plan.workflow.references import resolve_arguments
 from aeon.plan.workflow.write import workflow_text
 from aeon.tools.invoke import ToolInvoker
-from aeon.tools.registry import ToolRegistry
+from aeon.tools.registry import Tool, ToolRegistry
 
 _WIDEST = 120
 PLAN = "plan.yaml"
@@ -259,3 +258,34 @@ def _summarise(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str,
         "tools": sorted({step.tool for step in plan.steps if step.tool}),
         "expected_llm_calls": {mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")},
     }
+
+
+def tools(arguments: Sequence[str]) -> int:
+    """List the tools; --json prints what a model is shown, and the conditions. ConfigError if they cannot be had."""
+    settings = compose_settings(parse([argument for argument in arguments if argument != "--json"]))
+    registry = build(settings.tools, environment(), report=warn)
+    with closing(registry):
+        of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
+        invoker = ToolInvoker(of_run, settings.tools)
+        tools = [(tool, invoker.approval(tool.name)) for tool in of_run.list()]
+    if "--json" in arguments:
+        listed = [
+            {**tool.describe(), "side_effects": tool.side_effects, "pure": tool.pure, "approval": approval}
+            for tool, approval in tools
+        ]
+        put(json.dumps(listed, indent=2, ensure_ascii=False))
+    else:
+        none = "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others."
+        put("\n".join(describe_tool(tool, approval) for tool, approval in tools) or none)
+    return DONE
+
+
+def describe_tool(tool: Tool, approval: str) -> str:
+    """The text for a tool: description, conditions, schemas, examples; a server's words are not trusted."""
+    conditions = f"side effects: {'yes' if tool.side_effects else 'no'}, pure: {'yes' if tool.pure else 'no'}"
+    conditions += f", approval: {approval}" if approval != "always" else ""
+    values = [("input ", tool.input_schema), ("output", tool.output_schema)]
+    values += [("for example", example) for example in tool.examples]
+    lines = [*tool.description.splitlines(), conditions]
+    shown = (f"  {name}  {one_line(json.dumps(dict(value), ensure_ascii=False))}" for name, value in values)
+    return "\n".join((tool.name, *(f"  {one_line(line)}" for line in lines), *shown, ""))

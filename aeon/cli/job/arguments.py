@@ -27,9 +27,6 @@ from aeon.config.load import settings_from
 from aeon.domain.errors import ConfigError
 from aeon.files.text import decode_utf8
 
-STANDARD_INPUT = "-"
-_SHOWING = ("hydra_help", "cfg", "info", "experimental_rerun")
-
 
 def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
     """What a command line composes: the overrides of the project file or of the run that `resume=DIR` names, then its
@@ -58,7 +55,7 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
         overrides, own = _add_project(overrides, own)
     name = str(flags.config_name or CONFIG_NAME)
     composed = recompose.composition(Composition(overrides=tuple(overrides), config_dir=own, config_name=name))
-    if any(getattr(flags, name) for name in _SHOWING):
+    if flags.hydra_help or flags.cfg or flags.info or flags.experimental_rerun:
         _show(flags, composed)
         sys.exit(DONE)
     mode = ["hydra.mode=MULTIRUN"] if flags.multirun else []
@@ -66,10 +63,7 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
 
 
 def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | None]:
-    """The overrides and the folder of configuration, with those of the project file, which are reported, before them.
-
-    Raises ConfigError for a project that cannot be used.
-    """
+    """The overrides and the folder of configuration, those of the project file, which are reported, before them."""
     found = project_file.find_project(Path.cwd())
     if found is None:
         return given, own
@@ -103,18 +97,14 @@ def _show(flags: argparse.Namespace, composed: Composition) -> None:
 
 
 def _text(key: str, argument: str) -> str:
-    """The text of an argument; arguments come as bytes, which need not be UTF-8."""
-    if key == "task" and argument == STANDARD_INPUT:
-        return decode_utf8(_read_standard_input(), "standard input")
+    """The text of an argument, or of standard input; arguments come as bytes, which need not be UTF-8."""
+    if key == "task" and argument == "-":
+        if sys.stdin is None:
+            raise ConfigError("task=-: standard input is closed", hint='Pipe the task in, or give it as task="...".')
+        if sys.stdin.isatty():
+            say("Reading the task from this terminal: type it, then Ctrl-D on a line of its own.")
+        return decode_utf8(sys.stdin.buffer.read(), "standard input")
     try:
         return decode_utf8(os.fsencode(argument), key)
     except UnicodeEncodeError:
         return argument
-
-
-def _read_standard_input() -> bytes:
-    if sys.stdin is None:
-        raise ConfigError("task=-: standard input is closed", hint='Pipe the task in, or give it as task="...".')
-    if sys.stdin.isatty():
-        say("Reading the task from this terminal: type it, then Ctrl-D on a line of its own.")
-    return sys.stdin.buffer.read()

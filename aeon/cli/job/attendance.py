@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TypeVar
 
 from aeon.app.wiring import Surroundings
 from aeon.cli.progress.display import Display, progress_for
 from aeon.cli.progress.view import RunView
 from aeon.cli.terminal import streams
-from aeon.cli.terminal.interrupt import handle_interrupts
 from aeon.cli.terminal.questions import approve, ask, at_terminal
+from aeon.cli.terminal.status import handle_interrupts
 from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
 from aeon.domain.events import Recorded
@@ -38,9 +38,8 @@ def attend(
     *,
     warn: Callable[[str], None] = streams.warn,
     of_multirun: Path | None = None,
-    stream: TextIO | None = None,
 ) -> Iterator[tuple[Surroundings, Display]]:
-    """Show progress on `stream`, ask the user and handle Ctrl-C while the block lasts; `resuming` is the command that
+    """Show progress, ask the user and handle Ctrl-C while the block lasts; `resuming` is the command that
     goes on with the run in `directory`. Gives what the run has around it, and the progress."""
     control, asks = RunControl(), settings.interaction.kind == "ask"
 
@@ -53,8 +52,7 @@ def attend(
         with progress.pause():
             return to_person(question, lambda: control.stop_requested)
 
-    streams.clear_passing()
-    shown = progress_for(settings.progress.kind, stream or streams.stderr(), os.environ, _view(settings))
+    shown = progress_for(settings.progress.kind, streams.stderr(), os.environ, _view(settings))
     with shown as progress, handle_interrupts(control, progress.stopping, end_now):
         around = Surroundings(
             directory=directory,

@@ -16,8 +16,7 @@ from aeon.app.artefacts import ANSWER
 from aeon.app.directory import relative_to_here
 from aeon.cli.job import ending
 from aeon.cli.progress.view import SCORES
-from aeon.cli.terminal.glyphs import STATES, is_utf, to_ascii
-from aeon.cli.terminal.text import format_clock, round_down
+from aeon.cli.terminal.text import STATES, format_clock, is_utf, round_down, to_ascii
 from aeon.domain.result import RunResult
 
 _STYLES = {"error": "red", "blocked": "yellow", "failed": "red", "invalid": "red", "question": "cyan"}

@@ -19,7 +19,7 @@ from aeon.app.aeon import Aeon
 from aeon.app.directory import claim_run_directory, claim_sweep_directory
 from aeon.app.run import Run
 from aeon.cli.job.attendance import attend
-from aeon.cli.job.ending import ending, resume_command
+from aeon.cli.job.ending import resume_command
 from aeon.cli.job.multirun import read_jobs, summary, worst, write_csv, write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.terminal.output import write_answer
@@ -31,7 +31,6 @@ from aeon.config.compose import hydra_private
 from aeon.config.compose.literal import Composition, quote
 from aeon.config.compose.problems import composition_error
 from aeon.domain.errors import ArtefactError
-from aeon.domain.result import RunResult
 
 # Reported even when no progress is shown (Sprint 1 FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
@@ -78,10 +77,8 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
 
 
 def sweep_job(cfg: DictConfig) -> int:
-    """Announce, prepare and run one job of a multirun, perhaps in a process of its own, and write its exit status.
-
-    Does not raise, so that every job gets its turn; only an interruption ends the multirun.
-    """
+    """Announce, prepare and run one job of a multirun, perhaps in a process of its own, and write its exit status. Does
+    not raise, so that every job gets its turn; only an interruption ends the multirun."""
     hydra = HydraConfig.get()
     of, directory, multirun = composition_of(hydra), Path(hydra.runtime.output_dir), Path(hydra.sweep.dir).absolute()
 
@@ -122,18 +119,13 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
         write_answer(result, settings.output, markdown=settings.answer.json_schema is None)
     except ArtefactError as error:
         unwritten.append(error)
-    say(_describe_end(result, directory, live=progress.live))
-    for problem in unwritten:
-        report(problem)
+    if progress.live:
+        from aeon.cli.job.card import card as ending  # slow to load
+    else:
+        from aeon.cli.job.ending import ending
+    say(ending(result, directory))
+    report(*unwritten)
     return FAILED if unwritten else result.exit_status
-
-
-def _describe_end(result: RunResult, directory: Path, *, live: bool) -> str:
-    if live:
-        from aeon.cli.job.card import card  # slow to load
-
-        return card(result, directory)
-    return ending(result, directory)
 
 
 @contextmanager

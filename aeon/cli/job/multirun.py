@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import reduce
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -84,20 +85,16 @@ def _read(directory: Path) -> Job:
         status = int((directory / _STATUS).read_text(encoding="ascii"))
     with suppress(OSError, ValueError):
         result = json.loads((directory / RESULT).read_bytes())
-        figures = {name: _value_at(result, path) for name, path in _FIGURES.items()}
+        figures = {
+            name: reduce(lambda found, key: (found or {}).get(key), path.split("."), result)
+            for name, path in _FIGURES.items()
+        }
     return Job(number, _by_key(overrides), directory, status, figures)
 
 
 def _by_key(overrides: Iterable[str]) -> dict[str, str]:
     parts = (text.partition("=") for text in overrides)
-    return {key.lstrip("+"): one_line(value) for key, _, value in parts}
-
-
-def _value_at(values: Any, path: str) -> Any:
-    """The value at a path of keys; None where one of them has no values in it."""
-    for key in path.split("."):
-        values = (values or {}).get(key)
-    return values
+    return {key.lstrip("+"): one_line(value) for key, _, value in parts if not key.startswith("hydra.")}
 
 
 def _swept_keys(jobs: Sequence[Job]) -> list[str]:

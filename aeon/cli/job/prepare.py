@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 
 def prepare_job(cfg: DictConfig, composition: Composition | None = None) -> tuple[Aeon, Run]:
-    """Check a composed configuration, its texts, provider, prompts and schemas; each file is read once: it may be a
-    pipe. `composition` is recorded in the run's `run.json`.
-
-    Raises ConfigError; the engine is loaded only for settings, task and inputs that can be used.
-    """
+    """Check a composed configuration, its texts, provider, prompts and schemas; the engine is loaded only for settings,
+    task and inputs that can be used. `composition` is recorded in `run.json`. Raises ConfigError."""
     settings = settings_from(cfg)
     task, inputs = read_task(settings), read_inputs(settings)
     from aeon.app.aeon import Aeon

@@ -14,7 +14,7 @@ GENERAL = "aeon"
 COMMANDS = {
     **{"ask": "run", "cassette": "cassette", "check": "workflow", "completion": "docs", "docs": "docs"},
     **{"doctor": "provider", "help": "docs", "init": "files", "plan": "workflow", "render": "files", "schema": "files"},
-    **{"tools": "tools", "verify": "provider"},
+    **{"tools": "workflow", "verify": "provider"},
 }
 """The subcommands, each with the module in `commands/` whose function of that name runs it and returns its status."""
 

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len
 from rich.text import Text
 
-from aeon.cli.terminal.glyphs import to_ascii
-from aeon.cli.terminal.text import one_line, tool_label
+from aeon.cli.terminal.text import one_line, to_ascii, tool_label
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep
 

@@ -6,7 +6,6 @@ from io import StringIO
 from itertools import groupby
 
 from markdown_it import MarkdownIt
-from markdown_it.token import Token
 from rich.console import Console
 from rich.markdown import Markdown
 from rich.syntax import Syntax
@@ -28,27 +27,17 @@ def render_markdown(text: str, width: int) -> str:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
     tokens = parser.disable(["image", "reference"]).parse(text.removeprefix(SIMULATED_LINE))
     for is_code, group in groupby(tokens, lambda token: token.type in ("fence", "code_block") and not token.level):
-        print_group = _print_code if is_code else _print_prose
-        print_group(console, list(group))
+        if is_code:
+            for block in group:
+                # Its lines are not wrapped, so that it can be copied.
+                language = (block.info.split() or ["text"])[0]
+                code = Syntax(block.content, language, theme="ansi_dark", background_color="default")
+                console.print("", code.highlight(block.content), sep="\n", soft_wrap=True)
+            continue
+        markdown = Markdown("", hyperlinks=False, code_theme="ansi_dark")
+        markdown.parsed = list(group)
+        for child in (child for token in markdown.parsed for child in token.children or ()):
+            child.type = "hardbreak" if child.type == "softbreak" else child.type
+        console.print(markdown)
     rendered: str = console.file.getvalue()  # type: ignore[attr-defined]
     return "\n".join(line.rstrip(" ") for line in rendered.splitlines())
-
-
-def _print_prose(console: Console, tokens: list[Token]) -> None:
-    """Everything but code at the margin; every line break within a paragraph is kept."""
-    for token in tokens:
-        for child in token.children or ():
-            child.type = "hardbreak" if child.type == "softbreak" else child.type
-    markdown = Markdown("", hyperlinks=False, code_theme="ansi_dark")
-    markdown.parsed = tokens
-    console.print(markdown)
-
-
-def _print_code(console: Console, blocks: list[Token]) -> None:
-    """Code at the margin, its lines not wrapped, so that it can be copied."""
-    for block in blocks:
-        language = (block.info.split() or ["text"])[0]
-        code = Syntax(block.content, language, theme="ansi_dark", background_color="default")
-        console.print()
-        console.print(code.highlight(block.content.rstrip("\n")), soft_wrap=True)
-        console.print()

@@ -6,8 +6,8 @@ import os
 import shutil
 from unicodedata import category
 
-from aeon.cli.terminal.glyphs import is_utf
 from aeon.cli.terminal.streams import DUMB, put, stdout
+from aeon.cli.terminal.text import is_utf
 from aeon.domain.result import RunResult
 
 

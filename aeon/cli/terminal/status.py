@@ -1,23 +1,34 @@
-"""Exit statuses: what each means, and how a program's end becomes one."""
+"""How the program ends: exit statuses, whatever happens, and Ctrl-C, with the terminal's echo of it.
+
+The first Ctrl-C ends a run at a safe boundary, the second the program at once.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from aeon.cli.terminal.streams import report, say
 from aeon.domain.errors import AeonError, ConfigError
 
+if TYPE_CHECKING:
+    from aeon.kernel.control import RunControl
+
 DONE, FAILED, USAGE, NOT_CONVERGED, INTERRUPTED = 0, 1, 2, 3, 130
+_SHOW_CURSOR = "\x1b[?25h\x1b[0m"
+_silenced: dict[int, list[Any]] = {}
+"""The attributes of terminals as they were before, by descriptor."""
 
 
 def run_guarded(program: Callable[[], int]) -> int:
-    """Run a program and return its exit status, however it ends.
-
-    AeonError is reported with its hint: 2 when it is a ConfigError, else 1; any other exception is 1. A traceback is
-    shown only when HYDRA_FULL_ERROR is set.
-    """
+    """Run a program and return its exit status, however it ends. AeonError is reported with its hint: 2 when it is a
+    ConfigError, else 1; any other exception is 1. A traceback is shown only when HYDRA_FULL_ERROR is set."""
     try:
         return program()
     except SystemExit as end:
@@ -34,3 +45,64 @@ def run_guarded(program: Callable[[], int]) -> int:
         say(f"Error: Aeon failed unexpectedly: {type(error).__name__}: {error}")
         say("HYDRA_FULL_ERROR=1 in the environment shows where.")
         return FAILED
+
+
+@contextmanager
+def handle_interrupts(control: RunControl, first: Callable[[], str], last: Callable[[], str]) -> Iterator[None]:
+    """While the block lasts, the first Ctrl-C stops the control and shows `first()`, the second shows `last()` and ends
+    the program at once; outside the main thread Ctrl-C is not handled.
+
+    Both are called in a signal handler: they take no lock and write nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        if control.stop_requested:
+            _restore_echo()
+            _write(last, _SHOW_CURSOR if os.isatty(2) else "")
+            os._exit(INTERRUPTED)
+        control.request_stop()
+        _write(first)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _write(message: Callable[[], str], before: str = "") -> None:
+    """Straight to standard error: the signal may have come in the middle of a write to the stream."""
+    with suppress(Exception):  # whatever state the signal found the program in
+        if text := message():
+            os.write(2, f"{before}\n{text}\n".encode(errors="replace"))
+
+
+@contextmanager
+def echo_off(stream: Any) -> Iterator[None]:
+    """Switch the terminal's echo off while the block lasts: typed characters, `^C` too, would break a picture."""
+    with suppress(ImportError, OSError, ValueError):
+        import termios  # not on every system
+
+        number = stream.fileno()
+        # A process in the background that changes a terminal is stopped.
+        if os.isatty(number) and os.tcgetpgrp(number) == os.getpgrp():
+            _silenced[number] = termios.tcgetattr(number)
+            quiet = termios.tcgetattr(number)
+            quiet[3] &= ~termios.ECHO
+            termios.tcsetattr(number, termios.TCSANOW, quiet)
+    try:
+        yield
+    finally:
+        _restore_echo()
+
+
+def _restore_echo() -> None:
+    while _silenced:
+        import termios
+
+        number, before = _silenced.popitem()
+        with suppress(OSError, termios.error):
+            termios.tcsetattr(number, termios.TCSANOW, before)

@@ -12,19 +12,15 @@ from aeon.domain.errors import AeonError, ArtefactError
 
 DUMB = ("", "dumb", "unknown")
 """The values of TERM, in lower case, of terminals that show plain lines alone."""
-_ERASED = "\r\x1b[2K"
 _UNUSABLE = (AttributeError, OSError, ValueError)
 
 _own: dict[str, TextIO | None] = {}
-_passing: list[str] = []
 
 
 @contextmanager
 def own_streams() -> Iterator[None]:
-    """Keep both streams for `put` and `say` while the block lasts: what anything else prints goes to standard error.
-
-    A block inside another one uses the outer streams.
-    """
+    """Keep both streams for `put` and `say` while the block lasts: what anything else prints goes to standard error. A
+    block inside another one uses the outer streams."""
     if _own:
         yield
         return
@@ -38,7 +34,6 @@ def own_streams() -> Iterator[None]:
             with redirect_stdout(sys.stderr):
                 yield
         finally:
-            clear_passing()
             _own.clear()
 
 
@@ -70,9 +65,7 @@ def stderr() -> TextIO:
 
 def put(text: str) -> None:
     """Write text with a newline at its end on standard output. A reader that has gone away (`| head`) is no error.
-
-    Raises ArtefactError when standard output is closed or full.
-    """
+    Raises ArtefactError when standard output is closed or full."""
     stream = stdout()
     if stream is None:
         raise ArtefactError("standard output is closed")
@@ -89,8 +82,10 @@ def put(text: str) -> None:
 
 def say(text: str) -> None:
     """Write a line on standard error; errors of writing are suppressed."""
-    clear_passing()
-    _write(f"{text}\n")
+    with suppress(*_UNUSABLE):
+        # One write, so that lines of threads do not mix.
+        stderr().write(f"{text}\n")
+        stderr().flush()
 
 
 def warn(*texts: str) -> None:
@@ -99,27 +94,7 @@ def warn(*texts: str) -> None:
         say(f"Warning: {text}")
 
 
-def report(error: AeonError) -> None:
-    """Write an error and its hint on standard error."""
-    say("\n".join(filter(None, (f"Error: {error.message}", error.hint))))
-
-
-def say_in_passing(text: str) -> None:
-    """Show a line on a terminal until the next message or `clear_passing`; nothing elsewhere."""
-    if stderr().isatty() and os.environ.get("TERM", "").lower() not in DUMB:
-        _write(text)
-        _passing.append(text)
-
-
-def clear_passing() -> None:
-    """Erase the line that `say_in_passing` wrote."""
-    while _passing:
-        _passing.pop()
-        _write(_ERASED)
-
-
-def _write(text: str) -> None:
-    with suppress(*_UNUSABLE):
-        # One write, so that lines of threads do not mix.
-        stderr().write(text)
-        stderr().flush()
+def report(*errors: AeonError) -> None:
+    """Write errors, each with its hint, on standard error."""
+    for error in errors:
+        say(f"Error: {error.message}\n{error.hint}".rstrip("\n"))

@@ -1,4 +1,4 @@
-"""Text as the command line shows it: on one line, commands to type, numbers with their nouns, scores, durations."""
+"""Text as the command line shows it: on one line, commands to type, numbers, durations, signs or ASCII for them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,17 @@ import shlex
 from collections.abc import Sequence
 from datetime import timedelta
 
+STATES = {
+    "complete": "✓",
+    "running": "●",
+    "blocked": "■",
+    "failed": "✗",
+    "invalid": "✗",
+    "pending": "·",
+    "replaced": "↷",
+}
+"""The signs of a terminal, by state of a step."""
+_ASCII = str.maketrans("✓●■✗·↷━─┃→←…│├┤╰╯┼┴", "+o#x.-#-|><~|++`'+^")
 _MOST_NAMES = 8
 
 
@@ -18,19 +29,17 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def command_of(arguments: Sequence[str]) -> str:
-    """The command line of a run with these arguments, quoted for a shell, on one line."""
-    return " ".join(("python -m aeon", *map(_quote_argument, arguments)))
-
-
-def _quote_argument(argument: str) -> str:
-    """The key of an override is not quoted; characters that are no text are escaped as bash and zsh read them."""
-    key, equals, value = argument.partition("=")
-    if not equals or shlex.quote(key) != key:
-        key, equals, value = "", "", argument
-    if value.isprintable():
-        return f"{key}{equals}{shlex.quote(value) if value else ''}"
-    escaped = json.dumps(value, ensure_ascii=False)[1:-1].replace("'", r"\'")
-    return f"{key}{equals}$'{escaped}'"
+    """The command line of a run with these arguments, on one line: values are quoted for a shell, and what cannot be
+    printed is escaped as bash and zsh read it."""
+    words = ["python -m aeon"]
+    for argument in arguments:
+        key, equals, value = argument.partition("=")
+        if not equals or shlex.quote(key) != key:
+            key, equals, value = "", "", argument
+        escaped = json.dumps(value, ensure_ascii=False)[1:-1].replace("'", r"\'")
+        quoted = shlex.quote(value) if value.isprintable() else f"$'{escaped}'"
+        words.append(f"{key}{equals}{quoted if value else ''}")
+    return " ".join(words)
 
 
 def round_down(score: float) -> float:
@@ -60,3 +69,13 @@ def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:
 def tool_label(tool: str | None) -> str:
     """`[read_file] ` for a step with a tool."""
     return f"[{one_line(tool)}] " if tool else ""
+
+
+def is_utf(encoding: str) -> bool:
+    """Whether an encoding can carry every character."""
+    return encoding.lower().replace("-", "").startswith("utf")
+
+
+def to_ascii(text: str) -> str:
+    """The text with each sign as an ASCII character, so that its width stays the same; other characters stay."""
+    return text.translate(_ASCII)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from aeon.app.wiring import Surroundings
 from aeon.cli.job import attendance as module
 from aeon.cli.job.attendance import attend
+from aeon.cli.progress.display import Display
 from aeon.config.load import compose
 from aeon.config.settings import Settings
 from aeon.domain.events import Recorded, RunStarted
@@ -26,6 +29,12 @@ ASKS: dict[str, Callable[[Surroundings], Any]] = {
     "ask": lambda person: person.ask and person.ask(FollowUpQuestion(question="Which?", assumption="Any.")),
     "approve": lambda person: person.approve and person.approve(ApprovalRequest(a_tool(), {})),
 }
+
+
+@contextmanager
+def attend_on(stream: io.StringIO, settings: Settings) -> Iterator[tuple[Surroundings, Display]]:
+    with contextlib.redirect_stderr(stream), attend(settings) as attended:
+        yield attended
 
 
 def composed(*overrides: str) -> Settings:
@@ -43,7 +52,7 @@ def test_progress_waits_while_the_person_is_asked(what: str, monkeypatch: pytest
         seen.append(stream.getvalue())
 
     monkeypatch.setattr(module, what, asking)
-    with attend(composed("interaction=ask", "progress=plain"), stream=stream) as (person, progress):
+    with attend_on(stream, composed("interaction=ask", "progress=plain")) as (person, progress):
         ASKS[what](person)
         telling.join()
     assert seen == [""]
@@ -58,7 +67,7 @@ def test_the_person_is_asked_what_the_settings_say_and_only_when_there(
     overrides: tuple[str, ...], terminal: bool, asks: bool, approves: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "at_terminal", lambda: terminal)
-    with attend(composed(*overrides), stream=io.StringIO()) as (person, _):
+    with attend_on(io.StringIO(), composed(*overrides)) as (person, _):
         assert (person.ask is not None, person.approve is not None) == (asks, approves)
 
 
@@ -83,7 +92,7 @@ def test_the_picture_is_kept_where_a_question_may_come(
     overrides: tuple[str, ...], live: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    with attend(composed(*overrides), stream=_Terminal()) as (_, progress):
+    with attend_on(_Terminal(), composed(*overrides)) as (_, progress):
         assert progress.live is live
 
 
@@ -104,7 +113,7 @@ def test_two_questions_at_once_are_put_one_after_the_other_with_no_picture_betwe
 
     monkeypatch.setattr(module, "approve", approving)
     monkeypatch.setattr(module, "at_terminal", lambda: True)
-    with attend(composed("progress=live"), stream=stream) as (person, progress):
+    with attend_on(stream, composed("progress=live")) as (person, progress):
         progress(STARTED)
         with ThreadPoolExecutor(2) as threads:
             approve = person.approve

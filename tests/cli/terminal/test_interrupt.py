@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.terminal.interrupt import handle_interrupts
+from aeon.cli.terminal.status import handle_interrupts
 from aeon.kernel.control import RunControl
 from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
 
