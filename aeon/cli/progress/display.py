@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner, lines, stopping
-from aeon.cli.terminal.text import is_utf, to_ascii
 from aeon.cli.terminal.status import echo_off
 from aeon.cli.terminal.streams import DUMB
+from aeon.cli.terminal.text import is_utf, to_ascii
 from aeon.domain.events import PhaseFinished, PhaseStarted, Recorded, RunStarted
 
 if TYPE_CHECKING:

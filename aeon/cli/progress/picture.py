@@ -13,8 +13,7 @@ from rich.text import Text
 from aeon.cli.progress.dag import NODE, outline
 from aeon.cli.progress.view import SCORES, RunView, StepView, state_of
 from aeon.cli.progress.words import stopping
-from aeon.cli.terminal.text import STATES
-from aeon.cli.terminal.text import count_noun, format_clock, one_line, round_down, tool_label
+from aeon.cli.terminal.text import STATES, count_noun, format_clock, one_line, round_down, tool_label
 from aeon.domain.errors import PlanError
 
 _LEAST_STEPS, _MOST_STEPS = 4, 14

@@ -188,7 +188,7 @@ def test_no_key_and_no_header_of_a_real_server_is_in_a_cassette(
 def test_what_is_not_there_is_a_mistake_in_what_was_typed(command: tuple[str, ...], aeon: RunAeon) -> None:
     ended = aeon("cassette", *command)
     assert (ended.status, ended.out) == (2, "")
-    assert "no such file" in ended.err.lower()
+    assert command[1] in ended.err
 
 
 def test_a_cassette_without_answers_is_shown(aeon: RunAeon, run: Path) -> None:
