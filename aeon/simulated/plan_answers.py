@@ -25,10 +25,10 @@ _WORK = {
 }
 _BEGINNING: dict[str, tuple[str, ...]] = {"gather": (), "draft": ("gather",), "risks": ("gather",)}
 _SHAPES: tuple[dict[str, tuple[str, ...]], ...] = (
+    {"facts": (), "limits": (), "answer": ("facts", "limits")},
     {**_BEGINNING, "answer": ("draft", "risks")},
     {**_BEGINNING, "merge": ("draft", "risks"), "answer": ("merge",)},
     {**_BEGINNING, "examples": ("draft",), "checks": ("draft", "risks"), "answer": ("examples", "checks")},
-    {"facts": (), "limits": (), "answer": ("facts", "limits")},
 )
 
 
@@ -59,7 +59,7 @@ def refinement(situation: Situation) -> dict[str, Any]:
     character, changes = situation.character, []
     if situation.is_started or character.reviews:
         changes = [change for step in situation.steps for change in _change_step(situation, step)]
-    if character.never_enough:
+    if character.never_enough or (not changes and situation.is_started and situation.share == 1):
         changes += _extend(situation)
     if character.refuses and not situation.is_started:
         changes += _add_cross_check(situation, changes)

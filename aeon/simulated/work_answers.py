@@ -90,7 +90,7 @@ def _review_plan(situation: Situation) -> list[dict[str, Any]]:
     candidates = [s for s in situation.live if SPECIFIC not in s.description and CLARIFIED not in s.description]
     if not situation.character.reviews or not candidates:
         return []
-    about = candidates[:3][-1].step_id
+    about = candidates[:2][-1].step_id
     issue = _issue("specificity", "MEDIUM", about, "does not say how much is wanted")
     changes = json.dumps({"description": f"{MARK} say how much is wanted"})
     return [{**issue, "proposed_repair": {"action": f"{MARK} reword", "target": about, "changes": changes}}]
@@ -140,7 +140,8 @@ def convergence(situation: Situation) -> dict[str, Any]:
 def _scores(situation: Situation, is_done: bool) -> tuple[float, float, float]:
     """Completeness, coherence, consistency."""
     if is_done:
-        return 1.0, 1.0, 1.0
+        score = min(1.0, round(0.97 + 0.01 * situation.count_steps("more-"), 2))
+        return score, score, score
     if situation.character.never_enough:
         drawn = situation.rng.uniform(0.3, 0.6)
         return round(drawn, 2), round(drawn + 0.2, 2), round(drawn + 0.2, 2)

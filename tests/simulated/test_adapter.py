@@ -220,9 +220,9 @@ def test_a_step_keeps_its_tool_and_arguments_when_it_is_reworded() -> None:
 def test_a_review_names_steps_of_the_plan_and_says_nothing_of_what_was_made_specific() -> None:
     steps = (a_step("a"), a_step("b", "a"), a_step("c", "b"))
     issues = answer(request("semantic_validation", of_plan(*steps)))["issues"]
-    assert [issue["location"]["step_id"] for issue in issues] == ["c"]
+    assert [issue["location"]["step_id"] for issue in issues] == ["b"]
     assert isinstance(json.loads(issues[0]["proposed_repair"]["changes"]), dict)
-    change = answer(request("refinement", of_plan(*steps), of_issues("c")))["actions"][0]
+    change = answer(request("refinement", of_plan(*steps), of_issues("b")))["actions"][0]
     assert change["addresses_issues"] == ["i1"]
     changed = {"artifact_type": "step", "changed": [change["new_step"]]}
     assert answer(request("semantic_validation", of_plan(*steps), changed))["issues"] == []
