@@ -100,14 +100,11 @@ def read(path: Path) -> Cassette:
         raise StoreFailed(f"{path} is not a cassette: {error.message}", hint=error.hint) from None
 
 
-def write(cassette: Cassette, path: Path, *, force: bool = False) -> None:
-    """Write a file, whole or not at all. Raises StoreFailed when it is there already (unless `force`), or cannot be."""
-    text = encode(cassette)
-    if path.exists() and not force:
-        raise StoreFailed(f"{path} is there already", hint="Choose another name, or say --force to replace it.")
+def write(cassette: Cassette, path: Path) -> None:
+    """Write a file, whole or not at all, in the place of any that is there. Raises StoreFailed."""
     part = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_bytes(text.encode())
+        part.write_bytes(encode(cassette).encode())
         part.replace(path)
     except OSError as error:
         raise StoreFailed(f"{path} cannot be written: {error.strerror or error}") from None
@@ -137,10 +134,9 @@ def encode(cassette: Cassette) -> str:
 def decode(text: str) -> Cassette:
     """The cassette of a text. Raises StoreFailed with what is wrong."""
     value = load(text)
-    if not isinstance(value, dict) or not str(value.get("format", "")).startswith("aeon.cassette/"):
-        raise StoreFailed(f"it does not say `format: {FORMAT}`")
-    if value["format"] != FORMAT:
-        raise StoreFailed(f"its format is {value['format']}; this version of Aeon reads {FORMAT}")
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        said = value.get("format") if isinstance(value, dict) else None
+        raise StoreFailed(f"it does not say `format: {FORMAT}`, which this version of Aeon reads, but {said}")
     if not isinstance(value.get("answers"), list):
         raise StoreFailed("its answers are no list")
     entries = [_to_entry(number, entry) for number, entry in enumerate(value["answers"], start=1)]

@@ -75,7 +75,7 @@ def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespac
         aeon=version("aeon-engine"),
         replaced=before.secrets_replaced if before else {},
     )
-    write(made, out, force=given.force)
+    write(made, out)
     put(f"{out}: {count_noun(len(made.answers), 'answer')}, answered by {one_line(made.provenance.answered_by)}")
     for name, number in made.provenance.secrets_replaced.items():
         say(f"The value of {name} stood in it {number} times and was replaced by [value of {name}].")
