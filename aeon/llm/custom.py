@@ -20,17 +20,12 @@ SHARED = ("retry", "breaker", "prices", "max_concurrency", "requests_per_minute"
 
 
 class CustomAdapter:
-    """Asks an adapter that was not written here, and holds it to the interface.
-
-    Raises what the adapter raises of Aeon's errors, and ProviderError for all else and for what is no LLMResponse.
-    """
+    """Asks an adapter that was not written here, and holds it to the interface. Raises what the adapter raises of
+    Aeon's errors, and ProviderError for all else and for what is no LLMResponse."""
 
     def __init__(self, inner: LLMAdapter, settings: CustomProvider, *, owned: bool) -> None:
         self._inner, self._settings, self._owned = inner, settings, owned
         self.synthetic = bool(getattr(inner, "synthetic", False))
-
-    def __repr__(self) -> str:
-        return f"CustomAdapter({self._inner!r})"
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. An answer without usage counts as one request of unknown usage."""
@@ -66,8 +61,7 @@ class CustomAdapter:
 
 def load_adapter(settings: CustomProvider) -> CustomAdapter:
     """The adapter of the class that the settings name. Raises ConfigError for a class that is missing, is no adapter,
-    or cannot be made with `provider.options`.
-    """
+    or cannot be made with `provider.options`."""
     if not settings.adapter:
         raise ConfigError(
             f"{KEY}: provider=custom names no adapter",

@@ -84,8 +84,7 @@ def read_bare(text: str) -> Any:
 
 def text_of(message: Mapping[str, Any], name: str = "") -> str:
     """The text of a chat message: its content, or, where there is no JSON in that, the arguments of its tool call; of
-    the one called `name` if there are several.
-    """
+    the one called `name` if there are several."""
     content = message.get("content") or ""
     if isinstance(content, list):
         parts = [part if isinstance(part, dict) else {"text": part} for part in content]

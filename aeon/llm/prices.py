@@ -25,9 +25,7 @@ AnyEndpoint = ProviderSettings | FallbackSettings
 
 class PriceList:
     """The prices at one endpoint: those of `configured`, see `price_of`, else those published for a base URL `address`.
-
-    `model` is the one of calls that name none.
-    """
+    `model` is the one of calls that name none."""
 
     def __init__(
         self, configured: Mapping[str, Price] | None = None, address: str | None = None, model: str = ""
@@ -40,10 +38,8 @@ class PriceList:
         return self.cost(Usage(input_tokens=1), model) is not None
 
     def cost(self, usage: Usage, *models: str) -> float | None:
-        """What usage costs, at the price of the first of `models` that has one: who answered, then who was asked.
-
-        None without a price, unless there are no tokens to pay for.
-        """
+        """What usage costs, at the price of the first of `models` that has one: who answered, then who was asked. None
+        without a price, unless there are no tokens to pay for."""
         if not usage.total_tokens:
             return 0.0
         for model in filter(None, models):
@@ -65,9 +61,7 @@ class PriceBook:
 
     def cost(self, usage: Usage, *, endpoint: str = "", answered: str = "", asked: str = "") -> float | None:
         """What the usage of one request costs; None if neither the model that answered nor the one asked has a price.
-
-        `asked`, what the call names, counts at the first endpoint only: another is asked for its own model.
-        """
+        `asked`, what the call names, counts at the first endpoint only: another is asked for its own model."""
         prices = self._lists.get(endpoint, self.first)
         return prices.cost(usage, answered, asked if asked and prices is self.first else prices.model)
 

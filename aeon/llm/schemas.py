@@ -133,8 +133,7 @@ class SchemaLibrary:
     def check(self) -> None:
         """Load every file of the person's folder. Raises SchemaFileError for the first that cannot be used: that is
         outside the strict subset, or has not all the properties of the packaged one in the same types, each place
-        named.
-        """
+        named."""
         for call, path in self._own.items():
             schema, packaged = strip_header(self._document(call)), self._packaged(call)
             if schema != packaged:

@@ -18,8 +18,7 @@ StructuredOutput = Literal["auto", "json_schema", "json_object", "prompt"]
 
 class RetrySettings(Value):
     """Retrying a failed request: exponential backoff in seconds, with jitter. A wait that the server itself asks for is
-    no attempt, as long as those of a call are at most `max_wait_seconds`.
-    """
+    no attempt, as long as those of a call are at most `max_wait_seconds`."""
 
     attempts: int = Field(default=3, ge=1, le=10)
     initial_seconds: float = Field(default=1.0, ge=0)
@@ -59,8 +58,7 @@ class BreakerSettings(Value):
 
 class _Provider(Value):
     """What the settings of every provider have; `shapes_answers` are the keys, beside the model's, that its answers
-    depend on.
-    """
+    depend on."""
 
     shapes_answers: ClassVar[tuple[str, ...]] = ()
     retry: Unneeded[RetrySettings] = RetrySettings.model_construct()
@@ -92,8 +90,7 @@ class _Limited(_Provider):
 
 class SimulatedProvider(_Provider):
     """`provider=simulated`: no model at all; schema-valid answers, made up from `seed` or scripted by the YAML file
-    `scenario`, each after `latency_seconds`.
-    """
+    `scenario`, each after `latency_seconds`."""
 
     shapes_answers = ("seed", "scenario")
     kind: Taken[Literal["simulated"]] = "simulated"
@@ -145,10 +142,8 @@ NO_NAME = "custom"
 
 
 class CustomProvider(_Limited):
-    """`provider=custom`: a person's own adapter, the class `package.module:Class` called with `options`.
-
-    `model` is the name that requests carry and answers are stored under; the reference, unless given.
-    """
+    """`provider=custom`: a person's own adapter, the class `package.module:Class` called with `options`. `model` is the
+    name that requests carry and answers are stored under; the reference, unless given."""
 
     shapes_answers = ("options",)
     kind: Taken[Literal["custom"]] = "custom"
@@ -236,8 +231,7 @@ class OpenAIProvider(ChainSettings):
 
 class AutoProvider(ChainSettings):
     """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider; the keys of
-    both.
-    """
+    both."""
 
     kind: Taken[Literal["auto"]] = "auto"
     seed: Taken[int] = Field(default=0, ge=0)
@@ -252,9 +246,7 @@ ProviderSettings = Annotated[
 
 class PromptSettings(Value):
     """`prompts`: which prompt set, and a folder of prompt sets that is looked in before the packaged one.
-
-    `outline_steps` is how many steps of the plan the prompt of a step shows at most.
-    """
+    `outline_steps` is how many steps of the plan the prompt of a step shows at most."""
 
     set: Taken[str] = "default"
     dir: Path | None = None

@@ -38,9 +38,6 @@ class LocalAdapter:
         self._closings = 0
         self._loading: Loading | None = None
 
-    def __repr__(self) -> str:
-        return f"LocalAdapter(model={self.model!r})"
-
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request, in about `timeout_seconds` from when it is its turn and the model is loaded.
 

@@ -13,8 +13,7 @@ MAGIC = b"GGUF"
 
 def check(settings: LocalProvider) -> None:
     """Everything that can be known without loading a model. Raises ConfigError when the extra is not installed, no
-    model is named, or there is no GGUF file at `model_path`.
-    """
+    model is named, or there is no GGUF file at `model_path`."""
     path, hub = settings.model_path, (settings.repo_id, settings.filename, settings.revision)
     if any(hub) if path is not None else None in hub[:2]:
         raise ConfigError(

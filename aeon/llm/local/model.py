@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What a model is loaded with; two that are equal share one model. None: what llama.cpp finds best.
-
-    `context` 0: as long as the model was trained with. `gpu_layers` -1: all of them.
-    """
+    """What a model is loaded with; two that are equal share one model. None: what llama.cpp finds best. `context` 0: as
+    long as the model was trained with. `gpu_layers` -1: all of them."""
 
     path: Path
     context: int
@@ -45,10 +43,8 @@ class LocalModel:
     def answer(
         self, request: LLMRequest, messages: Sequence[Message], **parameters: Any
     ) -> Iterator[tuple[str, str | None]]:
-        """The answer piece by piece, held to the schema's grammar, with the reason why it ends beside the last one.
-
-        It may be left at any piece. Raises RequestRefused for a prompt that is too long, ProviderError when it fails.
-        """
+        """The answer piece by piece, held to the schema's grammar, with the reason why it ends beside the last one. It
+        may be left at any piece. Raises RequestRefused for a prompt that is too long, ProviderError when it fails."""
         from jinja2 import TemplateError
 
         grammar = self._grammar(request.schema)

@@ -34,9 +34,7 @@ from aeon.store.settings import StoreSettings
 
 class Endpoints:
     """A provider and its fallbacks, in the order they are asked; at least one. As an adapter, it is the first one's.
-
-    `meter` adds up what all runs have really spent, `profiles` has the answers to the first profiles of their tasks.
-    """
+    `meter` adds up what all runs have really spent, `profiles` has the answers to the first profiles of their tasks."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._endpoints = tuple(endpoints)
@@ -45,9 +43,6 @@ class Endpoints:
 
     def __iter__(self) -> Iterator[Endpoint]:
         return iter(self._endpoints)
-
-    def __repr__(self) -> str:
-        return f"Endpoints({', '.join(repr(endpoint.adapter) for endpoint in self)})"
 
     @property
     def model(self) -> str:

@@ -16,10 +16,8 @@ from aeon.llm.stack.retry import in_other_words, with_usage_of
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One server or model, for the life of the process; without a `state` nothing is held back.
-
-    `has_next` says that another endpoint is asked when this one cannot answer.
-    """
+    """One server or model, for the life of the process; without a `state` nothing is held back. `has_next` says that
+    another endpoint is asked when this one cannot answer."""
 
     name: str
     adapter: LLMAdapter

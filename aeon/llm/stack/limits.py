@@ -29,9 +29,7 @@ class LimitSettings(Value):
 @dataclass(frozen=True, slots=True)
 class Spent:
     """Calls started, tokens of calls that have ended, and their cost, None as soon as that of one call is not known.
-
-    `unmetered` calls were answered without their usage, so that neither tokens nor cost are the whole.
-    """
+    `unmetered` calls were answered without their usage, so that neither tokens nor cost are the whole."""
 
     calls: int = 0
     usage: Usage = field(default_factory=Usage)

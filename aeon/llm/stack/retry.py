@@ -55,7 +55,7 @@ class Retry:
             except LLMError as error:
                 failed.append(error)
                 if not error.retryable:
-                    error.usage, error.usage_reported = total_usage(failed), all_reported(failed)
+                    error.usage, error.usage_reported = usage_of(failed)
                     raise
                 asked = (isinstance(error, ProviderError) and error.retry_after) or 0.0
                 # Jitter on both: everyone that the server sent away at once would be back at once.
@@ -84,7 +84,7 @@ class Retry:
             self._sleep(seconds)
         if self._stop():
             stopped = f"stopped before attempt {len(failed) + 1} of a {request.call} call"
-            raise StopRequested(stopped, usage=total_usage(failed))
+            raise StopRequested(stopped, usage=usage_of(failed)[0])
 
     def _given_up(self, failed: Sequence[LLMError], asked: float) -> LLMError:
         why, most = "no more are made", self._settings.max_wait_seconds
@@ -103,7 +103,7 @@ def in_other_words(failed: Sequence[LLMError], message: str) -> LLMError:
     """A copy of the last failure with another message, and the usage of all; the adapter's own stays as it was."""
     last = copy.copy(failed[-1])
     last.message, last.args = message, (message,)
-    last.usage, last.usage_reported = total_usage(failed), all_reported(failed)
+    last.usage, last.usage_reported = usage_of(failed)
     return last
 
 
@@ -111,15 +111,10 @@ def with_usage_of(failed: Sequence[LLMError], response: LLMResponse) -> LLMRespo
     """The response, its usage that of the failed attempts before it too."""
     if not failed:
         return response
-    reported = response.usage_reported and all_reported(failed)
-    return replace(response, usage=total_usage(failed) + response.usage, usage_reported=reported)
+    usage, reported = usage_of(failed)
+    return replace(response, usage=usage + response.usage, usage_reported=response.usage_reported and reported)
 
 
-def total_usage(failed: Sequence[LLMError]) -> Usage:
-    """What failed attempts used together."""
-    return sum((error.usage for error in failed), start=Usage())
-
-
-def all_reported(failed: Sequence[LLMError]) -> bool:
-    """Whether it is known what each of them cost."""
-    return all(error.usage_reported for error in failed)
+def usage_of(failed: Sequence[LLMError]) -> tuple[Usage, bool]:
+    """What failed attempts used together, and whether all of it is known."""
+    return sum((error.usage for error in failed), start=Usage()), all(error.usage_reported for error in failed)

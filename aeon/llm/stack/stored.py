@@ -158,8 +158,7 @@ def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
 
 def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
     """Where a stored answer may be used: one with whole text for every equal request, one without content in its own
-    run, a failure of the provider in a replay.
-    """
+    run, a failure of the provider in a replay."""
     if "error" in answer:
         return "here" if issubclass(_ERRORS.get(str(answer["error"]), LLMError), AnswerError) else "replay"
     whole = answer.get("finish_reason", "stop") not in ("length", "content_filter")

@@ -40,7 +40,7 @@ def test_the_address_comes_from_the_environment_unless_it_is_configured(openai_s
     close(adapter)
     assert openai_server.names == ["plan"]
     elsewhere = process_stack(OpenAIProvider(base_url="http://localhost:1/v1"), environ)
-    assert "localhost:1" in repr(elsewhere)
+    assert "localhost:1" in repr(next(iter(elsewhere)).adapter)
 
 
 @pytest.mark.parametrize("environ", [{}, {"MY_KEY": ""}, {"MY_KEY": "  "}, {"OPENAI_API_KEY": "k"}])
