@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,7 +14,7 @@ from aeon.app.aeon import Aeon
 from aeon.config.load import compose
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import SIMULATED_LINE
-from aeon.files import jsonl
+from aeon.files.jsonl import JsonLines
 from tests.cli.conftest import RunAeon
 
 QUIET = ("provider=simulated", "progress=none", "hydra.run.dir=run")
@@ -25,7 +26,13 @@ def no_space(*_: object) -> int:
 
 @pytest.fixture
 def journals_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jsonl, "_write_all", no_space)
+    opened = JsonLines.__init__
+
+    def full(lines: JsonLines, path: Path) -> None:
+        opened(lines, path)
+        lines._file = Mock(wraps=lines._file, closed=False, write=no_space)
+
+    monkeypatch.setattr(JsonLines, "__init__", full)
 
 
 @pytest.fixture
