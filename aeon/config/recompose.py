@@ -104,9 +104,8 @@ def recompose(origin: Origin, today: Composition, named: str) -> Composition:
     ConfigError when the settings were made in a program, or the folder of configuration is gone.
     """
     if origin.overrides is None:
-        raise ConfigError(
-            f"{named}: its settings were made in a program", hint="Make them again, with `resume` set in them."
-        )
+        hint = "Make them again, with `resume` set in them."
+        raise ConfigError(f"{named}: its settings were made in a program", hint=hint)
     folder = today.config_dir or (Path(origin.config_dir) if origin.config_dir else None)
     if folder is not None and today.config_dir is None and not folder.is_dir():
         raise ConfigError(

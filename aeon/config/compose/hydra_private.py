@@ -1,7 +1,6 @@
 """The only module that knows Hydra's private parts: its state, its sources of files, its command line and its jobs.
 
-What Hydra offers publicly (`hydra.compose`, the override parser, its errors) the modules beside this one use
-themselves. `make test-hydra-next` says what the next version of Hydra breaks here.
+`make test-hydra-next` says what the next version of Hydra breaks here.
 """
 
 from __future__ import annotations
@@ -58,27 +57,21 @@ def packaged_config_dir() -> Path:
     return resource_root() / "conf"
 
 
-def _use_current_defaults() -> None:
-    if hydra.__version__.startswith("1.3."):  # Hydra 1.4 has no others, and warns when it is asked
-        setbase("1.3")
-
-
 @contextmanager
-def hydra_in(config_dir: str | Path | None) -> Iterator[Hydra]:
+def hydra_in(config_dir: Path | None) -> Iterator[Hydra]:
     """Hydra initialised in a folder; it parses, lists and merges files once.
 
     Afterwards Hydra is in every respect as it was before. Raises ConfigError within it for a file that cannot be read.
     """
     version, backup = VersionBase.instance(), get_gh_backup()
     version_before = version.getbase()
-    _use_current_defaults()
+    # A person's own folder comes first, if there is one, then the packaged one.
+    path = create_config_search_path(str((config_dir or packaged_config_dir()).expanduser().resolve()))
+    if config_dir is not None:
+        path.prepend("aeon", f"file://{packaged_config_dir()}", anchor=SearchPathQuery(provider="schema"))
     try:
         GlobalHydra.instance().clear()
         with _reading_once():
-            # A person's own folder comes first, if there is one, then the packaged one.
-            path = create_config_search_path(str(Path(config_dir or packaged_config_dir()).expanduser().resolve()))
-            if config_dir is not None:
-                path.prepend("aeon", f"file://{packaged_config_dir()}", anchor=SearchPathQuery(provider="schema"))
             yield Hydra.create_main_hydra2("aeon", path)
     finally:
         restore_gh_from_backup(backup)
@@ -87,8 +80,10 @@ def hydra_in(config_dir: str | Path | None) -> Iterator[Hydra]:
 
 @contextmanager
 def _reading_once() -> Iterator[None]:
-    """Let Hydra parse, list and merge files once."""
+    """Let Hydra parse, list and merge files once, with the defaults of its own version."""
     Plugins.instance()  # fills the registry of sources
+    if hydra.__version__.startswith("1.3."):  # Hydra 1.4 has no others, and warns when it is asked
+        setbase("1.3")
     with (
         _set(SourcesRegistry.instance().types, "file", _ParsedOnceSource),
         _set(vars(config_loader_impl), "create_defaults_list", _create_defaults_list),
@@ -99,15 +94,12 @@ def _reading_once() -> Iterator[None]:
 
 @contextmanager
 def _set(mapping: MutableMapping[str, Any], name: str, value: Any) -> Iterator[None]:
-    before = mapping.get(name)
+    before = mapping[name]
     mapping[name] = value
     try:
         yield
     finally:
-        if before is None:
-            del mapping[name]
-        else:
-            mapping[name] = before
+        mapping[name] = before
 
 
 class _ParsedOnceSource(FileConfigSource):
@@ -198,7 +190,7 @@ def show(flags: argparse.Namespace) -> None:
     """
     from hydra._internal.utils import _run_hydra
 
-    _use_current_defaults()
+    os.environ.setdefault("HYDRA_FULL_ERROR", "")
     with _reading_once(), _set(os.environ, "HYDRA_FULL_ERROR", "1"):
         _run_hydra(
             args=flags,
