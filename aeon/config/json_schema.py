@@ -1,8 +1,4 @@
-"""The JSON Schema of the settings: of configuration files, for editors, and what a key may hold, in words.
-
-A file of configuration is partial, and any value in it may be an interpolation; what the keys mean is what the comments
-in the packaged files say.
-"""
+"""The JSON Schema of the settings: of configuration files, for editors, and what a key may hold, in words."""
 
 from __future__ import annotations
 

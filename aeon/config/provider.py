@@ -28,8 +28,8 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
     """The settings with a definite provider, whose addresses are those in force.
 
     `auto` becomes openai when OPENAI_API_KEY, OPENAI_BASE_URL or `provider.base_url` is set, else simulated; or what it
-    was in the run whose answers are used again. Raises ConfigError when `env=prod` would not call a model, when an
-    endpoint lacks its model, address or key, or when `limits.max_cost` is set and a model has no price.
+    was in the run whose answers are used again. Raises ConfigError for what a provider lacks, and where `env=prod`
+    would not call a model.
     """
     provider = settings.provider
     if settings.env == "prod" and isinstance(provider, AutoProvider | SimulatedProvider):

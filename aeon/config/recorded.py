@@ -1,7 +1,6 @@
 """Which overrides of a cassette's head are taken: a cassette may be anybody's, and replaying it must only replay it.
 
-Each field of the settings says itself whether it may come from a recording (`aeon.domain.values.FromRecording`). What
-is held back is used only once the person who replays gives it; what a replay has no use for is left out.
+Each field of the settings says itself whether it may come from a recording (`aeon.domain.values.FromRecording`).
 """
 
 from __future__ import annotations

@@ -27,10 +27,8 @@ _MUST_BE = {
 
 
 class Mistake(NamedTuple):
-    """One error: the place in the document, what is wrong there, pydantic's name for its kind, and the value given.
-
-    `at_key` says that the key at the place is wrong, not its value.
-    """
+    """One error: its place, what is wrong there, pydantic's name for its kind, the value given, and whether it is the
+    key that is wrong."""
 
     place: Place
     text: str
@@ -61,10 +59,8 @@ def explain(
     model: type[pydantic.BaseModel],
     other_spellings: Mapping[str, str] | None = None,
 ) -> Iterator[Mistake]:
-    """A mistake for each error that `model` found in a document's value.
-
-    `other_spellings` maps keys that people write to those that they mean.
-    """
+    """A mistake for each error of `model` in a document's value; `other_spellings` maps keys that people write to those
+    that they mean."""
     for details in error.errors(include_url=False):
         # Of a list that is long enough each item is reported.
         if details["type"] != "too_short" or not details["input"]:

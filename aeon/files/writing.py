@@ -18,7 +18,7 @@ def encode_json(value: Any, *, indent: int | None = None) -> bytes:
     Raises ValueError for a number that JSON does not have.
     """
     if indent is not None:
-        # The standard encoder indents in Python, ten times slower; it says what is wrong with what this one refuses.
+        # Ten times as fast as the standard encoder, which says what is wrong with what this one refuses.
         with suppress(PydanticSerializationError):
             data = to_json(value, indent=indent)
             if b"NaN" not in data and b"Infinity" not in data:

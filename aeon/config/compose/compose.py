@@ -27,11 +27,8 @@ _FALLBACK = (
 
 
 def compose(of: Composition, *, with_hydra: bool = False) -> tuple[DictConfig, frozenset[str]]:
-    """Compose the configuration; files of a person's own come before the packaged ones of the same name.
-
-    Keys that do not exist are composed too, for validation to report, and named beside the configuration: Hydra itself
-    wants their overrides from `add_unknown_keys`. `with_hydra` includes Hydra's own part. Raises ConfigError.
-    """
+    """The configuration, with Hydra's own part if asked for, and the keys that it did not have: they are composed too,
+    for validation to report, and Hydra itself wants them from `add_unknown_keys`. Raises ConfigError."""
     check_config_dir(of.config_dir, of.config_name)
     added: frozenset[str] = frozenset()
     with hydra_in(of.config_dir):

@@ -37,7 +37,10 @@ def groups(own: Sequence[Path] = ()) -> dict[str, tuple[str, ...]]:
 def entries_of(group: str, own: Sequence[Path] = ()) -> list[Entry]:
     """The keys of a group, from each of its options: the one that is chosen by default first, then what that one is
     based on, then the others by name."""
-    first = _chosen(group)
+    conf = resource_root() / "conf"
+    chosen = [part[group] for part in _defaults(conf / "config.yaml") if isinstance(part, dict) and group in part]
+    first = chosen[0] if chosen and isinstance(chosen[0], list) else chosen
+    first += [part for option in first for part in _defaults(conf / group / f"{option}.yaml") if isinstance(part, str)]
     files = [path for folder in _folders(own) for path in (folder / group).glob("*.yaml")]
     ordered = sorted(files, key=lambda path: (first.index(path.stem) if path.stem in first else len(first), path.stem))
     return [entry for path in ordered for entry in _entries(path, group)]
@@ -59,15 +62,6 @@ def check_config_dir(config_dir: str | Path | None, config_name: str) -> None:
     if not (folder / f"{config_name}.yaml").is_file() and not any(options):
         problem = f"it holds no configuration ({config_name}.yaml, or GROUP/OPTION.yaml)"
         raise ConfigError(f"--config-dir {config_dir}: {problem}", hint=hint)
-
-
-def _chosen(group: str) -> list[str]:
-    """The option of a group that is chosen by default, and those that it is based on."""
-    conf = resource_root() / "conf"
-    lists = [part[group] for part in _defaults(conf / "config.yaml") if isinstance(part, dict) and group in part]
-    options = lists[0] if lists and isinstance(lists[0], list) else lists
-    bases = [_defaults(conf / group / f"{option}.yaml") for option in options]
-    return [*map(str, options), *(part for base in bases for part in base if isinstance(part, str))]
 
 
 def _defaults(path: Path) -> list[Any]:
