@@ -15,7 +15,7 @@ from aeon.domain.plan import PlanStep
 from aeon.files.located_yaml import LocatedYaml, Place, dotted
 from aeon.plan.structural import check_steps
 from aeon.plan.workflow.models import Problem, problem_at
-from aeon.plan.workflow.references import Reference, references
+from aeon.plan.workflow.references import Reference, find_texts, references
 from aeon.schema.validators import compile_schema
 from aeon.schema.violations import find_errors
 
@@ -87,7 +87,7 @@ class _Checker:
                 self.add(("inputs", str(name)), _missing_input(name))
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             for field in ("description", "arguments"):
-                for place, text in _texts(raw.get(field), ("steps", index, field)):
+                for place, text in find_texts(raw.get(field), ("steps", index, field)):
                     for found in references(text):
                         said = self._check_reference(found, step, field) if isinstance(found, Reference) else str(found)
                         if said:
@@ -166,18 +166,6 @@ def _read_step(index: int, raw: Mapping[str, Any]) -> PlanStep:
         description=description if isinstance(description, str) and description else "?",
         dependencies=tuple(map(str, listed)) if isinstance(listed, list) else (),
     )
-
-
-def _texts(value: Any, place: Place) -> Iterator[tuple[Place, str]]:
-    """The texts of a value, with their places."""
-    if isinstance(value, str):
-        yield place, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _texts(item, (*place, str(key)))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _texts(item, (*place, index))
 
 
 def _missing_input(name: str) -> str:

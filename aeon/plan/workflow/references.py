@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from aeon.domain.errors import PlanError
 from aeon.domain.values import Value
+from aeon.files.located_yaml import Place, dotted
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _NAME = re.compile(r"inputs\.(?P<input>.+)|steps\.(?P<step>.+?)\.output(\.(?P<path>.+))?", re.DOTALL)
@@ -45,16 +46,30 @@ class BadReference(ValueError):
     """A `${...}` that is no valid reference; the message says what is allowed."""
 
 
-def references(value: Any) -> Iterator[Reference | BadReference]:
-    """Find every reference, or the error in it, in the texts of a JSON value; keys are not searched."""
+def find_texts(value: Any, place: Place = ()) -> Iterator[tuple[Place, str]]:
+    """The texts of a JSON value, with their places; keys are none."""
     if isinstance(value, str):
-        yield from (_parse(match) for match in _REFERENCE.finditer(value) if match[0] != "$${")
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from references(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from references(item)
+        yield place, value
+    items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for key, item in items:
+        yield from find_texts(item, (*place, key if isinstance(key, int) else str(key)))
+
+
+def change_texts(value: Any, change: Callable[[Place, str], Any], place: Place = ()) -> Any:
+    """A JSON value with every text of it changed; `change` is given its place too."""
+    if isinstance(value, str):
+        return change(place, value)
+    if isinstance(value, Mapping):
+        return {key: change_texts(item, change, (*place, str(key))) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [change_texts(item, change, (*place, index)) for index, item in enumerate(value)]
+    return value
+
+
+def references(value: Any) -> Iterator[Reference | BadReference]:
+    """Find every reference, or the error in it, in the texts of a JSON value."""
+    for _, text in find_texts(value):
+        yield from (_parse(match) for match in _REFERENCE.finditer(text) if match[0] != "$${")
 
 
 def resolve_text(text: str, inputs: Mapping[str, str]) -> str:
@@ -72,20 +87,14 @@ def resolve_arguments(
     """
     problems: list[str] = []
 
-    def resolve(value: Any, at: str) -> Any:
-        if isinstance(value, Mapping):
-            return {key: resolve(item, f"{at}.{key}") for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [resolve(item, f"{at}[{number}]") for number, item in enumerate(value, start=1)]
-        if not isinstance(value, str):
-            return value
-        match = _REFERENCE.fullmatch(value)
+    def resolve(place: Place, text: str) -> Any:
+        match = _REFERENCE.fullmatch(text)
         try:
-            return _look_up(match, inputs, outputs) if match and match[1] is not None else _fill(value, inputs, outputs)
+            return _look_up(match, inputs, outputs) if match and match[1] is not None else _fill(text, inputs, outputs)
         except PlanError as error:
-            problems.append(f"{at}: {error.message}")
+            problems.append(f"{dotted(place)}: {error.message}")
 
-    resolved: dict[str, Any] = resolve(arguments, "arguments")
+    resolved: dict[str, Any] = change_texts(arguments, resolve, ("arguments",))
     if problems:
         raise PlanError("; ".join(problems))
     return resolved

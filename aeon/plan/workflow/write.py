@@ -11,7 +11,7 @@ import yaml
 from aeon.domain.graph import transitive_dependencies
 from aeon.domain.plan import Plan, PlanStep
 from aeon.files.located_yaml import add_core_schema
-from aeon.plan.workflow.references import escape_references
+from aeon.plan.workflow.references import Reference, change_texts, escape_references
 
 
 class _Row(list[str]):
@@ -87,11 +87,11 @@ def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]
 
 def _escape(value: Any, inputs: Collection[str], before: Collection[str]) -> Any:
     """A value whose texts are read back as they are, but for references to these inputs and steps."""
-    if isinstance(value, str):
-        return escape_references(value, lambda each: each.name in (inputs if each.kind == "input" else before))
-    if isinstance(value, Mapping):
-        return {key: _escape(item, inputs, before) for key, item in value.items()}
-    return [_escape(item, inputs, before) for item in value] if isinstance(value, list | tuple) else value
+
+    def is_kept(found: Reference) -> bool:
+        return found.name in (inputs if found.kind == "input" else before)
+
+    return change_texts(value, lambda _, text: escape_references(text, is_kept))
 
 
 def _dump(value: Any) -> str:
