@@ -27,8 +27,7 @@ from aeon.execution.outcome import Remarks, Worked, complete_with, fail_with, fi
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
 from aeon.plan.views import outline_view, plan_view
-from aeon.plan.workflow.references import resolve_arguments
-from aeon.schema.violations import FieldError
+from aeon.plan.workflow.references import Reference, references, resolve_arguments
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.approval import on_behalf_of
 from aeon.tools.invoke import ToolInvoker
@@ -187,8 +186,7 @@ class StepWorker:
             return step, arguments, ()
         if situation.free:
             raise ValidationError("its schema has changed meanwhile", errors=tuple(map(str, violations)))
-        errors = [FieldError(violation.pointer, violation.message) for violation in violations]
-        valid = self._structured.repair_tool_call(tool, arguments, errors=errors, tools=self._registry.describe())
+        valid = self._structured.repair_tool_call(tool, arguments, errors=violations, tools=self._registry.describe())
         before, after = (json.dumps(value, ensure_ascii=False) for value in (arguments, valid))
         remark = f"Step {step.step_id}: the arguments of tool '{tool.name}' were repaired: {before} -> {after}"
         return step.model_copy(update={"arguments": valid}), valid, (("repaired_arguments", remark),)
@@ -207,9 +205,9 @@ class StepWorker:
     def _replace_tool(self, step: PlanStep, situation: Situation) -> Worked:
         """Repair a step whose tool is missing to one with a registered tool, else let the model do it (FR-058 to
         FR-062)."""
-        missing = (
-            self._registry.describe_missing(step.tool) if step.tool else "The step names neither a tool nor agent: llm"
-        )
+        missing = "The step names neither a tool nor agent: llm"
+        if step.tool:
+            missing = self._registry.describe_missing(step.tool)
         step = with_error(step, missing)
         remarks: list[tuple[AdvisoryKind, str]] = [("unknown_tool", f"Step {step.step_id}: {missing}")]
         try:
@@ -250,5 +248,7 @@ class StepWorker:
         arguments = step.arguments or {}
         if self._inputs is None:
             return arguments
-        outputs = {step_id: read_output(result) for step_id, result in results.items() if result.error is None}
+        named = {found.name for found in references(arguments) if isinstance(found, Reference)}
+        there = {step_id: result for step_id, result in results.items() if step_id in named and result.error is None}
+        outputs = {step_id: read_output(result) for step_id, result in there.items()}
         return resolve_arguments(arguments, self._inputs, outputs)
