@@ -1,9 +1,4 @@
-"""A result as files: `result.json`, `history.json` and `answer.md`, each there whole or not at all.
-
-`answer.md` is written first, for it is what a person paid for; one file that fails does not keep the next from being
-tried. The journals beside them (`events.jsonl`, `cycles.jsonl`) are written while the run goes on, by
-`aeon.observability`.
-"""
+"""A result as files: `result.json`, `history.json` and `answer.md`, each there whole or not at all."""
 
 from __future__ import annotations
 

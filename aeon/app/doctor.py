@@ -52,8 +52,7 @@ class RoleCheck:
 def check_roles(shared: Process) -> Iterator[RoleCheck]:
     """One check for each role, then one for each fallback, made as it is asked for.
 
-    Nothing is retried, repaired, limited, stored or handed to a fallback. When the provider cannot be used at all, its
-    remaining roles are not tried.
+    Nothing is retried, repaired or stored. When the provider cannot be used, its remaining roles are not tried.
     """
     settings = shared.settings
     tuned = {role: parameters_for(settings.roles, settings.reasoning, role, "balanced") for role in ROLE_CALLS}

@@ -1,7 +1,4 @@
-"""The run that is resumed: its answers, those of the runs that it stands on itself, and what has changed since.
-
-A resumed run that was killed early has hardly an answer of its own; what was paid for is in the runs before it.
-"""
+"""The run that is resumed: its answers, those of the runs that it stands on itself, and what has changed since."""
 
 from __future__ import annotations
 

@@ -48,11 +48,8 @@ class Planned:
 
 @dataclass
 class Run(Identity):
-    """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`.
-
-    What `parent` was answered is not asked again. `memory` is used instead of the one that is configured, and the
-    caller closes it.
-    """
+    """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`. `memory` is used instead of
+    the one that is configured, and the caller closes it."""
 
     memory: Memory | None = None
 

@@ -32,13 +32,8 @@ MEMORY_TOOLS = ("memory_read", "memory_search", "memory_write")
 
 
 def build(settings: ToolSettings, environ: Mapping[str, str], *, report: Report = _log.warning) -> ToolRegistry:
-    """The tools of a process, which `close()` of the registry gives back; MCP servers are started for it.
-
-    Of a server that did not start the registry knows which tools are `unavailable`, and why. `report` is called with
-    what a person should know and what stops nothing: a server that did not start, a tool left out. Raises ConfigError
-    for a tool that cannot be made: a function that cannot be imported or is no tool, an unknown built-in tool, a folder
-    that does not exist, a name given twice.
-    """
+    """The tools of a process, which `close()` of the registry gives back; MCP servers are started for it. `report` is
+    told of servers that did not start and of tools left out. Raises ConfigError for a tool that cannot be made."""
     registry = ToolRegistry()
     try:
         for made in _make_builtin(settings.builtin) if settings.builtin else ():
@@ -62,10 +57,7 @@ def build(settings: ToolSettings, environ: Mapping[str, str], *, report: Report 
 
 
 def build_run_registry(registry: ToolRegistry, memory: Memory, *, settings: ToolSettings | None = None) -> ToolRegistry:
-    """A run's tools: those of the process, as they are at any moment, and those of `memory`.
-
-    With `settings`, the latter only when the built-in tools are on and not left out of `tools.builtin.only`.
-    """
+    """A run's tools: those of the process, and those of `memory` that the settings do not leave out."""
     offered = BuiltinSettings() if settings is None else settings.builtin
     if not offered:
         return ToolRegistry(parent=registry)

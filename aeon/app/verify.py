@@ -78,12 +78,8 @@ class Verified:
 def run_tasks(
     settings: Mapping[Mode, Settings], environ: Mapping[str, str], tasks: Sequence[str] = TASKS
 ) -> Iterator[Verified]:
-    """Every task in every mode, one run after the other, each made as it is asked for.
-
-    `limits.max_cost` is for all of them together: the runs that it leaves nothing for are not made, nor is any after
-    one whose cost is not known. The other limits are for each run. All share one process: modes differ
-    in how runs go on, not in provider, prompts or tools. Raises ConfigError before the first call.
-    """
+    """Every task in every mode, each run made as it is asked for, all in one process. `limits.max_cost` is for all of
+    them together: no run is made after it, or after one whose cost is not known. Raises ConfigError at first."""
     spent = 0.0
     made = process.build_process(settings[MODES[0]], environ)
     with ExitStack() as leaving:

@@ -1,7 +1,4 @@
-"""Settings -> objects: the only place where the rooms are put together.
-
-It builds what one run owns: its limits, its five components, its kernel. What many runs share is a `Process`.
-"""
+"""Settings -> objects: the only place where the rooms are put together, into what one run owns."""
 
 from __future__ import annotations
 
@@ -46,12 +43,8 @@ _log = logging.getLogger("aeon")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a run has around it while it goes on.
-
-    Without a `directory` nothing is written; `of_multirun` is the folder of its multirun, whose jobs share a store.
-    `observers` see every event, `control` stops the run, `ask` and `approve` are the person, `on_start` is
-    given the kernel, `warn` is called with files that can no longer be written.
-    """
+    """What a run has around it while it goes on. Without a `directory` nothing is written; `of_multirun` is the folder
+    of its multirun, whose jobs share a store; `ask` and `approve` are the person, `on_start` is given the kernel."""
 
     directory: Path | None = None
     of_multirun: Path | None = None

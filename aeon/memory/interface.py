@@ -22,11 +22,3 @@ class Memory(Protocol):
     def search(self, prefix: str) -> dict[str, Any]:
         """Every key that starts with `prefix`, with its value, sorted by key."""
         ...
-
-
-class OpenMemory(Memory, Protocol):
-    """A memory that its opener closes."""
-
-    def close(self) -> None:
-        """Close what it holds open. May be called twice."""
-        ...

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import Taken, Value
-from aeon.memory.interface import STEPS, OpenMemory
+from aeon.memory.interface import STEPS
 from aeon.memory.run_memory import MAX_CHARACTERS, InMemory
+
+if TYPE_CHECKING:
+    from aeon.memory.sqlite import SqliteMemory
 
 
 class MemorySettings(Value):
@@ -48,7 +51,7 @@ def key_problem(key: str) -> str:
     return f"{key!r}: keys that begin with {STEPS!r} are those of the steps' results" if key.startswith(STEPS) else ""
 
 
-def open_memory(settings: MemorySettings, run_id: str = "") -> OpenMemory:
+def open_memory(settings: MemorySettings, run_id: str = "") -> InMemory | SqliteMemory:
     """The memory of one run; `run_id` is its namespace when the settings name none. Raises ConfigError."""
     if settings.kind == "in_memory" or settings.path is None:
         return InMemory()

@@ -19,11 +19,8 @@ CREATE TABLE IF NOT EXISTS memory (
 
 
 class SqliteMemory:
-    """Keys and JSON values in an SQLite file; thread-safe, and safe between processes.
-
-    Keys of one `namespace` are not seen from another. Opening, and every method, raises sqlite3.Error or OSError when
-    the file cannot be used. The first write to a file that another program keeps locked waits for it, later ones not.
-    """
+    """Keys and JSON values in an SQLite file, apart by `namespace`; thread-safe, and safe between processes. Opening
+    and every method raise sqlite3.Error or OSError. Of writes to a locked file only the first waits."""
 
     def __init__(self, path: Path, namespace: str = "") -> None:
         path.parent.mkdir(parents=True, exist_ok=True)

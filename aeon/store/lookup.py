@@ -98,10 +98,7 @@ def place_of(request: StoreRequest) -> tuple[object, ...]:
 
 
 def describe_miss(request: StoreRequest, source: AnswerSource) -> StoreMiss:
-    """The error for a request that a recording has no answer to, with a diff to the nearest request of the same call.
-
-    Raises StoreFailed when the recording cannot be read.
-    """
+    """The error for a request that a recording has no answer to, with a diff to the nearest one of the same call."""
     place, what = request.path, f"the store has no answer to {_describe(request)}"
     recorded = [entry.request for entry in source.entries()]
     same_call = [one for one in recorded if (one.kind, one.path.call) == (request.kind, place.call)]

@@ -131,10 +131,8 @@ class _NotStored(Exception):
 
 
 def stored_memory(read: Callable[[], Mapping[str, Any]] | None, session: Session) -> dict[str, Any]:
-    """The contents of memory at the beginning of a run, stored in its session, and given again from there.
-
-    Without `read` nothing is stored: the memory begins with the run. Raises StoreFailed.
-    """
+    """The contents of memory at the beginning of a run, stored in its session, and given again from there; without
+    `read` the memory begins with the run, and nothing is stored. Raises StoreFailed."""
 
     def ask() -> Answer:
         if read is None:

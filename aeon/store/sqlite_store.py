@@ -173,10 +173,7 @@ def _is_busy(error: BaseException) -> bool:
     reraise=True,
 )
 def _open(path: Path, mode: str, *statements: str) -> sqlite3.Connection:
-    """A connection to a file that is a store, or is to be one, after some statements.
-
-    A file of something else, or of a newer Aeon, is refused before anything changes in it.
-    """
+    """A connection after some statements; a file of something else, or of a newer Aeon, is refused before them."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
     try:

@@ -1,12 +1,13 @@
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from aeon.memory.interface import Memory, OpenMemory
+from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory
 from aeon.memory.settings import MemorySettings, open_memory
 
@@ -21,7 +22,7 @@ JSON = st.recursive(
 
 @pytest.fixture(params=["in_memory", "sqlite"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    made: list[OpenMemory] = []
+    made: list[Any] = []
 
     def new() -> Memory:
         path = tmp_path / f"{len(made)}.sqlite" if request.param == "sqlite" else None
