@@ -60,9 +60,3 @@ def character(seed: int) -> Character:
     """The character of a seed: by its last digit; for "failing" the other digits choose the call that fails."""
     chosen = CHARACTERS[seed % 10]
     return replace(chosen, fails=_FAILING[seed // 10 % 5]) if chosen.ending == "failed" else chosen
-
-
-def seed_table() -> str:
-    """The characters as a table in Markdown, for the documentation."""
-    rows = [f"| {digit} | {c.name} | {c.ending} | {c.summary} |" for digit, c in enumerate(CHARACTERS)]
-    return "\n".join(["| last digit | name | ends | what happens |", "|---|---|---|---|", *rows])

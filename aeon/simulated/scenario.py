@@ -23,10 +23,9 @@ from aeon.files.explain import explain
 from aeon.files.located_yaml import LocatedYaml
 
 CallOrAny = Literal[CallName, "*"]
-ProviderFailure = Literal["connection", "timeout", "server", "rate_limit", "auth", "request", "not_an_api"]
-AnswerFailure = Literal["truncated", "refused", "filtered", "empty"]
-FailureKind = Literal[ProviderFailure, AnswerFailure]
-_ERRORS: Mapping[str, type[ProviderError | AnswerError]] = {
+_ProviderFailure = Literal["connection", "timeout", "server", "rate_limit", "auth", "request", "not_an_api"]
+FailureKind = Literal[_ProviderFailure, "truncated", "refused", "filtered", "empty"]
+_ERRORS: Mapping[str | int | None, type[ProviderError | AnswerError]] = {
     "connection": errors.ConnectionFailed,
     "timeout": errors.ConnectionFailed,
     "not_an_api": errors.NotAnAPI,
@@ -34,15 +33,13 @@ _ERRORS: Mapping[str, type[ProviderError | AnswerError]] = {
     "refused": errors.Refused,
     "filtered": errors.Filtered,
     "empty": errors.EmptyAnswer,
-}
-_STATUSES: Mapping[str, int] = {"server": 500, "rate_limit": 429, "auth": 401, "request": 400}
-_ERRORS_BY_STATUS: Mapping[int, type[ProviderError]] = {
     401: errors.AuthenticationFailed,
     403: errors.AuthenticationFailed,
     408: errors.ServerFailed,
     409: errors.ServerFailed,
     429: errors.RateLimited,
 }
+_STATUSES = {"server": 500, "rate_limit": 429, "auth": 401, "request": 400}
 
 
 def _spell_out(value: Any) -> Any:
@@ -85,10 +82,8 @@ class Failure(Value):
         """The error that an adapter raises for it; `usage` and `model` are those of an answer without content."""
         status = _STATUSES.get(self.kind or "", self.status)
         message = self.message or f"simulated by the scenario: {self.kind or f'status {status}'}"
-        kind = _ERRORS.get(self.kind or "")
-        if kind is None:
-            other = errors.ServerFailed if (status or 0) >= 500 else errors.RequestRefused
-            kind = _ERRORS_BY_STATUS.get(status or 0, other)
+        other = errors.ServerFailed if (status or 0) >= 500 else errors.RequestRefused
+        kind = _ERRORS.get(status or self.kind, other)
         if issubclass(kind, AnswerError):
             return kind(message, usage=usage, model=model)
         return kind(message, status=status, retry_after=self.retry_after)
@@ -197,8 +192,3 @@ class Script:
                         self._used[key] += 1
                         return rule
         return None
-
-
-def scenario_json_schema() -> dict[str, Any]:
-    """The format of a scenario file as JSON Schema, short forms included; published as docs/scenario.schema.json."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Scenario.model_json_schema()}
