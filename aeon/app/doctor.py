@@ -18,7 +18,7 @@ from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.llm.stack.limits import LimitSettings
-from aeon.schema.violations import kind_of
+from aeon.schema.validators import kind_of
 
 ROLE_CALLS: Mapping[Role, tuple[CallName, CallName]] = {
     "planner": ("plan", "plan"),

@@ -28,7 +28,7 @@ from aeon.memory.run_memory import RunMemory
 from aeon.plan.deltas import apply_actions
 from aeon.plan.transitions import ContextPart
 from aeon.plan.triggers import pass_triggers
-from aeon.schema.violations import FieldError
+from aeon.schema.validators import FieldError
 from aeon.supervisor.repair import Supervisor
 from aeon.tools.registry import Tool, ToolRegistry
 

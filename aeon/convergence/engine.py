@@ -24,7 +24,7 @@ from aeon.llm.exchange import InvalidAnswer
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.views import answer_view, outputs_view, plan_view
 from aeon.schema.json_schema import enum_of
-from aeon.schema.violations import FieldError
+from aeon.schema.validators import FieldError
 from aeon.supervisor.structured import StructuredCaller
 
 # The pairs that are not asked for where memory has nothing to show.

@@ -129,11 +129,7 @@ def build_outcome(
     seconds: float,
 ) -> history.Outcome:
     """How a run ended, with everything it has (FR-071 to FR-076, FR-095)."""
-    last = state.passes[-1] if state.passes else None
-    if last is not None and last.taskprofile is None and state.plan is not None:
-        # In core mode the last pass holds all steps, the others the one that they carried out.
-        whole = last.model_copy(update={"steps": state.plan.steps})
-        state = state.model_copy(update={"passes": (*state.passes[:-1], whole)})
+    state = _with_whole_last_pass(state)
     answer, converged = final_answer(state), reason == "converged"
     metadata = {
         "manual_intervention": list(state.manual_intervention),
@@ -161,3 +157,12 @@ def build_outcome(
         ttl_expiration=expiration_response(state, reason) if is_spent(reason) else None,
         error=history.RunError(type=type(error).__name__, message=error.message, hint=error.hint) if error else None,
     )
+
+
+def _with_whole_last_pass(state: RunState) -> RunState:
+    """In core mode the last pass holds all steps, the others the one that they carried out."""
+    last = state.passes[-1] if state.passes else None
+    if last is None or last.taskprofile is not None or state.plan is None:
+        return state
+    whole = last.model_copy(update={"steps": state.plan.steps})
+    return state.model_copy(update={"passes": (*state.passes[:-1], whole)})

@@ -15,8 +15,7 @@ from aeon.domain.errors import AeonError, AnswerError, EmptyAnswer, Filtered, LL
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.schema.json_schema import pointer
-from aeon.schema.validators import SchemaValidator
-from aeon.schema.violations import FieldError, find_errors, kind_of, shorten_message
+from aeon.schema.validators import FieldError, SchemaValidator, find_errors, kind_of, shorten_message
 
 T = TypeVar("T")
 MAX_ERRORS = 20

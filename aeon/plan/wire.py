@@ -12,7 +12,7 @@ from aeon.domain.report import ValidationIssue
 from aeon.llm.exchange import InvalidAnswer, located
 from aeon.plan.structural import check_steps
 from aeon.plan.triggers import open_issues, unanswered
-from aeon.schema.violations import FieldError
+from aeon.schema.validators import FieldError
 from aeon.supervisor.faithful import read_arguments
 
 MAX_ACTIONS = 300

@@ -1,11 +1,14 @@
-"""Checked schemas and the validators made of them: each of its own draft, and nothing is ever fetched."""
+"""Checked schemas, the validators made of them, each of its own draft, and what they refuse; nothing is fetched."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal
 
 import jsonschema_rs
 from referencing import Registry
@@ -22,6 +25,15 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _NOT_MOVABLE = ("$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveRef", "$id")
 # A pattern is matched in time linear in the text, or, where it looks around or back, in so many steps.
 _PATTERNS = jsonschema_rs.FancyRegexOptions(backtrack_limit=10_000)
+ErrorKind = Literal["form", "range", "content"]
+_MAX_MESSAGE = 400
+# Keywords that constrained decoding often leaves aside, where it holds to types, names and enums.
+_RANGES = frozenset(
+    [
+        *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+        *("minLength", "maxLength", "minItems", "maxItems", "pattern", "format"),
+    ]
+)
 
 
 class SchemaValidator:
@@ -118,3 +130,60 @@ def check_schema(schema: Any, name: str) -> None:
 def is_draft_2020(schema: Mapping[str, Any]) -> bool:
     """Whether a schema has the form of Draft 2020-12, whatever its `$schema` says."""
     return jsonschema_rs.meta.is_valid({**schema, "$schema": _DIALECT})
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """What is wrong with one place of an answer. `pointer` is a JSON pointer (RFC 6901), empty for the whole answer.
+    `kind`: "form" where it is not JSON of the schema's types and names, "range" where a value is outside the schema's
+    bounds, "content" where the schema has no objection."""
+
+    pointer: str
+    message: str
+    kind: ErrorKind = field(default="content", compare=False)
+
+    def __str__(self) -> str:
+        return f"{self.pointer or '(whole answer)'}: {self.message}"
+
+
+def kind_of(errors: Iterable[FieldError]) -> ErrorKind:
+    """The kind that errors have as a whole: "form" where one is of the form, "range" where all are of ranges."""
+    kinds = {error.kind for error in errors}
+    return "form" if "form" in kinds else "range" if kinds == {"range"} else "content"
+
+
+def find_errors(validator: SchemaValidator, value: Any) -> list[FieldError]:
+    """What a schema refuses in a value, by place."""
+    if validator.is_valid(value):
+        return []
+    try:
+        found = [leaf for error in validator.iter_errors(value) for leaf in _leaves(error)]
+    except re.error as problem:
+        return [FieldError("", f"cannot be checked: {problem}")]
+    errors = []
+    for error in sorted(found, key=_order):
+        kind: ErrorKind = "range" if error.validator in _RANGES else "form"
+        errors.append(FieldError(pointer(error.absolute_path), shorten_message(error.message), kind))
+    return list(dict.fromkeys(errors))
+
+
+def _order(error: ValidationError) -> tuple[list[tuple[int, str]], str]:
+    return [(part if isinstance(part, int) else -1, str(part)) for part in error.absolute_path], error.message
+
+
+def _leaves(error: ValidationError) -> Iterator[ValidationError]:
+    """The errors inside the one alternative that is of the value's type; else the error itself. For a wrong object
+    where an object or null is allowed, these are the errors of the object."""
+    alternatives = [list(branch) for _, branch in groupby(error.context or (), key=lambda inner: inner.schema_path[0])]
+    meant = [branch for branch in alternatives if not any(e.validator == "type" and not e.path for e in branch)]
+    if len(meant) == 1:
+        for inner in meant[0]:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def shorten_message(message: str) -> str:
+    """The message, its middle left out where a whole answer was quoted."""
+    half = _MAX_MESSAGE // 2
+    return message if len(message) <= _MAX_MESSAGE else f"{message[:half]} ... {message[-half:]}"

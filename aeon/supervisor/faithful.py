@@ -13,7 +13,7 @@ from aeon.domain.errors import ValidationError
 from aeon.domain.plan import PlanStep
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.extract import ExtractError, extract_json, read_json
-from aeon.schema.violations import FieldError
+from aeon.schema.validators import FieldError
 
 LISTS: Mapping[str, str] = {"plan": "steps", "subplan": "substeps", "refinement": "actions"}
 """The calls whose answers plan steps, and the field of each that lists them."""

@@ -19,8 +19,7 @@ from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
 from aeon.llm.prompts import PromptLibrary, packaged_prompts
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas
 from aeon.schema.strict import strict_violations
-from aeon.schema.validators import SchemaValidator, compile_schema
-from aeon.schema.violations import ErrorKind, FieldError, kind_of
+from aeon.schema.validators import ErrorKind, FieldError, SchemaValidator, compile_schema, kind_of
 from aeon.supervisor.faithful import LISTS, choose_tool, find_foreign_tools
 from aeon.tools.registry import Tool, ToolRegistry
 

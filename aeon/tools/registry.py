@@ -6,14 +6,12 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aeon.domain.errors import ConfigError
-from aeon.schema.violations import find_errors
+from aeon.schema.examples import NoExample, make_example
+from aeon.schema.validators import SchemaValidator, compile_schema, find_errors
 from aeon.tools.settings import Approval
-
-if TYPE_CHECKING:
-    from aeon.schema.validators import SchemaValidator
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -139,10 +137,6 @@ class ToolRegistry:
 
 
 def _check_tool(tool: Tool) -> RegisteredTool:
-    # Slow to load, and there may be no tools.
-    from aeon.schema.examples import NoExample, make_example
-    from aeon.schema.validators import compile_schema
-
     named = f"tool {tool.name!r}"
     if not _NAME.fullmatch(tool.name):
         raise ConfigError(f"{named}: a name is 1 to 64 letters, digits, '_', '.' and '-'")

@@ -16,7 +16,7 @@ from aeon.memory.run_memory import ShownMemory
 from aeon.plan.deltas import DeltaResult
 from aeon.plan.structural import check_steps
 from aeon.plan.views import answer_view, changes_view, outputs_view, plan_view
-from aeon.schema.violations import FieldError
+from aeon.schema.validators import FieldError
 from aeon.supervisor.structured import StructuredCaller
 from aeon.tools.registry import ToolRegistry
 

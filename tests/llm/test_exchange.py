@@ -10,8 +10,7 @@ from aeon.domain.errors import AnswerError, EmptyAnswer, Filtered, LimitReached,
 from aeon.domain.events import CallAnswered, CallFailed
 from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Message
 from aeon.llm.exchange import MAX_ERRORS, InvalidAnswer, check_answer, exchange
-from aeon.schema.validators import SchemaValidator
-from aeon.schema.violations import FieldError
+from aeon.schema.validators import FieldError, SchemaValidator
 from tests.llm.scripted import COST, Heard, Scripted
 
 SCHEMA: dict[str, Any] = {

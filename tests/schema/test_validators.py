@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from aeon.domain.errors import ConfigError
-from aeon.schema.validators import compile_schema
-from aeon.schema.violations import find_errors
+from aeon.schema.validators import compile_schema, find_errors
 from tests.support.timing import SOON
 
 DRAFT_4 = {"$schema": "http://json-schema.org/draft-04/schema#"}

@@ -9,7 +9,7 @@ import pytest
 from aeon.domain import events
 from aeon.domain.errors import AnswerError, SchemaFileError, ServerFailed, Truncated, ValidationError
 from aeon.domain.request import CallSite, LLMResponse, Parameters, Usage, at_site
-from aeon.schema.violations import FieldError
+from aeon.schema.validators import FieldError
 from aeon.supervisor.repair import Supervisor
 from tests.llm.scripted import COST, Heard, Scripted
 

@@ -12,7 +12,7 @@ from aeon.domain.plan import Plan, PlanStep
 from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.schemas import packaged_schemas
 from aeon.plan.wire import parse_plan
-from aeon.schema.violations import FieldError
+from aeon.schema.validators import FieldError
 from aeon.supervisor.faithful import NoToolFits, choose_tool
 from aeon.supervisor.repair import Supervisor
 from aeon.tools.registry import Tool, ToolRegistry

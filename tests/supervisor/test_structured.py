@@ -24,7 +24,7 @@ from aeon.llm.exchange import InvalidAnswer
 from aeon.llm.prompts import PromptLibrary
 from aeon.llm.rendering import fence
 from aeon.llm.schemas import SchemaLibrary
-from aeon.schema.violations import FieldError
+from aeon.schema.validators import FieldError
 from aeon.supervisor.structured import StructuredCaller
 from tests.llm.scripted import COST, Heard, Scripted
 

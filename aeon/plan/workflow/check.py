@@ -16,8 +16,7 @@ from aeon.files.located_yaml import LocatedYaml, Place, dotted
 from aeon.plan.structural import check_steps
 from aeon.plan.workflow.models import Problem, problem_at
 from aeon.plan.workflow.references import Reference, find_texts, references
-from aeon.schema.validators import compile_schema
-from aeon.schema.violations import find_errors
+from aeon.schema.validators import compile_schema, find_errors
 
 _FIELDS = {"step_id": "id", "dependencies": "depends_on"}
 _UNNAMED = "\0"  # begins the id of a step that has none in the file
