@@ -57,12 +57,9 @@ class ConvergenceEngine:
         *,
         left_to_person: Sequence[ValidationIssue] = (),
     ) -> ConvergenceAssessment:
-        """Assess a plan's results, in one model call, with the validation report before it (FR-050).
-
-        `custom_criteria` maps a name to plain words; a number under the name of a score is its threshold for this call.
-        The prompt holds no threshold, and says that contradictions `left_to_person` block nothing. Raises LLMError,
-        ValidationError for an answer that cannot be repaired, ConfigError for a threshold outside [0, 1].
-        """
+        """Assess a plan's results, in one model call (FR-050). `custom_criteria` maps a name to plain words, or a
+        score's name to its threshold; contradictions `left_to_person` block nothing. Raises LLMError, ValidationError
+        for an answer that cannot be repaired, ConfigError for a threshold outside [0, 1]."""
         own_thresholds, criteria = split_criteria(custom_criteria or {})
         thresholds = _thresholds(self._thresholds, own_thresholds)
         current = plan.model_copy(update={"steps": tuple(steps)})
@@ -111,16 +108,12 @@ def parse_assessment(
     InvalidAnswer unless each criterion and each pair is judged once, and every blocking issue is described."""
     results = tuple(CriterionResult.model_validate(raw) for raw in answer.get("criteria", ()))
     _check_once("/criteria", "criterion", [result.name for result in results], criteria)
-    judged = [pair["artifacts"] for pair in answer["consistency_status"]]
+    given = answer["consistency_status"]
+    judged = [raw["artifacts"] for raw in given]
     missing = [pair for pair in unasked if pair not in judged]
     _check_once("/consistency_status", "pair", [*judged, *missing], pairs)
-    statuses = {
-        **{
-            raw["artifacts"]: PairStatus(status=raw["status"], explanation=raw["explanation"])
-            for raw in answer["consistency_status"]
-        },
-        **{pair: PairStatus(status="not_applicable") for pair in missing},
-    }
+    statuses = {raw["artifacts"]: PairStatus(status=raw["status"], explanation=raw["explanation"]) for raw in given}
+    statuses |= {pair: PairStatus(status="not_applicable") for pair in missing}
     issues = [raw for raw in answer["issues"] if raw["description"].strip()]
     blocking = [raw for raw in issues if raw["blocking"]]
     if errors := [

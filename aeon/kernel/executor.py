@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from aeon.domain.errors import AeonError, LimitReached, StopRequested, StoreFailed, StoreMiss
 from aeon.domain.events import Emit, StepFinished, StepStarted, ignore
@@ -22,10 +22,8 @@ from aeon.plan.transitions import abandon_step, incoming_context, start_step
 from aeon.plan.views import step_key
 
 
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """A step after its execution: `worked` is None when it was abandoned, `ended_by` the error that must
-    end the run."""
+class Executed(NamedTuple):
+    """A step after its execution, `worked` None when it was abandoned; `ended_by` must end the run."""
 
     step: PlanStep
     worked: Worked | None = None
@@ -46,10 +44,6 @@ class StepExecutor:
                 executed = Executed(worked.step, worked, worked.ended_by)
             except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
                 executed = Executed(abandon_step(step), ended_by=error)
-        return self.finish(site, executed)
-
-    def finish(self, site: CallSite, executed: Executed) -> Executed:
-        """Tell that a step ended."""
         self.emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=executed.step), site)
         return executed
 
@@ -66,19 +60,24 @@ class Batches:
 
     def carry_out(self, this: OpenPass) -> None:
         """The batch of a pass, from its charge to its records; what a stop leaves unfinished is abandoned (FR-064).
-
-        Raises what must end the run.
-        """
+        Raises what must end the run."""
         run, executor, batch = self._run, self.executor, self._start()
         for step, site, _ in batch:
             executor.emit(StepStarted(pass_number=site.pass_number, cycle=site.cycle, step=step), site)
         running = {run.workers.submit(partial(executor.carry_out, *dispatch)): dispatch for dispatch in batch}
         ended: dict[str, Executed] = {}
         for future in as_done(list(running), run.is_ending, run.grace_seconds):
-            step, _, _ = running.pop(future)
-            ended[step.step_id] = self._store(this, future.result())
+            step_id = running.pop(future)[0].step_id
+            ended[step_id] = executed = future.result()
+            run.update(plan=run.plan.with_step(executed.step))
+            if executed.worked is not None:
+                this.results[step_id] = executed.worked.result
+                run.update(results={**run.state.results, step_id: executed.worked.result})
         for step, site, _ in running.values():
-            ended[step.step_id] = self._store(this, executor.finish(site, Executed(abandon_step(step))))
+            left = abandon_step(step)
+            ended[step.step_id] = Executed(left)
+            executor.emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=left), site)
+            run.update(plan=run.plan.with_step(left))
         self._conclude([ended[step.step_id] for step, _, _ in batch])
         run.check_end()
 
@@ -103,14 +102,6 @@ class Batches:
         return [
             (step, site, Situation(plan, results, left, free=not site.cycle, memory=memory)) for step, site in chosen
         ]
-
-    def _store(self, this: OpenPass, executed: Executed) -> Executed:
-        run, step, worked = self._run, executed.step, executed.worked
-        run.update(plan=run.plan.with_step(step))
-        if worked is not None:
-            this.results[step.step_id] = worked.result
-            run.update(results={**run.state.results, step.step_id: worked.result})
-        return executed
 
     def _conclude(self, batch: Sequence[Executed]) -> None:
         """What follows from a batch, in step order, whichever of its steps ended first (FR-053)."""

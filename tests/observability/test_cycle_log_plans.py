@@ -105,7 +105,7 @@ plans = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.none() | plans, min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_any_sequence_of_plans_is_rebuilt_whatever_order_the_cycles_end_in(
     tmp_path_factory: pytest.TempPathFactory, sequence: list[Plan | None], rng: random.Random
@@ -146,7 +146,7 @@ def told_interleaved(of: list[list[Plan | None]], rng: random.Random) -> Story:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("told", [told_in_batches, told_interleaved])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(of=batches, rng=st.randoms(use_true_random=False))
 def test_of_a_run_that_was_killed_every_line_that_is_there_is_rebuilt(
     tmp_path_factory: pytest.TempPathFactory,
@@ -164,7 +164,7 @@ def test_of_a_run_that_was_killed_every_line_that_is_there_is_rebuilt(
         assert rebuilt == {sequence: plans_told[sequence] for sequence in rebuilt}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(batches, st.randoms(use_true_random=False))
 def test_the_plans_of_the_lines_do_not_depend_on_the_order_the_cycles_end_in(
     tmp_path_factory: pytest.TempPathFactory, of: list[list[Plan | None]], rng: random.Random

@@ -75,7 +75,7 @@ def reached(lanes: str, node: int, direction: int) -> list[int]:
     return found
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(1, 14), st.integers(0, 10_000), st.integers(2, 14))
 def test_the_lines_say_what_the_plan_says(size: int, seed: int, reach: int) -> None:
     drawn = random_plan(size, seed, reach)
