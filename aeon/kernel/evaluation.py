@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from aeon.domain import events
@@ -23,24 +24,20 @@ UNAVAILABLE = ConvergenceAssessment(
 )
 
 
+@dataclass(frozen=True, slots=True)
 class Evaluation:
     """Evaluates one run's plan and passes, as far as its budget allows."""
 
-    def __init__(
-        self,
-        run: OpenRun,
-        validate: Validate,
-        assess: Callable[..., ConvergenceAssessment],
-        memory: Memory,
-        criteria: Mapping[str, Any],
-    ) -> None:
-        self._run, self._validate, self._assess = run, validate, assess
-        self._memory, self._criteria = memory, dict(criteria)
+    run: OpenRun
+    validate: Validate
+    assess: Callable[..., ConvergenceAssessment]
+    memory: Memory
+    criteria: Mapping[str, Any]
 
     def review(self, phase: OpenPhase, *artefacts: Any) -> SemanticValidationReport | None:
         """The report on artefacts; None when it is unavailable or not affordable."""
-        run = self._run
-        report = self._ask(phase, "semantic_validation", lambda: self._validate(*artefacts))
+        run = self.run
+        report = self._ask(phase, "semantic_validation", lambda: self.validate(*artefacts))
         if report is not None:
             run.stream.emit(
                 events.Validated(pass_number=run.state.pass_number, cycle=run.state.ttl_used, report=report)
@@ -52,16 +49,16 @@ class Evaluation:
     ) -> tuple[SemanticValidationReport | None, ConvergenceAssessment]:
         """The report on a pass (none unless `is_reviewed`), and its assessment or `UNAVAILABLE`; a pass whose
         evaluation is not affordable is not complete."""
-        run, report, assessment = self._run, None, None
+        run, report, assessment = self.run, None, None
         plan, conflicts = run.plan, run.state.conflicts
         steps, outputs = list(plan.steps), current_outputs(plan.steps)
         this.answer = run.state.answer
         if is_reviewed:
-            report = self.review(phase, "cross_phase", plan, steps, outputs, self._memory.search(""))
+            report = self.review(phase, "cross_phase", plan, steps, outputs, self.memory.search(""))
         if report or not is_reviewed:
-            given = (report or UNREVIEWED, plan, steps, outputs, self._criteria)
+            given = (report or UNREVIEWED, plan, steps, outputs, dict(self.criteria))
             assessment = self._ask(
-                phase, "convergence", lambda: self._assess(*given, left_to_person=conflicts), run.assessment_cycles
+                phase, "convergence", lambda: self.assess(*given, left_to_person=conflicts), run.assessment_cycles
             )
         found = assessment or UNAVAILABLE
         if phase.outcome != "abandoned":
@@ -75,7 +72,7 @@ class Evaluation:
     def _ask(self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1) -> T | None:
         """An evaluating call's value; None when it is not affordable, or unavailable, its error when that happens twice
         running."""
-        run = self._run
+        run = self.run
         if not run.affordable(cycles):
             phase.outcome = "abandoned"
             return None

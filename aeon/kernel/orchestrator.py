@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from aeon.adaptive.heuristics import AdaptiveDepth
@@ -27,34 +28,24 @@ from aeon.refinement.refiner import Refiner
 from aeon.validation.semantic import SemanticValidator
 
 
+@dataclass(eq=False, repr=False)
 class Orchestrator:
     """Runs tasks, one at a time, with five components; one instance for each run that is to overlap with another. What
     is not given is made: an executor of LLM steps, a refiner, a memory of the process."""
 
-    def __init__(
-        self,
-        llm: LLMAdapter,
-        convergence_engine: ConvergenceEngine,
-        semantic_validator: SemanticValidator,
-        recursive_planner: RecursivePlanner,
-        adaptive_depth: AdaptiveDepth,
-        *,
-        options: RunOptions | None = None,
-        executor: StepExecutor | None = None,
-        refiner: Refiner | None = None,
-        memory: Memory | None = None,
-        stream: EventStream | None = None,
-        control: RunControl | None = None,
-    ) -> None:
-        self.convergence_engine = convergence_engine
-        self.semantic_validator = semantic_validator
-        self.recursive_planner = recursive_planner
-        self.adaptive_depth = adaptive_depth
-        self.executor = executor
-        self._llm, self._refiner, self._memory = llm, refiner, memory or InMemory()
-        self._options, self._stream = options or RunOptions(), stream or EventStream()
-        self._control = control or RunControl()
-        self._loop: Loop | None = None
+    llm: LLMAdapter
+    convergence_engine: ConvergenceEngine
+    semantic_validator: SemanticValidator
+    recursive_planner: RecursivePlanner
+    adaptive_depth: AdaptiveDepth
+    _: KW_ONLY
+    options: RunOptions | None = None
+    executor: StepExecutor | None = None
+    refiner: Refiner | None = None
+    memory: Memory | None = None
+    stream: EventStream | None = None
+    control: RunControl | None = None
+    _loop: Loop | None = field(default=None, init=False)
 
     @property
     def state(self) -> RunState:
@@ -77,18 +68,19 @@ class Orchestrator:
         return self._loop.plan(task, context)
 
     def _make_loop(self) -> Loop:
-        options, planner, validator = self._options, self.recursive_planner, self.semantic_validator
+        options, planner, validator = self.options or RunOptions(), self.recursive_planner, self.semantic_validator
         engine = self.convergence_engine
         assess, cycles = adapt_method(engine.assess, ConvergenceEngine.assess), getattr(engine, "cycles", 1)
-        run = OpenRun(self._stream, self._control, options, assessment_cycles=cycles)
-        memory = GuardedMemory(self._memory, lambda problem: run.advise("memory_failure", problem))
+        run = OpenRun(self.stream or EventStream(), self.control or RunControl(), options, assessment_cycles=cycles)
+        self.memory = self.memory or InMemory()
+        memory = GuardedMemory(self.memory, lambda problem: run.advise("memory_failure", problem))
         shown = ShownMemory(lambda: memory.search(""))
-        executor = self.executor or StepExecutor(StepWorker(self._llm, memory=shown))
+        executor = self.executor or StepExecutor(StepWorker(self.llm, memory=shown))
         return Loop(
             run,
             options,
             planner.generate_plan,
-            self._refiner or Refiner(planner, validator, max_steps=options.execution.max_steps),
+            self.refiner or Refiner(planner, validator, max_steps=options.execution.max_steps),
             Batches(executor, run, memory, core=options.mode == "core"),
             Evaluation(run, validate_method(validator), assess, memory, options.convergence.criteria),
             Profiling(run, self.adaptive_depth, options),

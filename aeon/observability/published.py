@@ -87,12 +87,8 @@ def _derived(model: type[Value], description: str, *, leave_out: Collection[str]
 def write(directory: Path) -> None:
     """Write every published schema to a directory, as `<name>.json`."""
     for name, schema in build_schemas().items():
-        (directory / f"{name}.json").write_text(text(schema), encoding="utf-8")
-
-
-def text(schema: dict[str, Any]) -> str:
-    """A schema as the text of its file."""
-    return json.dumps(schema, ensure_ascii=False, indent=2) + "\n"
+        text = json.dumps(schema, ensure_ascii=False, indent=2)
+        (directory / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

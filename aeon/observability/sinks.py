@@ -82,11 +82,10 @@ def _open_sink(key: str, settings: SinkSettings, warn: Callable[[str], None]) ->
     try:
         with redirect_prints_to_stderr():
             sink = make(**settings.options)
+        if not callable(sink):
+            raise TypeError(f"made a {type(sink).__name__}, which cannot be called with an event")
     except Exception as error:  # a sink of any make may fail in any way
         raise ConfigError(f"{key}={settings.sink}: cannot be made: {type(error).__name__}: {error}") from error
-    if not callable(sink):
-        made = type(sink).__name__
-        raise ConfigError(f"{key}={settings.sink}: made a {made}, which cannot be called with an event")
     queue = QueuedObserver(sink)
     try:
         yield queue
