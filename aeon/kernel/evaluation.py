@@ -16,7 +16,7 @@ from aeon.domain.request import CallName
 from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.run import OpenRun
 from aeon.memory.interface import Memory
-from aeon.refinement.components import Validate
+from aeon.refinement.models import Validate
 
 T = TypeVar("T")
 UNAVAILABLE = ConvergenceAssessment(

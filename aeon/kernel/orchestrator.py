@@ -23,7 +23,7 @@ from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, ShownMemory
 from aeon.plan.recursive import RecursivePlanner
-from aeon.refinement.components import adapt_method, validate_method
+from aeon.refinement.models import adapt_method, validate_method
 from aeon.refinement.refiner import Refiner
 from aeon.validation.semantic import SemanticValidator
 

@@ -15,7 +15,7 @@ from aeon.domain.report import SemanticValidationReport
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
-from aeon.refinement.components import adapt_method
+from aeon.refinement.models import adapt_method
 
 _UPDATE = AdaptiveDepth.update_task_profile
 _UPDATE_SIGNALS = ("task_profile_update", "convergence_failure", "validation_issues", "blocked_steps", "planning")

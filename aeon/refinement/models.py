@@ -1,23 +1,25 @@
-"""What a refinement is given, what it may spend, and what it comes to."""
+"""What a refinement is given, what it may spend, what it comes to, and the validator as it is called."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.plan import FollowUpQuestion, Plan
 from aeon.domain.refinement import RefinementRecord
-from aeon.domain.report import ValidationIssue
+from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import CallName
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.triggers import Trigger
+from aeon.validation.semantic import SemanticValidator
 
 if TYPE_CHECKING:
     from aeon.domain.history import AdvisoryKind
 
 
+T = TypeVar("T")
 Ask = Callable[[FollowUpQuestion], str | None]
 
 
@@ -66,3 +68,19 @@ class Refined:
     remarks: tuple[Remark, ...] = ()
     handed_over: tuple[str, ...] = ()
     conflicts: tuple[ValidationIssue, ...] = ()
+
+
+Validate = Callable[..., SemanticValidationReport]
+"""A validator's `validate`, its arguments by position; `delta=` is the refinement under review."""
+
+
+def adapt_method(method: Callable[..., T], own: Callable[..., T]) -> Callable[..., T]:
+    """`method` when it is `own`, the one of Aeon's class; else `method` without the keyword arguments."""
+    if getattr(method, "__func__", None) is own:
+        return method
+    return lambda *arguments, **_: method(*arguments)
+
+
+def validate_method(validator: SemanticValidator) -> Validate:
+    """A validator's `validate`."""
+    return adapt_method(validator.validate, SemanticValidator.validate)

@@ -30,8 +30,7 @@ from aeon.plan.settings import RefinementSettings
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.transitions import leave_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
-from aeon.refinement.components import validate_method
-from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark
+from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark, validate_method
 from aeon.refinement.verdicts import is_stuck, make_remarks, reject_actions, select_outputs
 from aeon.validation.semantic import SemanticValidator
 

@@ -121,28 +121,23 @@ class Supervisor:
         return self._repair(case, tuple(errors))
 
     def repair_tool_call(
-        self,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        *,
-        errors: Sequence[FieldError] = (),
-        tools: Sequence[Mapping[str, Any]] = (),
+        self, tool: Tool, arguments: Mapping[str, Any], *, tools: Sequence[Mapping[str, Any]] = (), **options: Any
     ) -> dict[str, Any]:
         """The arguments that the tool's input schema accepts, made from those it does not (FR-030).
 
-        `tools` describe all the registered ones. Raises as `repair_json`.
+        `tools` describe all the registered ones. Otherwise as `repair_json`.
         """
         wire = self._schemas.wire("tool_arguments", answer_schema=tool.input_schema)
         return self.repair_json(
             json.dumps(dict(arguments), ensure_ascii=False),
             wire.schema,
-            errors=errors,
             call="tool_arguments",
             parse=dict,
             validator=self._schemas.local("tool_arguments", tool.input_schema),
             strict=wire.strict,
             tools=tools or (tool.describe(),),
             context={"tool": tool.name},
+            **options,
         )
 
     def repair_step(self, step: PlanStep, goal: str, registry: ToolRegistry) -> PlanStep:
@@ -173,24 +168,20 @@ class Supervisor:
         malformed: str,
         parse: Callable[[Any], T],
         *,
-        errors: Sequence[FieldError] = (),
-        tools: Sequence[Any] = (),
         names: Sequence[str] | None = None,
         call: Literal["plan", "subplan", "refinement"] = "plan",
+        **options: Any,
     ) -> T:
-        """The plan, subplan or refinement that a malformed one was meant to be (FR-031). Raises as `repair_json`."""
+        """The plan, subplan or refinement that a malformed one was meant to be (FR-031); otherwise as `repair_json`."""
         wire, validator = self._schemas.wire(call, tools=names), self._schemas.local(call)
-        return self.repair_json(
-            malformed,
-            wire.schema,
-            errors=errors,
-            call=call,
-            parse=parse,
-            validator=validator,
-            strict=wire.strict,
-            tools=tools,
-            role="planner",
-        )
+        fixed: dict[str, Any] = {
+            "call": call,
+            "parse": parse,
+            "validator": validator,
+            "strict": wire.strict,
+            "role": "planner",
+        }
+        return self.repair_json(malformed, wire.schema, **fixed, **options)
 
     def _repair(self, case: _Case[T], original_errors: tuple[FieldError, ...]) -> T:
         """Up to `max_attempts` exchanges, each given the errors of the one before; recorded however it ends."""

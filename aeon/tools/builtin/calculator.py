@@ -21,16 +21,14 @@ MAX_CHARACTERS = 2_000
 MAX_DIGITS = 1_200
 
 _CONTEXT = Context(prec=MAX_DIGITS, Emax=MAX_DIGITS - 1, traps=[InvalidOperation, DivisionByZero, Overflow])
-_ROUNDED = 34  # digits of a root, a logarithm, a power that may have no end
-_REASONS: tuple[tuple[type[Exception], str], ...] = (
-    (Overflow, f"a number has more than {MAX_DIGITS} digits"),
-    (DivisionByZero, "division by zero"),
-    (InvalidOperation, "an operation has no result among the real numbers"),
-    (OverflowError, "a number is larger than a function can take"),
-    (RecursionError, "the expression is nested too deeply; sum(a, b, ...) takes many numbers"),
-    (OperatorNotDefined, "an operator is not arithmetic; a power is written **"),
-    (MemoryError, "the expression is nested too deeply"),
-)
+_REASONS: dict[type[Exception], str] = {
+    Overflow: f"a number has more than {MAX_DIGITS} digits",
+    DivisionByZero: "division by zero",
+    InvalidOperation: "an operation has no result among the real numbers",
+    RecursionError: "the expression is nested too deeply; sum(a, b, ...) takes many numbers",
+    MemoryError: "the expression is nested too deeply",
+    OperatorNotDefined: "an operator is not arithmetic; a power is written **",
+}
 
 
 @tool(pure=True, examples=[{"expression": "(19.99 * 3 + 5) / 2"}, {"expression": "round(sqrt(2), 4)"}])
@@ -69,7 +67,7 @@ def evaluate(expression: str) -> int | float:
         except TypeError as error:
             raise ValueError(f"a function cannot be called like this: {error}") from None
         except (InvalidExpression, ArithmeticError, RecursionError, MemoryError) as error:
-            raise ValueError(next((said for kind, said in _REASONS if isinstance(error, kind)), str(error))) from None
+            raise ValueError(_REASONS.get(type(error), str(error))) from None
 
 
 def _read_literal(text: str, node: ast.Constant) -> Decimal:
@@ -94,19 +92,6 @@ def _to_json_number(value: Any) -> int | float:
 
 def _by_float(function: Callable[[float], float]) -> Callable[[Decimal], Decimal]:
     return lambda value: Decimal(repr(function(float(value))))
-
-
-def _rounded(function: Callable[..., Decimal]) -> Callable[..., Decimal]:
-    def call(*operands: Decimal) -> Decimal:
-        with localcontext(prec=_ROUNDED):
-            return function(*operands)
-
-    return call
-
-
-def _power(base: Decimal, exponent: Decimal) -> Decimal:
-    is_whole = exponent >= 0 and exponent == exponent.to_integral_value()
-    return base**exponent if is_whole else _rounded(operator.pow)(base, exponent)
 
 
 def _floor_divide(a: Decimal, b: Decimal) -> Decimal:
@@ -137,7 +122,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
     ast.Div: operator.truediv,
     ast.FloorDiv: _floor_divide,
     ast.Mod: _modulo,
-    ast.Pow: _power,
+    ast.Pow: operator.pow,
     ast.USub: operator.neg,
     ast.UAdd: operator.pos,
 }
@@ -145,18 +130,18 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "abs": abs,
     "ceil": lambda value: value.to_integral_value(rounding="ROUND_CEILING"),
     "cos": _by_float(math.cos),
-    "exp": _rounded(Decimal.exp),
+    "exp": Decimal.exp,
     "factorial": _factorial,
     "floor": lambda value: value.to_integral_value(rounding="ROUND_FLOOR"),
-    "log": _rounded(lambda value, base=None: value.ln() if base is None else value.ln() / base.ln()),
-    "log10": _rounded(Decimal.log10),
+    "log": lambda value, base=None: value.ln() if base is None else value.ln() / base.ln(),
+    "log10": Decimal.log10,
     "max": lambda *values: max(values),
     "mean": lambda *values: sum(values) / Decimal(len(values)),
     "min": lambda *values: min(values),
-    "pow": _power,
+    "pow": operator.pow,
     "round": _round,
     "sin": _by_float(math.sin),
-    "sqrt": _rounded(Decimal.sqrt),
+    "sqrt": Decimal.sqrt,
     "sum": lambda *values: sum(values, Decimal(0)),
     "tan": _by_float(math.tan),
 }
