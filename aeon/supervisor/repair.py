@@ -174,14 +174,9 @@ class Supervisor:
     ) -> T:
         """The plan, subplan or refinement that a malformed one was meant to be (FR-031); otherwise as `repair_json`."""
         wire, validator = self._schemas.wire(call, tools=names), self._schemas.local(call)
-        fixed: dict[str, Any] = {
-            "call": call,
-            "parse": parse,
-            "validator": validator,
-            "strict": wire.strict,
-            "role": "planner",
-        }
-        return self.repair_json(malformed, wire.schema, **fixed, **options)
+        planned: dict[str, Any] = {"validator": validator, "strict": wire.strict, "role": "planner", **options}
+        repaired: T = self.repair_json(malformed, wire.schema, call=call, parse=parse, **planned)
+        return repaired
 
     def _repair(self, case: _Case[T], original_errors: tuple[FieldError, ...]) -> T:
         """Up to `max_attempts` exchanges, each given the errors of the one before; recorded however it ends."""
