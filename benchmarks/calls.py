@@ -20,7 +20,7 @@ import yaml
 
 from aeon import Aeon
 from aeon.domain.events import CallAnswered, Recorded
-from aeon.llm.rendering import to_json
+from aeon.llm.prompts import to_json
 
 # task -> depth, breadth, and the steps, each with what it depends on
 TASKS: dict[str, tuple[int, str, dict[str, list[str]]]] = {

@@ -1,37 +1,127 @@
 """Prompt templates: where each is found, how it is rendered, and what is checked before a run begins.
 
 A set is a folder of `<call>.system.j2` and `<call>.user.j2`. What a set does not have comes from `default`, and what a
-person's folder does not have comes from the packaged one, file by file; `{% include %}` and `{% import %}` do the same.
-Templates are code of the person who runs Aeon; tasks, inputs, model text and tool results only ever enter as values.
+person's folder does not have comes from the packaged one, file by file. Tasks and outputs only ever enter as values.
 """
 
 from __future__ import annotations
 
 import difflib
+import itertools
+import json
+import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import asdict, is_dataclass
 from functools import cache, lru_cache
+from html import escape
 from pathlib import Path
 from types import CodeType
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
-from jinja2 import Environment, FileSystemLoader, Template, TemplateNotFound, TemplateSyntaxError, meta, nodes
+from jinja2 import (
+    Environment,
+    FileSystemLoader,
+    StrictUndefined,
+    Template,
+    TemplateNotFound,
+    TemplateSyntaxError,
+    Undefined,
+    meta,
+    nodes,
+)
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from pydantic import BaseModel
 
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName, Message
 from aeon.files.resources import digest_of_files, resource_root
-from aeon.llm.rendering import ENVIRONMENT, to_json
 
-Part = Literal["system", "user"]
-PARTS: tuple[Part, ...] = get_args(Part)
+PARTS = ("system", "user")
 CALLS: tuple[CallName, ...] = get_args(CallName)
+
+
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def fence(value: Any, label: str, **attributes: Any) -> str:
+    """Data between tags that it cannot close: `<label attr="..">`, the text verbatim, `</label>`, on lines of its own.
+
+    Where the text holds the closing tag, the label gets the first of the suffixes -2, -3, ... that it does not close.
+    None is empty text, other values JSON; attributes that are None are left out. Raises ValueError for no tag name.
+    """
+    if not _LABEL.fullmatch(label):
+        raise ValueError(f"{label!r} cannot be the label of a fence")
+    text = value if isinstance(value, str) else "" if value is None else to_json(value)
+    # `</ TASK >` may pass for a closing tag.
+    closed = {name.lower() for name in re.findall(r"<\s*/\s*([A-Za-z0-9_-]+)\s*>", text)}
+    tags = itertools.chain([label], (f"{label}-{number}" for number in itertools.count(2)))
+    tag = next(tag for tag in tags if tag.lower() not in closed)
+    given = "".join(f' {name}="{_attribute(v)}"' for name, v in attributes.items() if v is not None)
+    return f"<{tag}{given}>\n{text}\n</{tag}>"
+
+
+def _attribute(value: Any) -> str:
+    return escape(str(value)).replace("\n", "&#10;").replace("\r", "&#13;")
+
+
+def to_json(value: Any) -> str:
+    """Compact JSON on one line, in the value's own order, not escaped. Models, dataclasses, sets and paths too."""
+    return _ENCODER.encode(value)
+
+
+def to_json_lines(value: Any) -> str:
+    """JSON with one item of a list, or one member of a mapping, on each line; lists in a mapping likewise."""
+    if isinstance(value, Mapping):
+        members = [
+            f"{to_json(str(name))}:{(to_json_lines if isinstance(member, list | tuple) else to_json)(member)}"
+            for name, member in value.items()
+        ]
+        return "{\n" + ",\n".join(members) + "\n}" if members else "{}"
+    items = ",\n".join(to_json(item) for item in value)
+    return f"[\n{items}\n]" if items else "[]"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json")
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Path | Undefined):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__} cannot be rendered as JSON")
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+
+def _make_environment() -> Environment:
+    environment = ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+        auto_reload=False,
+    )
+    environment.filters.update(fence=fence, json=to_json, json_lines=to_json_lines)
+    environment.globals.pop("lipsum")
+    environment.filters.pop("random")
+    return environment
+
+
+ENVIRONMENT = _make_environment()
+"""Sandboxed, and its templates render equal values to equal text. Each library has its own overlay."""
 
 
 class PromptLibrary:
     """The templates of one prompt set, compiled once; safe to use from many threads.
 
-    `directory` is a person's folder of prompt sets, looked in before the packaged one (`prompts.dir`, `prompts.set`).
-    Raises PromptError when it holds no set, or the set is nowhere to be found.
+    `directory` is a person's folder of prompt sets, looked in first. Raises PromptError if it holds none.
     """
 
     def __init__(self, directory: Path | None = None, prompt_set: str = "default") -> None:
@@ -72,11 +162,12 @@ class PromptLibrary:
 
     def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
         """Compile and dry-render the templates of the calls in `contexts`, each with its call's example variables.
-
-        Raises PromptError naming, with file and line, variables that a call does not have, files of the person's that
-        are named for no call, and the first template that cannot be rendered.
+        Raises PromptError naming, with file and line, variables that a call does not have, and files of no call.
         """
-        problems = list(self._misnamed())
+        own = [folder for folder in self._folders if self._own and folder.is_relative_to(self._own)]
+        files = sorted(path for folder in own for part in PARTS for path in folder.glob(f"*.{part}.j2"))
+        unused = [path for path in files if path.name.split(".")[0] not in CALLS]
+        problems = [f"{shown_path(path)}: this is of no call; there are: {', '.join(CALLS)}" for path in unused]
         for call, variables in contexts.items():
             for part in PARTS:
                 problems += self._problems(f"{call}.{part}.j2", variables)
@@ -142,14 +233,6 @@ class PromptLibrary:
                     hint = f"; did you mean {near[0]!r}?" if near else ""
                     yield f"{where}:{line}: no variable {variable!r} here{hint}"
 
-    def _misnamed(self) -> Iterator[str]:
-        """Files in the person's folders that no call would ever use."""
-        own = [folder for folder in self._folders if self._own and folder.is_relative_to(self._own)]
-        for path in sorted(path for folder in own for part in PARTS for path in folder.glob(f"*.{part}.j2")):
-            call = path.name.split(".")[0]
-            if call not in CALLS:
-                yield f"{shown_path(path)}: there is no call {call!r}; there are: {', '.join(CALLS)}"
-
 
 class _Loader(FileSystemLoader):
     """Compiles each text once in a process, and keeps what the templates were parsed to."""
@@ -172,17 +255,9 @@ def _compile(text: str, name: str, filename: str) -> tuple[nodes.Template, CodeT
 
 @lru_cache(maxsize=512)
 def _required(tree: nodes.Template) -> dict[str, int]:
-    """The variables that a template must be given, by the line of their first use, but for those whose absence it
-    provides for with `is defined` or `default`."""
-    guarded = {
-        check.node.name
-        for check in tree.find_all((nodes.Test, nodes.Filter))
-        if check.name in ("defined", "undefined", "default", "d") and isinstance(check.node, nodes.Name)
-    }
-    lines: dict[str, int] = {}
-    for used in tree.find_all(nodes.Name):
-        lines.setdefault(used.name, used.lineno)
-    return {name: lines.get(name, 1) for name in sorted(meta.find_undeclared_variables(tree) - guarded)}
+    """The variables that a template must be given, by the line of their first use."""
+    undeclared = meta.find_undeclared_variables(tree)
+    return {used.name: used.lineno for used in reversed(list(tree.find_all(nodes.Name))) if used.name in undeclared}
 
 
 @cache

@@ -19,7 +19,7 @@ from aeon.llm.dialects.refusal import find_error
 from aeon.llm.dialects.streaming import assemble
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.extract import ExtractError, extract_json
-from aeon.llm.rendering import fence
+from aeon.llm.prompts import fence
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas
 from aeon.plan.wire import parse_plan, parse_refinement
 from aeon.plan.workflow.load import inspect_workflow

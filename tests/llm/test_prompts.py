@@ -16,8 +16,7 @@ from aeon.domain.errors import PromptError
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import CallName, Message, Usage
 from aeon.files.resources import resource_root
-from aeon.llm.prompts import PromptLibrary, packaged_prompts
-from aeon.llm.rendering import fence, to_json, to_json_lines
+from aeon.llm.prompts import PromptLibrary, fence, packaged_prompts, to_json, to_json_lines
 
 MakeSet = Callable[..., Path]
 CALLS = get_args(CallName)
@@ -207,13 +206,6 @@ def test_a_template_outside_the_folders_that_may_be_missing_is_none(make_set: Ma
     assert user_text(library, {}) == "part"
 
 
-def test_check_accepts_a_variable_whose_absence_the_template_provides_for(make_set: MakeSet) -> None:
-    user = "{% if extra is defined %}{{ extra }}{% endif %}{{ other | default('-') }}{{ range(2) | list }}"
-    library = PromptLibrary(make_set(plan__system="", plan__user=user), "mine")
-    library.check({"plan": {}})
-    assert user_text(library, {}) == "-[0, 1]"
-
-
 def test_check_dry_renders(make_set: MakeSet) -> None:
     library = PromptLibrary(make_set(plan__system="", plan__user="ok\n{{ task.nope }}"), "mine")
     with pytest.raises(PromptError, match=r"plan\.user\.j2:2: .*nope"):
@@ -222,7 +214,7 @@ def test_check_dry_renders(make_set: MakeSet) -> None:
 
 def test_check_names_a_file_that_no_call_would_use(make_set: MakeSet) -> None:
     folder = make_set(plans__user="never used")
-    with pytest.raises(PromptError, match=r"plans\.user\.j2: there is no call 'plans'; there are: task_profile, plan,"):
+    with pytest.raises(PromptError, match=r"plans\.user\.j2: this is of no call; there are: task_profile, plan,"):
         PromptLibrary(folder, "mine").check({})
 
 

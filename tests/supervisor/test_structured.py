@@ -21,8 +21,7 @@ from aeon.domain.errors import (
 )
 from aeon.domain.request import CallSite, LLMRequest, LLMResponse, Parameters, Usage, at_site
 from aeon.llm.exchange import InvalidAnswer
-from aeon.llm.prompts import PromptLibrary
-from aeon.llm.rendering import fence
+from aeon.llm.prompts import PromptLibrary, fence
 from aeon.llm.schemas import SchemaLibrary
 from aeon.schema.validators import FieldError
 from aeon.supervisor.structured import StructuredCaller

@@ -23,10 +23,9 @@ from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
 from aeon.llm.protocols import LearningAdapter, close
 from aeon.llm.settings import Price, ProviderSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import Gate
-from aeon.llm.stack.fallback import Endpoint as Endpoint
-from aeon.llm.stack.fallback import Fallback
 from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
-from aeon.llm.stack.retry import Retry
+from aeon.llm.stack.retry import Endpoint as Endpoint
+from aeon.llm.stack.retry import Fallback, Retry
 from aeon.llm.stack.stored import Absent, ProfileMemo, Stored
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings

@@ -18,9 +18,8 @@ from aeon.domain.errors import (
 from aeon.domain.request import LLMRequest, LLMResponse
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import LONGEST_COOLDOWN_SECONDS, EndpointState, Gate
-from aeon.llm.stack.fallback import Endpoint, Fallback
 from aeon.llm.stack.limiter import Limiter
-from aeon.llm.stack.retry import Retry
+from aeon.llm.stack.retry import Endpoint, Fallback, Retry
 from tests.support.requests import request
 
 SETTINGS = BreakerSettings(failures=3, open_seconds=30)

@@ -19,7 +19,7 @@ from aeon.domain.errors import (
 )
 from aeon.domain.events import FallbackUsed
 from aeon.domain.request import LLMResponse, Parameters, Usage
-from aeon.llm.stack.fallback import Endpoint, Fallback
+from aeon.llm.stack.retry import Endpoint, Fallback
 from tests.llm.scripted import COST, Heard, Scripted
 from tests.support.requests import request
 
