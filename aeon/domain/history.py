@@ -18,21 +18,10 @@ from aeon.domain.values import Value
 
 Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
 TerminationReason = Literal[SpentReason, "converged", "completed", "step_failed", "stalled", "interrupted", "failed"]
-AdvisoryKind = Literal[
-    "manual_intervention",
-    "refused_action",
-    "conflict",
-    "unanswered_issue",
-    "profile_fallback",
-    "evaluation_unavailable",
-    "refinement_unavailable",
-    "refinement_limit",
-    "unknown_tool",
-    "repaired_step",
-    "fallback_step",
-    "repaired_arguments",
-    "memory_failure",
-]
+_OfPlan = Literal["manual_intervention", "refused_action", "conflict", "unanswered_issue"]
+_OfCall = Literal["profile_fallback", "evaluation_unavailable", "refinement_unavailable", "refinement_limit"]
+_OfStep = Literal["unknown_tool", "repaired_step", "fallback_step", "repaired_arguments", "memory_failure"]
+AdvisoryKind = Literal[_OfPlan, _OfCall, _OfStep]
 
 
 class StepResult(Value):

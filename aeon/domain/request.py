@@ -8,17 +8,8 @@ from contextvars import ContextVar
 from dataclasses import astuple, dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-CallName = Literal[
-    "task_profile",
-    "plan",
-    "semantic_validation",
-    "refinement",
-    "subplan",
-    "step",
-    "tool_arguments",
-    "convergence",
-    "repair",
-]
+_Planning = Literal["task_profile", "plan", "semantic_validation", "refinement", "subplan"]
+CallName = Literal[_Planning, "step", "tool_arguments", "convergence", "repair"]
 Role = Literal["planner", "worker", "grader", "repairer"]
 ReasoningMode = Literal["shallow", "balanced", "deep"]
 BYTES_PER_TOKEN = 4
