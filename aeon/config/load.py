@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -114,16 +113,10 @@ def environment(directory: Path | None = None) -> Mapping[str, str]:
     Raises ConfigError, without a word of the file: it holds keys.
     """
     path = (directory or Path.cwd()) / ".env"
-    if path.is_file() or path.is_fifo():
-        try:
-            load_dotenv(stream=StringIO(path.read_text(encoding="utf-8-sig")), override=False)
-        except OSError as error:
-            raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except UnicodeDecodeError as error:
-            line = error.object[: error.start].count(b"\n") + 1
-            raise ConfigError(f"{path}:{line}: not UTF-8 text", hint="Convert it to UTF-8.") from None
-        except ValueError as error:
-            raise ConfigError(f"{path}: {error}") from None
+    try:
+        load_dotenv(path, override=False, encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}", hint="It must be UTF-8 text.") from None
     return os.environ
 
 

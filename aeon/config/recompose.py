@@ -7,10 +7,11 @@ from functools import lru_cache
 from pathlib import Path
 
 from aeon.config import origin as origins
-from aeon.config.compose.compose import compose, is_sweep, single_value
+from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import Composition, key_of, quote
+from aeon.config.compose.reference import groups
 from aeon.config.origin import Origin
-from aeon.config.recorded import is_name, select_overrides
+from aeon.config.recorded import NAME, select_overrides
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.settings import CASSETTE_SUFFIX
 
@@ -35,7 +36,7 @@ def composition(today: Composition) -> Composition:
     if path is None or origin is None or origin.overrides is None:
         return today
     if path.suffix == CASSETTE_SUFFIX:
-        of_today = today.config_dir is not None and is_name(origin.config_name)
+        of_today = today.config_dir is not None and NAME.fullmatch(origin.config_name)
         name = origin.config_name if of_today else Composition().config_name
         taken, _ = select_overrides(origin.overrides, today.config_dir)
         origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
@@ -117,7 +118,7 @@ def recompose(origin: Origin, today: Composition, named: str) -> Composition:
     replaced = {key_of(text) for text in today.overrides if text.startswith(("~", "+")) or "." not in key_of(text)}
     recorded = [text for text in origin.overrides if not _is_of_hydra(text) and key_of(text) not in replaced]
     paths = dict(origin.paths) if Path(origin.working_directory) != Path.cwd() else {}
-    if any(map(_is_of_provider, recorded)) and _chooses_another_provider(origin, again, today):
+    if _chooses_another_provider(origin, today):
         recorded = [text for text in recorded if not _is_of_provider(text)]
         paths = {key: path for key, path in paths.items() if not _is_of_provider(key)}
     given, set_today = set(map(key_of, recorded)), tuple(f"{key_of(text)}." for text in today.overrides)
@@ -159,25 +160,16 @@ def _is_of_provider(override: str) -> bool:
     return key_of(override).startswith("provider.")
 
 
-def _chooses_another_provider(origin: Origin, recorded: Composition, today: Composition) -> bool:
-    """Whether today's overrides choose another provider: what was set for the recorded one, its address above all, is
-    not for that one and its key."""
-    choosing = [text for text in select_recordable(today.overrides) if "." not in key_of(text)]
-    swept = [text for text in choosing if is_sweep(text)]
-    if not choosing:
-        return False
-    if any(key_of(text) in ("provider", "env", "experiment") for text in swept):
-        return True
-    options: list[str | None] = []
-    for more in ([], [text for text in choosing if text not in swept]):
-        overrides = [text for text in (*select_recordable(recorded.overrides), *more) if not _is_of_provider(text)]
-        try:
-            cfg, _ = compose(recorded.with_overrides(overrides), with_hydra=True)
-            options.append(cfg.hydra.runtime.choices.get("provider"))
-        except ConfigError:
-            options.append(None)
-    before, after = options
-    return after not in (before, origin.provider.kind if before == "auto" else before)
+def _chooses_another_provider(origin: Origin, today: Composition) -> bool:
+    """Whether today's overrides may choose another provider: what was set for the recorded one, its address above all,
+    is not for that one and its key."""
+    others = {*groups(), "output", "plan_file"} - {"provider", "env", "experiment"}
+    before, now = (
+        {text for text in select_recordable(texts) if "." not in key_of(text) and key_of(text) not in others}
+        for texts in (origin.overrides or (), today.overrides)
+    )
+    same = before or {"provider=auto", f"provider={origin.provider.kind}"}
+    return bool(now - same - {"experiment=none"})
 
 
 def _recording(overrides: Sequence[str]) -> Path | None:
@@ -186,10 +178,9 @@ def _recording(overrides: Sequence[str]) -> Path | None:
     mode, path = given.get("store.mode", given.get("store", "")), given.get("store.path")
     if path is None or "replay" not in mode:
         return None
-    for override in (path, mode):
-        _refuse_sweep(override, "a multirun replays one recording, not several")
-    value = single_value(path).replace("\\$", "$")
-    return Path(value) if single_value(mode) == "replay" and value else None
+    problem = "a multirun replays one recording, not several"
+    value, mode = _one_value(path, problem).replace("\\$", "$"), _one_value(mode, problem)
+    return Path(value) if mode == "replay" and value else None
 
 
 def _directory(override: str) -> Path | None:
@@ -198,11 +189,16 @@ def _directory(override: str) -> Path | None:
     if not text.strip():
         raise ConfigError("resume= is empty: it names no run", hint="Name the directory of a run: resume=outputs/...")
     if not Path(text).expanduser().is_dir():
-        _refuse_sweep(override, "a multirun resumes one run, not several")
-        text = single_value(override)
+        text = _one_value(override, "a multirun resumes one run, not several")
     return Path(text).expanduser().absolute() if text and text != "null" else None
 
 
-def _refuse_sweep(override: str, problem: str) -> None:
-    if is_sweep(override):
+def _one_value(override: str, problem: str) -> str:
+    """The text that an override gives, unquoted; as it is written where it cannot be read."""
+    try:
+        parsed = parse(override)
+    except ConfigError:
+        return override.partition("=")[2]
+    if parsed.is_sweep_override():
         raise ConfigError(f"{override}: {problem}", hint="Sweep another key: convergence.completeness=0.8,0.9")
+    return "" if parsed.value() is None else str(parsed.value())

@@ -19,6 +19,9 @@ from aeon.domain.errors import ConfigError
 from aeon.domain.values import TAKEN, UNNEEDED, FromRecording
 from aeon.files.explain import models_in
 
+NAME = re.compile(r"\w[\w-]*", re.ASCII)
+"""What can only be a file's name, without a folder."""
+
 _HELD = FromRecording("held")
 _NO_SETTINGS = {"experiment": TAKEN, "hydra": UNNEEDED, "sweep": UNNEEDED}
 """The groups that set other groups' keys, or Hydra's own."""
@@ -46,11 +49,6 @@ def select_overrides(overrides: Iterable[str], folder: Path | None) -> tuple[tup
     return tuple(text for text, verdict in verdicts if verdict == "taken"), tuple(held)
 
 
-def is_name(text: str) -> bool:
-    """Whether a text can only be a file's name, without a folder."""
-    return re.fullmatch(r"\w[\w-]*", text, re.ASCII) is not None
-
-
 def _verdict(text: str, folder: Path | None) -> str:
     key = key_of(text)
     if text in _ABOVE_THE_GROUPS:
@@ -73,7 +71,7 @@ def _verdict(text: str, folder: Path | None) -> str:
         return mark.rule
     # An option that comes neither with Aeon nor with the person's own folder is held back.
     places = [packaged_config_dir() / key, *([folder / key] if folder else [])]
-    known = all(is_name(name) and any((place / f"{name}.yaml").is_file() for place in places) for name in names)
+    known = all(NAME.fullmatch(name) and any((place / f"{name}.yaml").is_file() for place in places) for name in names)
     return "taken" if known else "held"
 
 

@@ -69,23 +69,6 @@ def without_sweeps(overrides: Sequence[str]) -> list[str]:
     return [text for text in overrides if not parse(text).is_sweep_override()]
 
 
-def is_sweep(override: str) -> bool:
-    """Whether an override gives several values; False for one that cannot be read."""
-    try:
-        return bool(parse(override).is_sweep_override())
-    except ConfigError:
-        return False
-
-
-def single_value(override: str) -> str:
-    """The text that an override gives as its value, unquoted; as it is written for one that cannot be read."""
-    try:
-        value = parse(override).value()
-    except ConfigError:
-        return override.partition("=")[2]
-    return "" if value is None else str(value)
-
-
 def _with_endpoints(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
     provider = cfg.get("provider")
     named = provider.get("fallbacks") if isinstance(provider, DictConfig) else None

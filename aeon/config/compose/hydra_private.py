@@ -107,14 +107,14 @@ class _ParsedOnceSource(FileConfigSource):
 
     def load_config(self, config_path: str) -> ConfigResult:
         path = Path(self.path, self._normalize_file_name(config_path))
+        if not path.is_file():
+            return super().load_config(config_path)
         try:
             text = path.read_text(encoding="utf-8")
             value = _parse(text)
-        except FileNotFoundError:
-            return super().load_config(config_path)
         except (OSError, ValueError, yaml.YAMLError):
             LocatedYaml(path)  # raises ConfigError with the line
-            return super().load_config(config_path)
+            raise
         place, header = f"{self.scheme()}://{self.path}", self._get_header_dict(text[:512])
         config = OmegaConf.create({} if value is None else value)
         return ConfigResult(config=config, path=place, provider=self.provider, header=header)
