@@ -18,7 +18,7 @@ from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
 from aeon.files.explain import first_mistake
-from aeon.files.writing import encode_json, unwritable_error
+from aeon.files.text import encode_json, unwritable_error
 from aeon.observability.plan_delta import history_document, restore_document
 
 RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from aeon.files.writing import encode_json, unwritable_error
+from aeon.files.text import encode_json, unwritable_error
 
 
 class JsonLines:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from aeon.domain.errors import ConfigError
-from aeon.files.nesting import MAX_DEPTH, TOO_DEEP
+from aeon.files.text import MAX_DEPTH, TOO_DEEP
 
 Place = tuple[str | int, ...]
 MAX_VALUES = 100_000

@@ -1,8 +1,28 @@
-"""Text from files and the command line: UTF-8 without lone surrogates."""
+"""Text and JSON as bytes: UTF-8 without lone surrogates, nesting within bounds, files that can be written."""
 
 from __future__ import annotations
 
-from aeon.domain.errors import TaskTextError
+import json
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from aeon.domain.errors import ArtefactError, TaskTextError
+
+MAX_DEPTH = 200
+"""The most levels of objects and arrays in a value that a model, a tool, a server or a file gave: what writes results
+stops at 255 levels, and a value stands some levels deep in a result."""
+
+TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a value that JSON has is nested more than MAX_DEPTH levels deep; one within itself is."""
+    level, depth = [value], -1
+    while level and depth < MAX_DEPTH:
+        outer = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
+        level, depth = [inner for each in outer for inner in each], depth + 1
+    return bool(level)
 
 
 def decode_utf8(data: bytes, name: str) -> str:
@@ -21,7 +41,31 @@ def require_unicode(text: str, name: str) -> str:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise TaskTextError(
-            f"{name} is not valid Unicode: lone surrogate U+{ord(text[error.start]):04X} at offset {error.start}"
-        ) from None
+        problem = f"lone surrogate U+{ord(text[error.start]):04X} at offset {error.start}"
+        raise TaskTextError(f"{name} is not valid Unicode: {problem}") from None
     return text
+
+
+def encode_json(value: Any, *, indent: int | None = None) -> bytes:
+    """JSON as UTF-8, readable in every script; half a surrogate pair, which UTF-8 cannot carry, as its escape.
+
+    Raises ValueError for a number that JSON does not have.
+    """
+    if indent is not None:
+        from pydantic_core import PydanticSerializationError, to_json  # not for the files that a start reads
+
+        # Ten times as fast as the standard encoder, which says what is wrong with what this one refuses.
+        with suppress(PydanticSerializationError):
+            data = to_json(value, indent=indent)
+            if b"NaN" not in data and b"Infinity" not in data:
+                return data
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
+    return text.encode("utf-8", "backslashreplace")
+
+
+def unwritable_error(path: Path, error: OSError) -> ArtefactError:
+    """What to raise when a file or folder cannot be written."""
+    return ArtefactError(
+        f"{path} cannot be written: {error.strerror or error}",
+        hint="Free space or choose a folder that can be written, for example hydra.run.dir=/tmp/aeon.",
+    )

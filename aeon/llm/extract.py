@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from aeon.files.nesting import TOO_DEEP, is_too_deep
+from aeon.files.text import TOO_DEEP, is_too_deep
 
 _REASONING = r"(?:think|thinking|thought|reasoning|reflection|seed:think)"
 _OPENED = re.compile(rf"\s*(?:<{_REASONING}>|\[THINK\])", re.IGNORECASE)

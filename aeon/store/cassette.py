@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 from aeon.domain.errors import StoreFailed
 from aeon.domain.values import Value
 from aeon.files.explain import first_mistake
-from aeon.files.nesting import is_too_deep
+from aeon.files.text import is_too_deep
 from aeon.store.cassette_yaml import dump, load
 from aeon.store.models import CallPath, Entry, StoreRequest
 

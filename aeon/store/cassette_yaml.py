@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from aeon.domain.errors import StoreFailed
-from aeon.files.nesting import MAX_DEPTH, TOO_DEEP
+from aeon.files.text import MAX_DEPTH, TOO_DEEP
 
 MAX_CHARACTERS = 200_000_000
 """The most that a file may hold once its aliases are followed."""

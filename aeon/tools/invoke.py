@@ -15,8 +15,8 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from aeon.domain.tool_result import ToolErrorKind, ToolResult
-from aeon.files.nesting import TOO_DEEP, is_too_deep
 from aeon.files.stdout import redirect_prints_to_stderr
+from aeon.files.text import TOO_DEEP, is_too_deep
 from aeon.schema.validators import FieldError, find_errors
 from aeon.tools.approval import ApprovalRequest, Approve, asking_step
 from aeon.tools.registry import RegisteredTool, Tool, ToolRegistry

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aeon.files.nesting import MAX_DEPTH
+from aeon.files.text import MAX_DEPTH
 from aeon.llm.extract import ExtractError, extract_json, read_bare, text_of
 
 VALUE = {"goal": 'x {y} ``` \\ "q"', "steps": [{"a": 1}, {"b": None}]}

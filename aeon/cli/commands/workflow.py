@@ -36,7 +36,7 @@ from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
 from aeon.execution.forecast import cycles, forecast
 from aeon.files.resources import resource_root
-from aeon.files.writing import unwritable_error
+from aeon.files.text import unwritable_error
 from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import format_problem, inspect_workflow
 from aeon.plan.workflow.models import Problem
