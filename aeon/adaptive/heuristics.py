@@ -41,7 +41,7 @@ class AdaptiveDepth:
         profile without one. Raises LLMError when the call fails, ValidationError when its answer cannot be repaired."""
         key = json.dumps([task_description, context], sort_keys=True, default=str)
         if key not in self._profiles:
-            self._profiles[key] = self._ask(task_description, context=context, observed=None, version=1)
+            self._profiles[key] = self._ask(1, task=task_description, context=context)
         return self._profiles[key]
 
     def allocate_ttl(self, task_profile: TaskProfile, base_ttl: int = 10) -> int:
@@ -71,15 +71,12 @@ class AdaptiveDepth:
             return None
         signals = {**mismatch_signals(validation_issues, clarity_states, reason_codes), "planning": planning or {}}
         observed = {"profile": current_profile.model_dump(exclude={"profile_version"}), "signals": signals}
-        version = current_profile.profile_version + 1
-        return self._ask(task_description, context=None, observed=observed, version=version)
+        return self._ask(current_profile.profile_version + 1, task=task_description, observed=observed)
 
-    def _ask(
-        self, task: str, *, context: dict[str, Any] | None, observed: dict[str, Any] | None, version: int
-    ) -> TaskProfile:
+    def _ask(self, version: int, **asked: Any) -> TaskProfile:
         return self._structured.call(
             "task_profile",
-            {"task": task, "context": context, "observed": observed, "tools": self._tools},
+            {"context": None, "observed": None, "tools": self._tools, **asked},
             lambda answer: TaskProfile.model_validate({"profile_version": version, **answer}, context=OWN_LEVELS),
             role="planner",
         )
@@ -144,11 +141,9 @@ def _band_amount(bands: Mapping[str, Band], value: float | None) -> float:
     return max(reached, key=lambda band: band.at_least).add if reached else 0.0
 
 
-def complexity_mismatch(
-    convergence_failure: bool, issues: Sequence[ValidationIssue], clarity_states: Sequence[str]
-) -> bool:
-    """Whether all three signals of a mismatch are there (FR-094)."""
-    return convergence_failure and bool(issues) and "BLOCKED" in clarity_states
+def complexity_mismatch(failed: bool, issues: Sequence[ValidationIssue], clarity_states: Sequence[str]) -> bool:
+    """Whether all three signals of a mismatch are there (FR-094): convergence failed, issues, a BLOCKED step."""
+    return failed and bool(issues) and "BLOCKED" in clarity_states
 
 
 def mismatch_signals(

@@ -8,7 +8,7 @@ import pytest
 from aeon.domain import events as e
 from aeon.files.jsonl import read_lines
 from aeon.observability.event_log import LEFT_OUT, EventLog, event_name, event_types
-from aeon.observability.published import line_model
+from tests.observability.published import line_model
 from tests.observability.support import TASK, chain_run, feed, realistic_run
 
 

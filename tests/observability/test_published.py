@@ -10,7 +10,7 @@ from aeon.files.jsonl import read_lines
 from aeon.files.resources import resource_root
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
-from aeon.observability.published import build_schemas, write
+from tests.observability.published import build_schemas, write
 from tests.observability.support import a_result, chain_run, feed, realistic_run
 
 NAMES = ("result", "history", "events", "cycles")
@@ -33,7 +33,7 @@ def objects(schema: Any) -> list[dict[str, Any]]:
 def test_the_published_schemas_are_current(name: str) -> None:
     path = resource_root() / "schemas" / "artefacts" / f"{name}.json"
     current = json.loads(path.read_text(encoding="utf-8")) == build_schemas()[name]
-    assert current, "the models have changed: run python -m aeon.observability.published"
+    assert current, "the models have changed: run python -m tests.observability.published"
 
 
 @pytest.mark.parametrize("name", NAMES)

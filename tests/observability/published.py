@@ -1,6 +1,6 @@
 """The published JSON Schemas (Draft 2020-12) of what a run writes, in `schemas/artefacts/`.
 
-They follow from the models: after a change, `python -m aeon.observability.published` writes them anew.
+They follow from the models: after a change, `python -m tests.observability.published` writes them anew.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ _WRITTEN_PASS = f"""{ExecutionPass.__doc__}
 class _AsWritten(GenerateJsonSchema):
     """Schemas of what is written: every field is required, and defaults are omitted."""
 
-    def field_is_required(self, field: Any, total: bool) -> bool:  # noqa: ARG002
+    def field_is_required(self, field: Any, total: bool) -> bool:
         return total
 
     def default_schema(self, schema: Any) -> dict[str, Any]:
         return self.generate_inner(schema["schema"])
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+    def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
