@@ -10,7 +10,6 @@ from aeon.schema.json_schema import enum_of
 from aeon.simulated.plan_answers import ADDED, CLARIFIED, SPECIFIC
 from aeon.simulated.situation import MARK, Situation, excerpt
 
-_OUTPUT = re.compile(rf"^{re.escape(MARK)} Output of step (.*)", re.MULTILINE)
 _ATTEMPT = re.compile(r"attempt (\d{1,3})")
 
 
@@ -39,40 +38,27 @@ def task_profile(situation: Situation) -> dict[str, Any]:
 
 def step(situation: Situation) -> dict[str, Any]:
     """An output that names its step and what came in; BLOCKED where the seed's character says so."""
-    index, total = situation.step.get("step_index", 0), situation.step.get("total_steps", 0)
-    name = situation.step.get("step_id") or situation.request.site.step_id or "?"
-    attempts = _count_attempts(situation)
+    shown, character = situation.step, situation.character
+    index, total = shown.get("step_index", 0), shown.get("total_steps", 0)
+    name, goal = shown.get("step_id") or situation.request.site.step_id or "?", str(shown.get("description") or "")
+    # How often it was BLOCKED before, its previous output says, or the clarifications of its description.
+    number = _ATTEMPT.search(situation.variables.get("previous_output") or "")
+    attempts = max(int(number[1]) if number else 0, goal.count(CLARIFIED))
     state, reason = "CLEAR", None
-    handoff = None if index == total else f"{MARK} hand-off of step {name}"
-    if total and index == min(2, total) and attempts < situation.character.blocked_times:
-        state, reason, handoff = "BLOCKED", f"{MARK} it is not said which case is meant", None
+    if total and index == min(2, total) and attempts < character.blocked_times:
+        state, reason = "BLOCKED", f"{MARK} it is not said which case is meant"
         output = f"{MARK} Step {name} could not be finished (attempt {attempts + 1}); what there is: a beginning."
     else:
-        output = _output(situation, name, index, total)
+        place = f" ({index} of {total})" if total else ""
+        goal = excerpt((goal or situation.task).removeprefix(MARK).strip(), 100)
+        incoming = excerpt(shown.get("incoming_context") or "nothing", 200)
+        output = f"{MARK} Output of step {name}{place}: {goal}\nWhat came in: {incoming}"
+        if index == total:
+            output += f"\nHere a model would have written the answer to: {situation.task}"
         if situation.rng.random() < 0.15:
             state, reason = "PARTIALLY_CLEAR", f"{MARK} the usual case was assumed"
+    handoff = None if index == total or state == "BLOCKED" else f"{MARK} hand-off of step {name}"
     return {"step_output": output, "clarity_state": state, "clarity_reason": reason, "handoff_to_next": handoff}
-
-
-def _count_attempts(situation: Situation) -> int:
-    """How often the step was BLOCKED before: its previous output says it, or the clarifications of its description."""
-    number = _ATTEMPT.search(situation.variables.get("previous_output") or "")
-    return max(int(number[1]) if number else 0, str(situation.step.get("description")).count(CLARIFIED))
-
-
-def _output(situation: Situation, name: str, index: int, total: int) -> str:
-    goal = str(situation.step.get("description") or situation.task).removeprefix(MARK).strip()
-    place = f" ({index} of {total})" if total else ""
-    incoming = situation.step.get("incoming_context") or ""
-    outputs = [f"- {excerpt(line, 160)}" for line in _OUTPUT.findall(incoming)]
-    lines = [f"{MARK} Output of step {name}{place}: {excerpt(goal, 100)}"]
-    if outputs:
-        lines += ["What came in:", *outputs]
-    else:
-        lines.append(f"What came in: {excerpt(incoming, 200)}" if incoming else "Nothing came in from earlier steps.")
-    if index == total:
-        lines.append(f"Here a model would have written the answer to: {situation.task}")
-    return "\n".join(lines)
 
 
 def semantic_validation(situation: Situation) -> dict[str, Any]:

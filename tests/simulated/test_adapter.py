@@ -156,7 +156,7 @@ def test_a_step_names_itself_and_what_came_in() -> None:
     asked = request("step", of_task(), of_step(3, 3, "Write it", incoming, step_id="write"))
     value = answer(asked)
     assert value["step_output"].startswith("(simulated) Output of step write (3 of 3): Write it\n")
-    assert "- gather (1 of 3): the facts" in value["step_output"]
+    assert "gather (1 of 3): the facts" in value["step_output"]
     assert TASK in value["step_output"]
     other = answer(request("step", of_step(1, 3, "Look", "A person's own text")), seed=1)
     assert "What came in: A person's own text" in other["step_output"]
