@@ -80,7 +80,9 @@ class _Maker:
             items = flat.get("items", {})
             return [self.make(items, each, name, depth + 1) for each in wishes[: flat.get("maxItems")]]
         if kind in ("integer", "number"):
-            return _make_number(flat, wish if is_type(wish, "number") else None, kind == "integer")
+            number = wish if is_type(wish, "number") else flat.get("minimum", 1)
+            number = min(max(number, flat.get("minimum", number)), flat.get("maximum", number))
+            return math.ceil(number) if kind == "integer" else number
         if kind == "string":
             made = wish if isinstance(wish, str) else _FORMATS.get(flat.get("format", "")) or self.text(name)
             return made.ljust(flat.get("minLength", 0), ".")[: flat.get("maxLength")]
@@ -119,7 +121,7 @@ class _Maker:
             else:
                 return flat
             for part in parts:
-                flat = _merge(flat, part if isinstance(part, Mapping) else {})
+                flat = {**part, **flat} if isinstance(part, Mapping) else flat
         raise NoExample
 
     def _choose(self, options: list[Any], wish: Any, depth: int) -> Any:
@@ -141,25 +143,3 @@ def _choose_type(flat: Mapping[str, Any], wish: Any, depth: int) -> str:
     wished = [kind for kind in kinds if wish is not NOTHING and is_type(wish, kind)]
     spare = ["null"] if depth > _SPARE_DEPTH and "null" in kinds else []
     return (wished or spare or [kind for kind in kinds if kind != "null"] or kinds)[0]
-
-
-def _merge(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Two schemas side by side; of a keyword that both have, the first counts, but for the names of properties."""
-    both = {**other, **one}
-    if "properties" in both:
-        both["properties"] = {**other.get("properties", {}), **one.get("properties", {})}
-    if "required" in both:
-        both["required"] = [*one.get("required", ()), *other.get("required", ())]
-    return both
-
-
-def _make_number(flat: Mapping[str, Any], wish: Any, whole: bool) -> Any:
-    """The wish, else the minimum, else 1, moved into the bounds and up to a multiple of `multipleOf`."""
-    low = max(flat.get("minimum", -math.inf), flat.get("exclusiveMinimum", -math.inf))
-    high = min(flat.get("maximum", math.inf), flat.get("exclusiveMaximum", math.inf))
-    number = min(max(wish if wish is not None else max(low, flat.get("minimum", 1)), low), high)
-    if number in (flat.get("exclusiveMinimum"), flat.get("exclusiveMaximum")):
-        inside = number + 1 if number == low else number - 1
-        number = inside if low < inside < high else (low + high) / 2
-    step = flat.get("multipleOf", 1 if whole else None)
-    return math.ceil(number / step) * step if step else number
