@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, get_args, get_origin
 import pydantic
 from pydantic_core import ErrorDetails
 
-from aeon.files.located_yaml import LocatedYaml, Place, Position, dotted
+from aeon.files.located_yaml import LocatedYaml, Position
+from aeon.files.text import Place, dotted
 
 _MUST_BE = {
     "string_type": "must be text",

@@ -11,9 +11,8 @@ from typing import Any, NamedTuple
 import yaml
 
 from aeon.domain.errors import ConfigError
-from aeon.files.text import MAX_DEPTH, TOO_DEEP
+from aeon.files.text import MAX_DEPTH, TOO_DEEP, Place
 
-Place = tuple[str | int, ...]
 MAX_VALUES = 100_000
 """How many values a file may hold once its aliases and merge keys are followed."""
 
@@ -165,11 +164,3 @@ def _read_text(path: Path) -> str:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON value")
-
-
-def dotted(place: Place) -> str:
-    """A place as people write it: `calls.step[2].answer`."""
-    text = ""
-    for part in place:
-        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text

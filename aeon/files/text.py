@@ -9,11 +9,22 @@ from typing import Any
 
 from aeon.domain.errors import ArtefactError, TaskTextError
 
+Place = tuple[str | int, ...]
+"""Where a value stands in a document: keys, and places in lists from 0."""
+
 MAX_DEPTH = 200
 """The most levels of objects and arrays in a value that a model, a tool, a server or a file gave: what writes results
 stops at 255 levels, and a value stands some levels deep in a result."""
 
 TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
+
+
+def dotted(place: Place) -> str:
+    """A place as people write it: `calls.step[2].answer`."""
+    text = ""
+    for part in place:
+        text += f"[{part + 1}]" if isinstance(part, int) else f".{part}" if text else str(part)
+    return text
 
 
 def is_too_deep(value: Any) -> bool:

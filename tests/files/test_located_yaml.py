@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from aeon.domain.errors import ConfigError
-from aeon.files.located_yaml import LocatedYaml, Position, UnreadableFile, dotted
+from aeon.files.located_yaml import LocatedYaml, Position, UnreadableFile
+from aeon.files.text import dotted
 
 TEXT = """\
 a: 1

@@ -12,7 +12,8 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from aeon.domain.graph import transitive_dependencies
 from aeon.domain.plan import PlanStep
-from aeon.files.located_yaml import LocatedYaml, Place, dotted
+from aeon.files.located_yaml import LocatedYaml
+from aeon.files.text import Place, dotted
 from aeon.plan.structural import check_steps
 from aeon.plan.workflow.models import Problem, problem_at
 from aeon.plan.workflow.references import Reference, find_texts, references

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from aeon.domain.errors import PlanError
 from aeon.domain.values import Value
-from aeon.files.located_yaml import Place, dotted
+from aeon.files.text import Place, dotted
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _NAME = re.compile(r"inputs\.(?P<input>.+)|steps\.(?P<step>.+?)\.output(\.(?P<path>.+))?", re.DOTALL)
