@@ -20,7 +20,7 @@ _ANSWER_CHANNEL = re.compile(r"<\|channel\|>\s*(?:final|commentary\s+to=)[^{]{0,
 _FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 # Brackets of prose are passed over.
 _BEGINNING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*(?:[\[{"\]]|-?\d|(?:true|false|null)\b))""")
-_OF_A_CALL = frozenset({"id", "index", "type", "name", "function", "arguments", "parameters", "input"})
+_OF_A_CALL = frozenset({"tool_calls", "id", "index", "type", "name", "function", "arguments", "parameters", "input"})
 MOST_BROKEN = 20
 """After so many broken objects nothing more is looked for, since each error takes as long as the text."""
 
@@ -105,14 +105,12 @@ def text_of(message: Mapping[str, Any], name: str = "") -> str:
 
 def _call_arguments(value: Any) -> Any:
     """The arguments of a tool call written as JSON (`{"name": ..., "arguments": {...}}` and its like), else None."""
-    if isinstance(value, dict) and value.keys() == {"tool_calls"}:
-        value = value["tool_calls"]
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, dict) or not value.keys() <= _OF_A_CALL:
         return None
-    if isinstance(value.get("function"), dict):
-        return _call_arguments(value["function"])
+    if "tool_calls" in value or "function" in value:
+        return _call_arguments(value.get("tool_calls") or value["function"])
     arguments = next((value[key] for key in ("arguments", "parameters", "input") if key in value), None)
     try:
         return read_json(arguments) if isinstance(arguments, str) else arguments

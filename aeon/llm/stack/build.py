@@ -14,14 +14,14 @@ An `Endpoint` and its state live as long as the process, the wrappers as long as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from aeon.domain.events import Emit, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
 from aeon.llm.protocols import LearningAdapter, close
-from aeon.llm.settings import Price, ProviderSettings, RetrySettings
+from aeon.llm.settings import ProviderSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import Gate
 from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
 from aeon.llm.stack.retry import Endpoint as Endpoint
@@ -74,7 +74,6 @@ def run_stack(
     *,
     limits: LimitSettings,
     retry: RetrySettings | None = None,
-    prices: PriceBook | Mapping[str, Price] | None = None,
     emit: Emit = ignore,
     stop: Callable[[], bool] = lambda: False,
     session: Session | None = None,
@@ -83,15 +82,12 @@ def run_stack(
 ) -> RunLimits:
     """One run's wrappers around a process's endpoints, or around any adapter.
 
-    `retry` and `prices` are the endpoints' own unless given. `stop` says whether the run was asked to stop; `emit` gets
+    `retry` is the endpoints' own unless given. `stop` says whether the run was asked to stop; `emit` gets
     retries and fallbacks. `session` is the run's use of the store, as `store` says; what is asked is resolved over
     `provider`, the settings of the adapter.
     """
     endpoints = endpoints_of(adapter, provider)
-    if prices is None:
-        prices = PriceBook({endpoint.name: endpoint.prices for endpoint in endpoints})
-    elif not isinstance(prices, PriceBook):
-        prices = PriceBook({"": PriceList(prices, model=endpoints.model)})
+    prices = PriceBook({endpoint.name: endpoint.prices for endpoint in endpoints})
     asked = []
     for endpoint in endpoints:
         inner, state = endpoint.adapter, endpoint.state

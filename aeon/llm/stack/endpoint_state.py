@@ -6,22 +6,14 @@ import threading
 import time
 from collections.abc import Callable
 
-from aeon.domain.errors import (
-    AuthenticationFailed,
-    CircuitOpen,
-    ConnectionFailed,
-    LLMError,
-    NotAnAPI,
-    QuotaExhausted,
-    RateLimited,
-    ServerFailed,
-    StopRequested,
-)
+from aeon.domain import errors
+from aeon.domain.errors import CircuitOpen, LLMError, RateLimited, StopRequested
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.limiter import Clock, Limiter
 
-DOWN = (ConnectionFailed, ServerFailed, AuthenticationFailed, QuotaExhausted, NotAnAPI)
+_SERVER = (errors.ConnectionFailed, errors.ServerFailed, errors.NotAnAPI)
+DOWN = (*_SERVER, errors.AuthenticationFailed, errors.QuotaExhausted)
 """Errors that count as failures. All else that a server says, 429 and other 4xx too, shows that it is up."""
 LEAST_FAILING_SECONDS = 1.0
 LONGEST_COOLDOWN_SECONDS = 3600.0

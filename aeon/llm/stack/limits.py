@@ -54,46 +54,20 @@ class Meter:
         """Add the usage of a call that has ended, and what it cost; None if that is not known."""
         with self._lock:
             spent = self.spent
-            total = spent.cost + cost if spent.cost is not None and cost is not None else None
+            total = spent.cost + cost if metered and spent.cost is not None and cost is not None else None
             self.spent = Spent(spent.calls, spent.usage + usage, total, spent.unmetered + (not metered))
 
 
 class Spend:
     """Adds what passes through to a meter, failed calls too."""
 
-    def __init__(self, inner: LLMAdapter, prices: PriceBook, meter: Meter) -> None:
+    def __init__(self, inner: LLMAdapter, prices: PriceBook, meter: Meter, limits: LimitSettings | None = None) -> None:
         self._inner, self._prices, self._meter = inner, prices, meter
-
-    def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request."""
-        self._meter.start()
-        try:
-            response = self._inner.complete(request)
-        except LLMError as error:
-            self._pay(error, request)
-            raise
-        self._pay(response, request)
-        return response
-
-    def _pay(self, outcome: LLMResponse | LLMError, request: LLMRequest) -> None:
-        self._meter.pay(outcome.usage, self._prices.cost_of(outcome, request) if outcome.usage_reported else None)
-
-
-class RunLimits:
-    """Holds one run to its caps; the outermost wrapper, so that it counts what the run asks for (logical usage).
-
-    A call is counted before it goes out, its tokens and cost when it has ended: a run can exceed `max_tokens` and
-    `max_cost` by no more than the calls then under way. What a failed call has paid is recorded too. A cap on what
-    cannot be known is reached: after an answer without a price, or without its usage, no call starts under it.
-    """
-
-    def __init__(self, inner: LLMAdapter, limits: LimitSettings, prices: PriceBook) -> None:
-        self._inner, self._limits, self._prices = inner, limits, prices
-        self._meter = Meter()
+        self._limits = limits or LimitSettings()
 
     @property
     def spent(self) -> Spent:
-        """What the run has used up to now."""
+        """What has been used up to now."""
         return self._meter.spent
 
     def complete(self, request: LLMRequest) -> LLMResponse:
@@ -114,6 +88,18 @@ class RunLimits:
             raise
         self._meter.pay(response.usage, self._prices.cost_of(response, request), metered=_is_metered(response))
         return response
+
+
+class RunLimits(Spend):
+    """Holds one run to its caps; the outermost wrapper, so that it counts what the run asks for (logical usage).
+
+    A call is counted before it goes out, its tokens and cost when it has ended: a run can exceed `max_tokens` and
+    `max_cost` by no more than the calls then under way. What a failed call has paid is recorded too. A cap on what
+    cannot be known is reached: after an answer without a price, or without its usage, no call starts under it.
+    """
+
+    def __init__(self, inner: LLMAdapter, limits: LimitSettings, prices: PriceBook) -> None:
+        super().__init__(inner, prices, Meter(), limits)
 
 
 def _is_metered(outcome: LLMResponse | LLMError) -> bool:

@@ -85,11 +85,10 @@ def test_retries_are_inside_the_limits_and_count_as_one_call(openai_server: Open
 
 
 def test_calls_that_name_no_model_are_priced_as_the_providers(openai_server: OpenAIServer) -> None:
-    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0}
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 1}
     openai_server.script["plan"] = Completion({"answer": "x"}, usage=usage)
-    adapter = openai_adapter(openai_server, model="m")
-    prices = {"m": Price(input=3, output=0)}
-    run = stack.run_stack(adapter, limits=LimitSettings(max_cost=100), retry=FAST, prices=prices)
+    adapter = openai_adapter(openai_server, model="m", prices={"m": Price(input=3, output=0)})
+    run = stack.run_stack(adapter, limits=LimitSettings(max_cost=100), retry=FAST)
     run.complete(request())
     close(adapter)
     assert run.spent.cost == pytest.approx(3.0)
