@@ -31,7 +31,6 @@ from aeon.execution.forecast import forecast
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.executor import Batches
-from aeon.kernel.profiling import Profiling
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
@@ -55,10 +54,9 @@ class Loop:
         refiner: Refiner,
         batches: Batches,
         evaluation: Evaluation,
-        profiling: Profiling,
     ) -> None:
         self._run, self._options, self._generate_plan, self._refiner = run, options, generate_plan, refiner
-        self._batches, self._evaluation, self._profiling = batches, evaluation, profiling
+        self._batches, self._evaluation = batches, evaluation
         self._core, self._worker = options.mode == "core", batches.executor.worker
 
     @property
@@ -154,7 +152,7 @@ class Loop:
             stuck = self._refine_pass(this, report.issues if report else (), assessment)
             if stuck and assessment.evaluated and run.affordable():
                 return "stalled"
-            self._profiling.update(this, report, assessment)
+            self._evaluation.update_profile(this, report, assessment)
         return None if run.affordable() else "ttl_expired"
 
     def _pass(self, number: int) -> AbstractContextManager[OpenPass]:
@@ -176,9 +174,9 @@ class Loop:
         """Phases A and B; core mode has no profile and no review."""
         run = self._run
         if self._core:
-            self._profiling.allocate_base()
+            run.update(ttl_allocated=min(self._options.base_ttl, self._evaluation.limit))
         else:
-            self._profiling.infer(task, context)
+            self._evaluation.infer_profile(task, context)
         with self._pass(0) as this:
             with run.phase("B", "PLAN"):
                 plan = self._options.plan or self._make_plan(task, context)

@@ -17,7 +17,6 @@ from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.executor import Batches, StepExecutor
 from aeon.kernel.loop import Loop
-from aeon.kernel.profiling import Profiling
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
@@ -82,6 +81,5 @@ class Orchestrator:
             planner.generate_plan,
             self.refiner or Refiner(planner, validator, max_steps=options.execution.max_steps),
             Batches(executor, run, memory, core=options.mode == "core"),
-            Evaluation(run, validate_method(validator), assess, memory, options.convergence.criteria),
-            Profiling(run, self.adaptive_depth, options),
+            Evaluation(run, options, self.adaptive_depth, validate_method(validator), assess, memory),
         )
