@@ -51,8 +51,8 @@ class LLMError(AeonError):
 
 
 class ProviderError(LLMError):
-    """The provider did not answer. `status` is of HTTP; `retry_after` and `seconds`, how long Aeon waited, are in
-    seconds. `ends_run`: other calls would fail in the same way."""
+    """The provider did not answer. `retry_after`, and `seconds` that Aeon waited, are in seconds; `ends_run`: so will
+    others."""
 
     ends_run = True
     falls_back = True

@@ -1,8 +1,6 @@
-"""What happened in a run, as frozen values.
-
-An event is numbered when the work it reports is dispatched, not when it arrives: `sequence` counts dispatches and the
-kernel's own events, `part` the events that follow one dispatch. So the numbers of a run depend on its answers alone.
-"""
+"""What happened in a run, as frozen values. An event is numbered when the work it reports is dispatched: `sequence`
+counts dispatches and the kernel's own events, `part` the events that follow one. So the numbers depend on answers
+alone."""
 
 from __future__ import annotations
 

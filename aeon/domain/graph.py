@@ -1,8 +1,5 @@
-"""What a plan's dependencies say: order, cycles, layers, what is ready, what is final.
-
-Pure, and near-linear in steps and dependencies. A dependency on a step that is not in the plan orders nothing and is
-never complete.
-"""
+"""What a plan's dependencies say: order, cycles, layers, what is ready, what is final. A dependency on a step that is
+not in the plan orders nothing and is never complete."""
 
 from __future__ import annotations
 
@@ -18,8 +15,7 @@ EVALUATION_CYCLES = 2
 
 
 def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
-    """The ids along one cycle, from the one that the mapping names first: each depends on the next. Empty without
-    one."""
+    """The ids along one cycle, from the one that the mapping names first: each depends on the next; else empty."""
     try:
         TopologicalSorter(dependencies).prepare()
     except CycleError as error:
@@ -42,8 +38,7 @@ def cycle_text(cycle: Sequence[str]) -> str:
 
 
 def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
-    """The steps with every dependency before its dependents, else in the given order (FR-015). Step ids must be unique.
-    Raises PlanError, naming the cycle, when there is no such order."""
+    """The steps with every dependency before its dependents, else in the given order (FR-015). PlanError on a cycle."""
     sorter = _sorter(steps)
     waiting: list[int] = []
     order: list[PlanStep] = []
@@ -57,8 +52,8 @@ def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def layers(plan: Plan) -> tuple[tuple[str, ...], ...]:
-    """The step ids by layer: those without dependencies, those that depend only on them, and so on; each in plan order.
-    Raises PlanError when the dependencies form a cycle."""
+    """The step ids by layer, each in plan order: those without dependencies, those that depend only on them, and so
+    on."""
     sorter = _sorter(plan.steps)
     found: list[tuple[str, ...]] = []
     while sorter.is_active():
@@ -136,8 +131,7 @@ def nesting_level(steps: Mapping[str, PlanStep], step_id: str) -> int:
 
 
 def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
-    """The ids of the steps a step is nested in, nearest first, one that is gone included; a circle is walked once.
-    Raises KeyError when there is no such step."""
+    """The ids of the steps a step is nested in, nearest first; KeyError when there is no such step."""
     parent, seen = steps[step_id].parent_step_id, {step_id}
     while parent is not None and parent not in seen:
         yield parent
@@ -146,8 +140,7 @@ def ancestors(steps: Mapping[str, PlanStep], step_id: str) -> Iterator[str]:
 
 
 def expected_calls(plan: Plan) -> int:
-    """About how many LLM cycles a plan needs: n + 4L + 2 for n steps in L layers (FR-029). Raises PlanError on a
-    cycle."""
+    """About how many LLM cycles a plan needs: n + 4L + 2 for n steps in L layers (FR-029). PlanError on a cycle."""
     by_layer = EVALUATION_CYCLES + 2  # and its refinement, with the validation of the changes
     return len(plan.steps) + by_layer * len(layers(plan)) + 2
 

@@ -76,8 +76,7 @@ class Band(Value):
 
 
 class Dimension(Value):
-    """A dimension of a person's own, described to the model: named `levels`, or `bands` of a number in [0, 1]; each
-    says what it adds to the multiplier."""
+    """A dimension of a person's own, described to the model: named `levels`, or `bands` of a number in [0, 1]."""
 
     description: str = Field(min_length=1)
     levels: dict[str, float] = Field(default_factory=dict)

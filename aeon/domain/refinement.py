@@ -141,8 +141,8 @@ class SupervisorAssessment(Value):
 
 
 class RefinementRecord(Value):
-    """One refinement of a pass: what was proposed, refused and applied (FR-073); `triggers` are the reasons it was
-    called for. `model_asked` is false for the clean plan of one step."""
+    """One refinement of a pass, and the reasons for it (FR-073); `model_asked` is false for the clean plan of one
+    step."""
 
     triggers: tuple[str, ...] = ()
     accepted: tuple[RefinementAction, ...] = ()

@@ -47,8 +47,7 @@ class ValidationIssue(Value):
 
 
 class SemanticValidationReport(Value):
-    """The issues of one validation; advisory (FR-081). `overall_severity` and `issue_summary` follow from the
-    issues."""
+    """The issues of one validation; advisory (FR-081). Severity and summary follow from the issues."""
 
     validation_id: str
     artifact_type: ArtifactType

@@ -36,8 +36,8 @@ class TokenUsage(Value):
 
 
 class UsageReport(Value):
-    """Usage of a run. `unpriced` are the models without a price, `unreported` those whose server did not say what an
-    answer had used: then the cost is not known."""
+    """Usage of a run; `unpriced` and `unreported` are the models for which the cost, or all that was used, is
+    unknown."""
 
     total: TokenUsage = TokenUsage()
     by_call: dict[str, TokenUsage] = Field(default_factory=dict)

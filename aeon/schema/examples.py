@@ -1,8 +1,5 @@
-"""Values made from a schema: examples of what it asks for, wishes fitted to it, and values completed by it.
-
-Plain keywords are known: types, properties, items, enum, const, bounds, references, alternatives. What is made is valid
-by the whole schema, or it is refused: for a `pattern`, give `examples` or a `default`.
-"""
+"""Values made from a schema: examples of what it asks for, wishes fitted to it, and values completed by it. Plain
+keywords are known; for a `pattern`, give `examples` or a `default`. What is made is valid, or refused."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""The simulated provider: no model at all, and still an answer for every call.
-
-An answer depends on the seed and on the request (its call, its schema, the values its prompts were rendered from),
-never on the wording of prompts, the order of calls or earlier answers: runs are repeatable, and steps that run at the
-same time do not disturb each other. The seed's character decides how a run goes. A scenario file goes before.
-"""
+"""The simulated provider: no model at all, and still an answer for every call. An answer depends on the seed and on the
+request (its call, its schema, the values its prompts were rendered from), never on the wording of prompts, the order of
+calls or earlier answers: runs are repeatable, and steps do not disturb each other."""
 
 from __future__ import annotations
 
