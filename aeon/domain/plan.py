@@ -91,11 +91,6 @@ _SHOWN = (
 )
 
 
-def step_view(step: PlanStep) -> dict[str, Any]:
-    """A step without its output and without fields that say nothing."""
-    return step.view
-
-
 class FollowUpQuestion(Value):
     """What the planner would ask the person, what it assumes meanwhile, and the person's answer (FR-011)."""
 

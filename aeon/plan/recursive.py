@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, PlanError, ValidationError
 from aeon.domain.graph import current_outputs
-from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan, step_view
+from aeon.domain.plan import EXECUTED, Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, Refinement, RefinementAction
 from aeon.domain.report import ValidationIssue
 from aeon.domain.request import CallName, LLMAdapter
@@ -130,11 +130,7 @@ class RecursivePlanner:
             )
         if parent_step.status in EXECUTED:
             raise PlanError(f"step {parent_step.step_id!r} cannot be decomposed: it is {parent_step.status}")
-        variables = {
-            **_situation(parent_plan),
-            "parent": step_view(parent_step),
-            "previous_output": parent_step.step_output,
-        }
+        variables = {**_situation(parent_plan), "parent": parent_step.view, "previous_output": parent_step.step_output}
         return self._call(
             "subplan", variables, lambda answer: parse_subplan(answer, parent_step, max(1, current_depth))
         )

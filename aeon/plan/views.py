@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aeon.domain.graph import answer_steps, answer_text, by_id, is_live, pending_steps
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, step_view
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 
@@ -31,7 +31,7 @@ def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str,
     """A plan as prompts show it. `states` are its steps, where these `outputs` are shown above: one that was carried
     out and has one lacks what stands beside its output.
     """
-    users, steps, above = _users_by_step(plan.steps), [step_view(step) for step in plan.steps], outputs or {}
+    users, steps, above = _users_by_step(plan.steps), [step.view for step in plan.steps], outputs or {}
     return {
         "goal": plan.goal,
         "steps": steps,
@@ -52,11 +52,11 @@ def _is_carried_out(step: PlanStep) -> bool:
 
 
 def _select_fields(names: Sequence[str], step: PlanStep) -> dict[str, Any]:
-    return {name: value for name, value in step_view(step).items() if name in names}
+    return {name: value for name, value in step.view.items() if name in names}
 
 
 def _state(step: PlanStep, shown_elsewhere: Sequence[str]) -> dict[str, Any]:
-    return {name: value for name, value in step_view(step).items() if name == "step_id" or name not in shown_elsewhere}
+    return {name: value for name, value in step.view.items() if name == "step_id" or name not in shown_elsewhere}
 
 
 def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
@@ -76,8 +76,8 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
         {
             "step_id": change.step_id,
             "actions": [view for view, ids in zip(actions, about, strict=True) if change.step_id in ids],
-            "before": step_view(change.before) if change.before else None,
-            "after": step_view(change.after) if change.after else None,
+            "before": change.before.view if change.before else None,
+            "after": change.after.view if change.after else None,
         }
         for change in delta.changes
     ]

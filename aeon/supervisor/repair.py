@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 from aeon.domain import events
 from aeon.domain.errors import AeonError, ValidationError
-from aeon.domain.plan import PlanStep, step_view
+from aeon.domain.plan import PlanStep
 from aeon.domain.refinement import RepairRecord
 from aeon.domain.request import CallSite, LLMAdapter, LLMRequest, Parameters, ReasoningMode, Role, Usage, current_site
 from aeon.llm.exchange import Answered, InvalidAnswer, check_answer, exchange
@@ -160,7 +160,7 @@ class Supervisor:
             call="step",
             parse=lambda answer: choose_tool(step, answer, names),
             tools=registry.describe(),
-            context={"goal": goal, "step": step_view(step)},
+            context={"goal": goal, "step": step.view},
         )
 
     def repair_plan(

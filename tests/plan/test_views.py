@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aeon.domain.graph import current_outputs
-from aeon.domain.plan import FollowUpQuestion, step_view
+from aeon.domain.plan import FollowUpQuestion
 from aeon.plan.views import answer_view, outline_view, outputs_view, plan_view, question_view
 from tests.plan.builders import blocked, done, failed, plan_of, step
 
@@ -11,20 +11,20 @@ HIDDEN = {"step_output", "incoming_context", "total_steps", "agent", "incomplete
 
 
 def test_a_step_is_shown_without_its_output_and_without_what_says_nothing():
-    shown = step_view(step("a", tool=None, provides=()))
+    shown = step("a", tool=None, provides=()).view
     assert shown == {"step_id": "a", "step_index": 1, "description": "do a", "status": "pending", "dependencies": []}
-    assert HIDDEN.isdisjoint(step_view(done("a", "b", incoming_context="from b")))
+    assert HIDDEN.isdisjoint(done("a", "b", incoming_context="from b").view)
 
 
 def test_a_blocked_step_is_shown_as_blocked_with_its_reason():
-    shown = step_view(blocked("a"))
+    shown = blocked("a").view
     assert shown["status"] == "BLOCKED"
     assert shown["clarity_reason"] == "what is meant?"
     assert "clarity_state" not in shown
 
 
 def test_a_failed_step_is_shown_with_its_errors():
-    assert step_view(failed("a"))["errors"] == ["it broke"]
+    assert failed("a").view["errors"] == ["it broke"]
 
 
 def test_a_plan_is_shown_in_order_with_its_questions():
