@@ -267,16 +267,16 @@ def tools(arguments: Sequence[str]) -> int:
     with closing(registry):
         of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
         invoker = ToolInvoker(of_run, settings.tools)
-        tools = [(tool, invoker.approval(tool.name)) for tool in of_run.list()]
+        offered = [(tool, invoker.approval(tool.name)) for tool in of_run.list()]
     if "--json" in arguments:
         listed = [
             {**tool.describe(), "side_effects": tool.side_effects, "pure": tool.pure, "approval": approval}
-            for tool, approval in tools
+            for tool, approval in offered
         ]
         put(json.dumps(listed, indent=2, ensure_ascii=False))
     else:
         none = "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others."
-        put("\n".join(describe_tool(tool, approval) for tool, approval in tools) or none)
+        put("\n".join(describe_tool(tool, approval) for tool, approval in offered) or none)
     return DONE
 
 

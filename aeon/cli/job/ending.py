@@ -80,17 +80,18 @@ def open_points(result: RunResult) -> Points:
         [(name, f"{round_down(score):.2f}, needs {bar:.2f}") for name, score, bar in scores(result) if score < bar],
         [(f"not met, {one.name}", one.reason) for one in (assessed.criteria if assessed else ()) if not one.met],
         [("issue", text) for text in (assessed.blocking_issues if assessed else ())],
-        [
-            (state, f"{step.step_id}: {step.clarity_reason if state != 'failed' and step.clarity_reason else error}")
-            for state, step in steps
-            if state in ("failed", "blocked", "invalid")
-            for error in (step.errors or (step.description,))[-1:]
-        ],
+        [(state, _lack(step)) for state, step in steps if state in ("failed", "blocked", "invalid")],
         [("not reached", list_names(unreached))] if unreached else [],
         [("for you", one.message) for one in result.advisories if one.kind == "manual_intervention"],
     ]
     shown = [*kinds, questions] if result.exit_status else [questions]
     return [(name, one_line(text, _LONGEST)) for kind in shown for name, text in kind[:_MOST]]
+
+
+def _lack(step: PlanStep) -> str:
+    error = step.errors[-1] if step.errors else ""
+    reason = error if step.status == "failed" else step.clarity_reason or error
+    return f"{step.step_id}: {reason or step.description}"
 
 
 def next_commands(result: RunResult, directory: Path) -> Points:
