@@ -99,7 +99,7 @@ def test_a_run_asks_the_class_in_the_working_directory(aeon: RunAeon, module: Pa
         assert printed not in ended.out.splitlines()
         assert printed in ended.err.splitlines()
     _, result = run_of(module)
-    assert len(asked(module)) == result["usage"]["total"]["requests"] == 11
+    assert len(asked(module)) == result["usage"]["total"]["requests"] > 0
     assert {line.split()[1] for line in asked(module)} == {"my_models:Mine"}
     assert result["provider"]["kind"] == "custom"
     assert result["provider"]["models"]["planner"] == ["my_models:Mine"]
@@ -204,7 +204,9 @@ def test_a_run_is_resumed_from_another_folder_and_asks_only_what_is_new(
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path != str(module)])
     ended = aeon(f"resume={directory}", "limits.max_llm_calls=100", "progress=none")
     assert ended.status == 0, ended.err
-    assert (len(before), len(asked(elsewhere))) == (4, 7)
+    _, result = run_of(elsewhere)
+    assert len(before) == 4
+    assert len(before) + len(asked(elsewhere)) == result["usage"]["total"]["requests"]
 
 
 def test_a_replay_needs_no_class_and_a_cassette_brings_none(aeon: RunAeon, module: Path) -> None:
@@ -228,7 +230,9 @@ def test_another_class_or_other_options_are_asked_anew(aeon: RunAeon, module: Pa
     for more in ([], [], ["provider.options.seed=1"], ["provider.adapter=my_models:MadeUp"]):
         aeon(*RUN, *CUSTOM, *shared, *more)
         counts.append(len(asked(module)))
-    assert counts == [11, 11, 22, 33]
+    once = counts[0]
+    assert once > 0
+    assert counts == [once, once, 2 * once, 3 * once]
 
 
 def test_a_project_may_name_it_and_it_is_shown_before_it_is_loaded(aeon: RunAeon, module: Path) -> None:
