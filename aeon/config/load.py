@@ -11,6 +11,7 @@ from typing import Any
 from dotenv import load_dotenv
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from pydantic import BaseModel
 from pydantic import ValidationError as PydanticError
 
 from aeon.config import origin, recompose
@@ -19,7 +20,7 @@ from aeon.config.compose.literal import Composition, quote_override
 from aeon.config.compose.problems import settings_error
 from aeon.config.origin import Origin
 from aeon.config.settings import Settings
-from aeon.domain.assessment import criterion_problem
+from aeon.domain.assessment import ConvergenceSettings
 from aeon.domain.errors import ConfigError, SchemaFileError, TaskTextError
 from aeon.files.explain import first_mistake
 from aeon.files.located_yaml import LocatedYaml
@@ -63,13 +64,13 @@ def settings_from(cfg: DictConfig) -> Settings:
         raise settings_error(error, Settings, values) from None
     convergence, answer, memory = settings.convergence, settings.answer, settings.memory
     if convergence.criteria_file is not None:
-        criteria = {**_read_criteria(convergence.criteria_file), **convergence.criteria}
-        convergence = convergence.model_copy(update={"criteria": criteria})
+        read = _read_values(convergence.criteria_file, ConvergenceSettings, "criteria", "convergence.criteria_file")
+        convergence = convergence.model_copy(update={"criteria": {**read, **convergence.criteria}})
     if answer.schema_file is not None:
         answer = answer.model_copy(update={"json_schema": _read_json_schema(answer.schema_file)})
     if memory.entries_file is not None:
-        entries = {**_read_entries(memory.entries_file), **memory.entries}
-        memory = memory.model_copy(update={"entries": entries})
+        read = _read_values(memory.entries_file, MemorySettings, "entries", "memory.entries_file")
+        memory = memory.model_copy(update={"entries": {**read, **memory.entries}})
     return settings.model_copy(update={"convergence": convergence, "answer": answer, "memory": memory})
 
 
@@ -77,21 +78,12 @@ def _plain(value: Any) -> Any:
     return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
 
 
-def _read_criteria(path: Path) -> dict[str, str]:
-    read = LocatedYaml(path).value
-    problem = "must map each criterion's name to a text in plain words"
-    if isinstance(read, dict) and all(isinstance(part, str) and part for pair in read.items() for part in pair):
-        problem = next(filter(None, (criterion_problem(name, words) for name, words in read.items())), "")
-    if problem:
-        raise ConfigError(f"convergence.criteria_file {path}: {problem}")
-    return dict(read)
-
-
-def _read_entries(path: Path) -> dict[str, Any]:
+def _read_values(path: Path, model: type[BaseModel], field: str, key: str) -> dict[str, Any]:
+    """What a YAML or JSON file holds for a field of the settings. Raises ConfigError."""
     try:
-        return dict(MemorySettings(entries=LocatedYaml(path).value).entries)
+        return dict(getattr(model.model_validate({field: LocatedYaml(path).value}), field))
     except PydanticError as error:
-        raise ConfigError(f"memory.entries_file {path}: {first_mistake(error)}") from None
+        raise ConfigError(f"{key} {path}: {first_mistake(error)}") from None
 
 
 def _read_json_schema(path: Path) -> dict[str, Any]:

@@ -20,6 +20,9 @@ from aeon.files.explain import Mistake, explain, models_in
 
 _LONGEST_VALUE = 80
 _AMBIGUOUS = re.compile(r"Ambiguous value for argument '(.+)'")
+_OVERRIDES = (
+    "An override is key=value (ttl.base=20) or group=option (ttl=small); one with commas is quoted: 'k=\"a,b\"'."
+)
 _ADVICE_OF_HYDRA = ("To append to your", "Key '", "Search path")
 
 HYDRA_ERRORS = (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError)
@@ -41,33 +44,22 @@ def settings_error(error: PydanticError, root: type[BaseModel], values: Mapping[
 
 def composition_error(error: Exception, overrides: Sequence[str] = ()) -> ConfigError:
     """The ConfigError for an error with which Hydra ends a composition of `overrides`."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    said = "\n".join(line for line in lines if line and not line.startswith(_ADVICE_OF_HYDRA))
     if isinstance(error, yaml.YAMLError | UnicodeDecodeError):
         return ConfigError(f"a configuration file cannot be read: {error}")
-    if isinstance(error, OverrideParseException):
-        return ConfigError(
-            f"{error.override}: this override cannot be read ({str(error).partition(chr(10))[0]})",
-            hint="An override is key=value or group=option; one with commas or brackets is written 'key=\"value\"'.",
-        )
-    if type(error) is ValueError:  # Hydra does not say of which one
-        choices = [text for text in overrides if "." not in key_of(text)]
-        return ConfigError(
-            f"{', '.join(choices)}: {error}",
-            hint="A group is chosen by an option's name (ttl=small); a key in it is set by its path (ttl.base=20).",
-        )
     if isinstance(error, MissingConfigException) and error.options:
         group, _, option = str(error.missing_cfg_file).rpartition("/")
         near = get_close_matches(option, error.options, n=1, cutoff=0.5)
         meant = f" - did you mean {group}={near[0]}?" if near else ""
         return ConfigError(f"{group}={option}: there is no such option{meant} (there are: {', '.join(error.options)})")
-    if ambiguous := _AMBIGUOUS.match(str(error)):
-        return ConfigError(
-            f"{ambiguous[1]}: several values need --multirun",
-            hint="One value that holds a comma is written 'key=\"a,b\"'; task= and inputs.NAME= need nothing.",
-        )
-    if unknown := NOT_A_KEY.match(str(error)):
-        return ConfigError(f"{unknown[1]}: there is no such key or group")
-    lines = [line.strip() for line in str(error).splitlines()]
-    return ConfigError("\n".join(line for line in lines if line and not line.startswith(_ADVICE_OF_HYDRA)))
+    if isinstance(error, OverrideParseException):
+        said = f"{error.override}: this override cannot be read ({lines[0]})"
+    elif type(error) is ValueError:  # Hydra does not say of which group
+        said = f"{', '.join(text for text in overrides if '.' not in key_of(text))}: {error}"
+    elif ambiguous := _AMBIGUOUS.match(said):
+        said = f"{ambiguous[1]}: several values need --multirun"
+    return ConfigError(said, hint=_OVERRIDES)
 
 
 def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
