@@ -110,8 +110,6 @@ class Draft:
         if target.replaced_by is not None:
             instead = self._current(target.step_id)
             return f"{named} is replaced by '{target.replaced_by}': change '{instead}' instead"
-        if target.status == "running":
-            return f"{named} is running: a running step cannot be changed"
         if target.standing not in rule.targets:
             return f"{named} is {target.standing}: {rule.refusal}"
         if rule.retires and target.status == "pending" and target.step_id in self.held:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from aeon.domain.graph import answer_steps, answer_text, by_id, is_live, pending_steps
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep
+from aeon.domain.plan import Plan, PlanStep
 from aeon.memory.interface import STEPS
 from aeon.plan.deltas import DeltaResult
 
@@ -18,13 +18,6 @@ _DEFINITION = (
 )
 # With what its worker said of it, that is what does not change once the step has been carried out.
 _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason")
-
-
-def question_view(question: FollowUpQuestion) -> dict[str, Any]:
-    """A question with the person's answer if there is one, else with the assumption."""
-    if question.answer is not None:
-        return {"question": question.question, "answer": question.answer}
-    return {"question": question.question, "assumption": question.assumption}
 
 
 def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -41,7 +34,13 @@ def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str,
             else view
             for step, view in zip(plan.steps, steps, strict=True)
         ],
-        "questions": [question_view(question) for question in plan.questions],
+        "questions": [
+            {
+                "question": each.question,
+                **({"answer": each.answer} if each.answer is not None else {"assumption": each.assumption}),
+            }
+            for each in plan.questions
+        ],
         "subplans": [subplan.model_dump() for subplan in plan.subplans],
     }
 

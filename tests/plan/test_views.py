@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aeon.domain.graph import current_outputs
 from aeon.domain.plan import FollowUpQuestion
-from aeon.plan.views import answer_view, outline_view, outputs_view, plan_view, question_view
+from aeon.plan.views import answer_view, outline_view, outputs_view, plan_view
 from tests.plan.builders import blocked, done, failed, plan_of, step
 
 HIDDEN = {"step_output", "incoming_context", "total_steps", "agent", "incomplete"}
@@ -39,7 +39,8 @@ def test_a_plan_is_shown_in_order_with_its_questions():
 
 def test_an_answered_question_is_shown_with_the_answer_in_place_of_the_assumption():
     question = FollowUpQuestion(question="Which?", assumption="Green.", answer="Black.")
-    assert question_view(question) == {"question": "Which?", "answer": "Black."}
+    plan = plan_of(done("a")).model_copy(update={"questions": (question,)})
+    assert plan_view(plan)["questions"] == [{"question": "Which?", "answer": "Black."}]
 
 
 def test_the_outline_names_the_live_steps():
