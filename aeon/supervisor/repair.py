@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Generic, Literal, TypeVar, cast
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, TypeVar, cast
 
 from aeon.domain import events
 from aeon.domain.errors import AeonError, ValidationError
@@ -32,28 +33,6 @@ _HINTS: Mapping[ErrorKind, str] = {
     "capable model; in a schema of your own, let the description say the range too.",
     "content": "Its form is right and its content is not: try a more capable model.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Case(Generic[T]):
-    """One answer to repair: what it was, and how a repaired one is asked for and checked."""
-
-    original: str
-    schema: Mapping[str, Any]
-    call: str
-    parse: Callable[[Any], T]
-    validator: SchemaValidator
-    strict: bool
-    tools: Sequence[Any]
-    context: Mapping[str, Any] | None
-    site: CallSite
-    role: Role
-
-    def read(self, answer: Any) -> T:
-        """The value of a repaired answer; a repair adds no tool to planned steps (FR-032)."""
-        if self.call in LISTS and (found := find_foreign_tools(self.call, self.original, answer)):
-            raise InvalidAnswer(found)
-        return self.parse(answer)
 
 
 class Supervisor:
@@ -97,28 +76,28 @@ class Supervisor:
         """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`, where given).
 
         Without `errors` they are found here; where there are none, the model is not asked. `call` is the call being
-        repaired: to planned steps no tool is added. `tools` are what may be named in it, `site` is by default the
-        current one. The model of `role` repairs its own answer, unless the role `repairer` has a model. Emits
-        RepairFinished. Raises ValidationError after `max_attempts`, LLMError, SchemaFileError, each with its cost.
+        repaired: to planned steps no tool is added. The model of `role` repairs its own answer, unless the role
+        `repairer` has a model. Raises ValidationError after `max_attempts`, LLMError, SchemaFileError, with their cost.
         """
-        case: _Case[T] = _Case(
-            original=malformed,
-            schema=schema,
-            call=call,
-            parse=parse or (lambda value: value),
-            validator=validator or compile_schema(schema, "the schema"),
-            strict=strict and not strict_violations(schema),
-            tools=tools,
-            context=context,
-            site=current_site() if site is None else site,
-            role=role,
-        )
+        validator = validator or compile_schema(schema, "the schema")
+        read: Callable[[Any], T] = partial(_read, call, malformed, parse)
         if not errors:
             try:
-                return check_answer(malformed, case.validator, case.parse)
+                return check_answer(malformed, validator, read)
             except InvalidAnswer as invalid:
                 errors = invalid.errors
-        return self._repair(case, tuple(errors))
+        site = current_site() if site is None else site
+        request = LLMRequest(
+            call="repair",
+            messages=(),
+            schema=schema,
+            role="repairer",
+            strict=strict and not strict_violations(schema),
+            parameters=self._generation(role, site.mode),
+            site=site,
+            variables={"call": call, "original": malformed, "schema": schema, "tools": tools, "context": context},
+        )
+        return self._repair(request, validator, read, tuple(errors))
 
     def repair_tool_call(
         self, tool: Tool, arguments: Mapping[str, Any], *, tools: Sequence[Mapping[str, Any]] = (), **options: Any
@@ -178,19 +157,34 @@ class Supervisor:
         repaired: T = self.repair_json(malformed, wire.schema, call=call, parse=parse, **planned)
         return repaired
 
-    def _repair(self, case: _Case[T], original_errors: tuple[FieldError, ...]) -> T:
+    def _generation(self, role: Role, mode: ReasoningMode | None) -> Parameters:
+        """How the repairer generates, with the model of the role whose answer it is, unless it has its own."""
+        if self._parameters is None:
+            return Parameters()
+        own = self._parameters("repairer", mode)
+        has_own_model = self._parameters("repairer", None).model is not None
+        return own if has_own_model else replace(own, model=self._parameters(role, mode).model)
+
+    def _repair(
+        self,
+        request: LLMRequest,
+        validator: SchemaValidator,
+        read: Callable[[Any], T],
+        original_errors: tuple[FieldError, ...],
+    ) -> T:
         """Up to `max_attempts` exchanges, each given the errors of the one before; recorded however it ends."""
+        call, site = request.variables["call"], request.site
         usage, errors, last, attempt, is_repaired = Usage(), original_errors, None, 0, False
         try:
             for attempt in range(1, self._max_attempts + 1):
-                answered = self._attempt(case, attempt, last, errors)
+                answered = self._attempt(request, attempt, last, errors, validator, read)
                 usage += answered.response.usage
                 if not answered.errors:
                     is_repaired = True
                     return cast(T, answered.value)
                 errors, last = answered.errors, answered.response.text
             shown = "; ".join(map(str, errors[:3])) + (f"; and {len(errors) - 3} more" if len(errors) > 3 else "")
-            what = f"{case.call or 'the answer'}: not valid by its schema after {attempt} repair attempts: {shown}"
+            what = f"{call or 'the answer'}: not valid by its schema after {attempt} repair attempts: {shown}"
             raise ValidationError(what, errors=tuple(map(str, errors)), hint=_HINTS[kind_of(errors)])
         except AeonError as error:
             error.usage = usage = usage + error.usage
@@ -198,42 +192,40 @@ class Supervisor:
         finally:
             if attempt:
                 record = RepairRecord(
-                    call=case.call,
-                    cycle=case.site.cycle,
-                    pass_number=case.site.pass_number,
-                    step_id=case.site.step_id,
+                    call=call,
+                    cycle=site.cycle,
+                    pass_number=site.pass_number,
+                    step_id=site.step_id,
                     errors=tuple(map(str, original_errors)),
                     attempts=attempt,
                     input_tokens=usage.input_tokens,
                     output_tokens=usage.output_tokens,
                     outcome="repaired" if is_repaired else "unrecoverable",
                 )
-                self._emit(events.RepairFinished(site=case.site, record=record), case.site)
+                self._emit(events.RepairFinished(site=site, record=record), site)
 
-    def _attempt(self, case: _Case[T], attempt: int, last: str | None, errors: Sequence[FieldError]) -> Answered[T]:
-        variables = {
-            "call": case.call,
-            "original": case.original,
-            "attempt": last,
-            "errors": errors,
-            "schema": case.schema,
-            "tools": case.tools,
-            "context": case.context,
-        }
+    def _attempt(
+        self,
+        request: LLMRequest,
+        attempt: int,
+        last: str | None,
+        errors: Sequence[FieldError],
+        validator: SchemaValidator,
+        read: Callable[[Any], T],
+    ) -> Answered[T]:
+        variables = {**request.variables, "attempt": last, "errors": errors}
         messages = self._prompts.render("repair", variables)
-        parameters, mode = self._parameters, case.site.mode
-        generation = parameters("repairer", mode) if parameters else Parameters()
-        if parameters and parameters("repairer", None).model is None:
-            generation = replace(generation, model=parameters(case.role, mode).model)
-        request = LLMRequest(
-            call="repair",
+        asked = replace(
+            request,
             messages=messages,
-            schema=case.schema,
-            schema_prompt=self._prompts.schema_prompt("repair", case.schema, messages),
-            role="repairer",
-            strict=case.strict,
-            parameters=generation,
-            site=replace(case.site, attempt=attempt),
+            schema_prompt=self._prompts.schema_prompt("repair", request.schema, messages),
+            site=replace(request.site, attempt=attempt),
             variables=variables,
         )
-        return exchange(self._llm, request, case.validator, case.read, emit=self._emit)
+        return exchange(self._llm, asked, validator, read, emit=self._emit)
+
+
+def _read(call: str, original: str, parse: Callable[[Any], Any] | None, answer: Any) -> Any:
+    if call in LISTS and (found := find_foreign_tools(call, original, answer)):
+        raise InvalidAnswer(found)
+    return parse(answer) if parse else answer
