@@ -202,11 +202,6 @@ class RunState(Value):
         return self.answer_mark + (answer_text(self.plan) if self.plan else "")
 
     @property
-    def raised_triggers(self) -> frozenset[str]:
-        """The reasons of the refinements of all passes recorded so far."""
-        return frozenset(trigger for each in self.passes if each.refinement for trigger in each.refinement.triggers)
-
-    @property
     def ttl_remaining(self) -> int:
         """LLM cycles left; never negative."""
         return max(0, self.ttl_allocated - self.ttl_used)

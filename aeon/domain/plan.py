@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Literal
 
@@ -146,12 +145,8 @@ class Plan(Value):
         """The subplan that a step belongs to; None for a step of the plan's own."""
         return next((each for each in self.subplans if each.parent_step_id == step.parent_step_id), None)
 
-    def with_step(self, step: PlanStep) -> Plan:
-        """This plan with the step of the same id exchanged; the others are shared, not copied."""
-        return self.with_steps((step,))
-
-    def with_steps(self, steps: Iterable[PlanStep]) -> Plan:
-        """This plan with the steps of the same ids exchanged."""
+    def with_steps(self, *steps: PlanStep) -> Plan:
+        """This plan with the steps of the same ids exchanged; the others are shared, not copied."""
         new = {step.step_id: step for step in steps}
         return self.model_copy(update={"steps": tuple(new.get(step.step_id, step) for step in self.steps)})
 

@@ -69,7 +69,7 @@ class Batches:
         for future in as_done(list(running), run.is_ending, run.grace_seconds):
             step_id = running.pop(future)[0].step_id
             ended[step_id] = executed = future.result()
-            run.update(plan=run.plan.with_step(executed.step))
+            run.update(plan=run.plan.with_steps(executed.step))
             if executed.worked is not None:
                 this.results[step_id] = executed.worked.result
                 run.update(results={**run.state.results, step_id: executed.worked.result})
@@ -77,7 +77,7 @@ class Batches:
             left = abandon_step(step)
             ended[step.step_id] = Executed(left)
             executor.emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=left), site)
-            run.update(plan=run.plan.with_step(left))
+            run.update(plan=run.plan.with_steps(left))
         self._conclude([ended[step.step_id] for step, _, _ in batch])
         run.check_end()
 
@@ -93,7 +93,7 @@ class Batches:
                 allowed -= cost
                 context = "" if self._core else worker.context(incoming_context(plan, step, results))
                 chosen.append((start_step(step, context), run.charge(cost, step.step_id)))
-        plan = plan.with_steps([step for step, _ in chosen])
+        plan = plan.with_steps(*(step for step, _ in chosen))
         run.update(plan=plan)
         for _, site in chosen:
             run.announce(site, "step" if site.cycle else "tool")

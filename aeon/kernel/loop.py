@@ -220,7 +220,8 @@ class Loop:
     ) -> bool:
         """Refine when there is a reason to; whether the run is stuck afterwards."""
         run, refiner, before, state = self._run, self._refiner, self._run.plan, self._run.state
-        triggers = pass_triggers(before, issues, assessment, state.manual_intervention, state.raised_triggers)
+        raised = {trigger for past in state.passes if past.refinement for trigger in past.refinement.triggers}
+        triggers = pass_triggers(before, issues, assessment, state.manual_intervention, raised)
         may_refine = refiner.may_refine(run.attempts)
         if triggers and not may_refine:
             run.advise("refinement_limit", "No more refinements are allowed in this run; work goes on with the plan.")

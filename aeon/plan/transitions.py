@@ -31,7 +31,7 @@ def with_error(step: PlanStep, message: str) -> PlanStep:
 def with_errors(plan: Plan, messages: Mapping[str, str]) -> Plan:
     """The plan with a message, by step id, among the errors of each of these steps."""
     noted = [with_error(step, messages[step.step_id]) for step in plan.steps if step.step_id in messages]
-    return plan.with_steps(noted) if noted else plan
+    return plan.with_steps(*noted) if noted else plan
 
 
 def fail_step(step: PlanStep, message: str) -> PlanStep:
@@ -47,14 +47,14 @@ def abandon_step(step: PlanStep) -> PlanStep:
 def cut_off(plan: Plan) -> Plan:
     """The plan of a pass that a budget or a stop ended: steps that ran or could have run are marked incomplete."""
     running = (step for step in plan.steps if step.status == "running")
-    return plan.with_steps(abandon_step(step) for step in (*running, *ready_steps(plan)))
+    return plan.with_steps(*(abandon_step(step) for step in (*running, *ready_steps(plan))))
 
 
 def leave_to_person(plan: Plan, step_ids: Collection[str]) -> Plan:
     """The plan with these steps marked for a person; ids that it does not have are ignored (FR-065)."""
     left = [step for step in plan.steps if step.step_id in step_ids and not step.manual_intervention]
     marked = [step.model_copy(update={"manual_intervention": True}) for step in left]
-    return plan.with_steps(marked) if marked else plan
+    return plan.with_steps(*marked) if marked else plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def test_values_are_frozen_and_closed() -> None:
 
 def test_with_step_exchanges_one_step_and_shares_the_others() -> None:
     plan = plan_of(step("a"), step("b"))
-    changed = plan.with_step(plan.step("b").model_copy(update={"status": "running"}))
+    changed = plan.with_steps(plan.step("b").model_copy(update={"status": "running"}))
     assert changed.step("b").status == "running"
     assert changed.step("a") is plan.step("a")
     assert plan.step("b").status == "pending"

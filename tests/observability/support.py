@@ -200,7 +200,7 @@ def run_step(
         }
     )
     story.tell(e.StepFinished(pass_number=number, cycle=site.cycle, step=ended), site)
-    return plan.with_step(ended)
+    return plan.with_steps(ended)
 
 
 def refinement(plan: Plan) -> tuple[RefinementRecord, Plan]:
@@ -225,7 +225,7 @@ def refinement(plan: Plan) -> tuple[RefinementRecord, Plan]:
         changes=(StepChange(step_id="auth", before=before, after=after),),
         questions=(FollowUpQuestion(question="Which identity provider?", assumption="none, e-mail and password"),),
     )
-    return record, plan.with_step(after)
+    return record, plan.with_steps(after)
 
 
 def realistic_run(*, synthetic: bool = False) -> tuple[e.Recorded, ...]:
@@ -345,7 +345,7 @@ def logged(folder: Path, told: Iterable[e.Recorded]) -> list[dict[str, Any]]:
 
 def a_result(*, synthetic: bool = False, answer: str = "The design, whole.\nGrüße, 世界 🌍") -> RunResult:
     """The result of `realistic_run`, every part of it filled in."""
-    record, refined = refinement(PLAN.with_step(step("auth", "gather", status="invalid", clarity_state="BLOCKED")))
+    record, refined = refinement(PLAN.with_steps(step("auth", "gather", status="invalid", clarity_state="BLOCKED")))
     plan = Plan(goal=refined.goal, task=TASK, steps=renumbered(refined.steps))
     timing = Timing(start_time=START.isoformat(), end_time=END.isoformat(), duration_seconds=3.25)
     last = assessment(0.97, 0.94, 0.95, True)

@@ -36,7 +36,7 @@ def with_plans(*plans: tuple[Plan | None, tuple[PlanStep, ...]]) -> ExecutionHis
 
 
 FIRST = plan_of(step("a"), step("b", "a"), step("c", "b"))
-HALF = FIRST.with_step(done("a", total_steps=3))
+HALF = FIRST.with_steps(done("a", total_steps=3))
 LONGER = plan_of(done("a"), step("new", "a"), step("b", "a", "new"), step("c", "b")).model_copy(
     update={
         "questions": (FollowUpQuestion(question="which?", assumption="the usual one"),),

@@ -40,7 +40,7 @@ def executed(draw: st.DrawFn, plan: Plan) -> Plan:
         outcome = draw(st.sampled_from((None, *OUTCOMES)))
         if outcome:
             output = f"{one.step_output or ''}output of {one.step_id};"
-            plan = plan.with_step(one.model_copy(update={**outcome, "step_output": output}))
+            plan = plan.with_steps(one.model_copy(update={**outcome, "step_output": output}))
     return plan
 
 

@@ -128,7 +128,7 @@ def test_a_sound_plan_has_no_structural_findings():
 
 
 def test_only_a_given_registry_makes_a_tool_unknown():
-    plan = a_plan().with_step(a_plan().step("b").model_copy(update={"tool": "samovar", "agent": None}))
+    plan = a_plan().with_steps(a_plan().step("b").model_copy(update={"tool": "samovar", "agent": None}))
     empty = {"type": "object"}
     registry = ToolRegistry([Tool("kettle", "Boils water.", empty, empty, lambda: {})])
     with_registry, without = ScriptedModel(), ScriptedModel()

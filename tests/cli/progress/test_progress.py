@@ -75,7 +75,7 @@ def test_plain_lines_hold_no_control_code_whatever_a_model_writes() -> None:
     hostile = "\x1b[31mred\x1b[0m\r\n\x07[bold]bell[/bold]\u202e"
     story = Story()
     story.tell(e.RunStarted(run_id="r", task=hostile, provider="openai", synthetic=False))
-    odd = PLAN.with_step(step("gather").model_copy(update={"description": hostile, "step_id": "gather"}))
+    odd = PLAN.with_steps(step("gather").model_copy(update={"description": hostile, "step_id": "gather"}))
     story.tell(e.PlanMade(plan=odd, layers=3, expected_calls=9))
     story.tell(e.AdvisoryRaised(advisory=Advisory(kind="conflict", message=hostile, pass_number=1, step_id=hostile)))
     text = shown_by("plain", story.told)
