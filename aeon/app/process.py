@@ -55,11 +55,13 @@ def build_process(
     own_adapter: LLMAdapter | None = None,
 ) -> Process:
     """Resolve the provider, load prompts and schemas, start tools. `own_tools` come after the configured ones,
-    `own_adapter` is asked instead of the provider and stays the caller's. Raises ConfigError."""
+    `own_adapter` is asked instead of the provider and stays the caller's. A replay needs no key, and loads no adapter.
+    Raises ConfigError."""
     check_store(settings.store)
     if own_adapter is not None:
         settings = settings.model_copy(update={"provider": describe_given(own_adapter, settings.provider)})
     settings = resolve_provider(settings, environ)
+    provider, replays = settings.provider, settings.store.mode == "replay"
     prompts = PromptLibrary(settings.prompts.dir, settings.prompts.set)
     dimensions = {name: dimension.answer_schema for name, dimension in settings.ttl.dimensions.items()}
     schemas = SchemaLibrary(settings.schemas.dir, settings.ttl.levels, dimensions)
@@ -70,12 +72,15 @@ def build_process(
         for made in own_tools:
             registry.register(made)
         workflow = _load_workflow(settings, registry)
-        adapter = build_adapter(settings, environ, own_adapter)
+        adapter = stack.absent_stack(provider) if replays else process_stack(provider, environ, own_adapter)
+        synthetic = _is_synthetic(settings, adapter)
+        if synthetic and settings.env == "prod" and not replays:
+            problem = f"provider={provider.kind}: env=prod calls a real model, and this adapter says that it calls none"
+            raise ConfigError(problem, hint="Use env=dev for trying things out.")
     except BaseException:
         registry.close()
         raise
     warnings += [format_problem(workflow.path, problem) for problem in workflow.warnings] if workflow else []
-    synthetic = _is_synthetic(settings, adapter)
     return Process(settings, adapter, prompts, schemas, registry, workflow, tuple(warnings), synthetic)
 
 
@@ -96,21 +101,6 @@ def close_process(shared: Process) -> None:
     """Close what a process holds open."""
     close(shared.adapter)
     shared.registry.close()
-
-
-def build_adapter(settings: Settings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Endpoints:
-    """What is asked; a replay needs no key, and loads no adapter. Raises ConfigError for an adapter that cannot be had,
-    or that calls no model where `env=prod` asks for one."""
-    if settings.store.mode == "replay":
-        return stack.absent_stack(settings.provider)
-    made = process_stack(settings.provider, environ, own)
-    if settings.env == "prod" and _is_synthetic(settings, made):
-        made.close()
-        raise ConfigError(
-            f"provider={settings.provider.kind}: env=prod calls a real model, and this adapter says that it calls none",
-            hint="Use env=dev for trying things out.",
-        )
-    return made
 
 
 def _is_synthetic(settings: Settings, adapter: Endpoints) -> bool:

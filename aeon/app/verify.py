@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from aeon.app import process, rehearsal
@@ -33,24 +33,6 @@ _ORDER: Mapping[Mode, re.Pattern[str]] = {
     "adaptive": re.compile(r"P\|L(E([Rr]((\|XE[Rr]P?)*(\|X(E([Rr]P?)?)?)?)?)?)?"),
     "core": re.compile(r"\|L(\|X)*"),
 }
-
-
-@dataclass
-class _Watched:
-    """A subscriber that notes the phases and counts the answers of one run."""
-
-    phases: list[str] = field(default_factory=list)
-    answers: int = 0
-
-    def __call__(self, recorded: Recorded) -> None:
-        match recorded.event:
-            case PassStarted():
-                self.phases.append("|")
-            case PhaseFinished(phase=phase, outcome=outcome):
-                letter = _LETTERS[phase]
-                self.phases.append(letter.lower() if outcome == "skipped" else letter)
-            case CallAnswered(call=call) if call != "repair":
-                self.answers += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +78,18 @@ def run_tasks(
                         return
                     limits = shared.settings.limits.model_copy(update={"max_cost": most - spent})
                     shared = replace(shared, settings=shared.settings.model_copy(update={"limits": limits}))
-                watched = _Watched()
-                result = Run(shared, Work(task, {})).to_end(Surroundings(observers=[watched]))
+                events: list[Recorded] = []
+                result = Run(shared, Work(task, {})).to_end(Surroundings(observers=[events.append]))
                 cost = result.usage.total.cost
                 spent += math.inf if cost is None else cost  # what is not known may be all there was
-                yield Verified(task, mode, "".join(watched.phases), watched.answers, len(result.repairs), result)
+                answered = [one for one in events if isinstance(one.event, CallAnswered) and one.event.call != "repair"]
+                phases = "".join(map(_letter, events))
+                yield Verified(task, mode, phases, len(answered), len(result.repairs), result)
+
+
+def _letter(recorded: Recorded) -> str:
+    event = recorded.event
+    if isinstance(event, PhaseFinished):
+        letter = _LETTERS[event.phase]
+        return letter.lower() if event.outcome == "skipped" else letter
+    return "|" if isinstance(event, PassStarted) else ""

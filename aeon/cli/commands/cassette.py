@@ -83,8 +83,7 @@ def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespac
         say(f"Warning: the value of {name} is too short to search for; make sure that it is not in {out}.")
     held = config_recorded.select_overrides(made.origin.get("overrides") or (), None)[1]
     needed = [*(["--config-dir"] if made.origin.get("config_dir") else []), *held, *left_out]
-    if not made.origin:
-        say("Warning: how the run was started is not known; a replay must be given task and overrides.")
+    needed += [] if made.origin else ["task", "overrides"]
     if needed:
         say(f"A replay must be given these, they are not in {out} or not taken from it: {one_line(', '.join(needed))}.")
 
