@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field, fields
+from operator import add, attrgetter
 from typing import Any, Literal, Protocol, runtime_checkable
 
 _Planning = Literal["task_profile", "plan", "semantic_validation", "refinement", "subplan"]
@@ -36,7 +37,10 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+        return Usage(*map(add, _COUNTS(self), _COUNTS(other)))
+
+
+_COUNTS = attrgetter(*(counted.name for counted in fields(Usage)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +62,11 @@ class Parameters:
 
     def over(self, base: Parameters) -> Parameters:
         """These parameters, with `base` filling what is None here."""
-        pairs = zip(astuple(self), astuple(base), strict=True)
+        pairs = zip(_PARAMETERS(self), _PARAMETERS(base), strict=True)
         return Parameters(*(theirs if mine is None else mine for mine, theirs in pairs))
+
+
+_PARAMETERS = attrgetter(*(parameter.name for parameter in fields(Parameters)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import copy
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from aeon.domain.errors import LLMError, ProviderError, StopRequested
@@ -49,9 +50,9 @@ class Retry:
         settings, failed, attempts = self._settings, list[LLMError](), 0
         server_seconds_left = 0.0 if self._has_next else settings.max_wait_seconds
         while True:
-            seconds_before = sum(error.seconds for error in failed if isinstance(error, ProviderError))
+            taken = sum(error.seconds for error in failed if isinstance(error, ProviderError))
             try:
-                with attempting(seconds_before=seconds_before):
+                with attempting(seconds_before=taken) if failed else nullcontext():
                     return with_usage_of(failed, self._inner.complete(request))
             except LLMError as error:
                 failed.append(error)
