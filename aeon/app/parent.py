@@ -41,7 +41,7 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
     """The run that `resume` names, once it is sure that it can be resumed; None without one. Its own tools and adapter
     are then found where it found them. Raises ConfigError, also when `composition` lacks what a recording names."""
     if composition is not None:
-        check_visible(settings.resume, settings.store.path if settings.store.mode == "replay" else None, composition)
+        check_visible(settings.resume, composition)
     origin = find_recorded_origin(settings)
     if settings.resume is None or origin is None:
         return None

@@ -35,11 +35,6 @@ class Project:
     config_dir: Path | None = None
     overrides: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
-    def folder(self) -> Path:
-        """The folder that the file is in, and that its paths are relative to."""
-        return self.path.parent
-
 
 def find_project(start: Path) -> Path | None:
     """The nearest project file, from a folder up to its repository's root (the folder that has `.git`).
@@ -94,7 +89,7 @@ def describe_project(project: Project) -> Iterator[str]:
     yield f"Project {project.path}: {', '.join(said) or 'nothing is set'} (--no-project leaves it out)"
     for file, path, value in _said(project):
         if file != project.path and {"tools", "adapter", "backend", "options"} & {file.parent.name, *path}:
-            yield f"  {file.relative_to(project.folder.resolve())}: {'.'.join(path)}={_shown(value)}"
+            yield f"  {file.relative_to(project.path.parent.resolve())}: {'.'.join(path)}={_shown(value)}"
 
 
 def _shown(value: Any) -> str:
@@ -116,9 +111,9 @@ def _refusal(project: Project, path: tuple[str, ...], value: Any) -> str:
     if path[-1] == "base_url" and value is not None and not is_loopback(str(value)):
         return f"{value} would be sent your key"
     if isinstance(value, str) and path_names().intersection(path):
-        place = (project.folder / value).resolve()
+        place = (project.path.parent / value).resolve()
         secret = any(part.startswith(".env") for part in (*Path(value).parts, place.name))
-        if secret or value.startswith("~") or not place.is_relative_to(project.folder.resolve()):
+        if secret or value.startswith("~") or not place.is_relative_to(project.path.parent.resolve()):
             return f"{value} is not within the project's folder, or holds secrets"
     return ""
 
@@ -144,7 +139,7 @@ def _override(project: Project, key: str, value: Any) -> str:
     if key.startswith("tools.approval."):
         return quote_override(f"{key}={value}")
     if isinstance(value, str) and path_names().intersection(key.split(".")):
-        value = str((project.folder / value).resolve())
+        value = str((project.path.parent / value).resolve())
     return f"{'++' if key.startswith(_NAMED) else ''}{key}={format_value(value)}"
 
 

@@ -67,7 +67,12 @@ def _settle(
     given: AutoProvider | CustomProvider, environ: Mapping[str, str], recorded: ProviderOrigin | None
 ) -> OpenAIProvider | SimulatedProvider | CustomProvider:
     if isinstance(given, CustomProvider) or (recorded is not None and recorded.kind == "custom"):
-        return _own_adapter(given, recorded)
+        if isinstance(given, AutoProvider):
+            given = CustomProvider(prices=given.prices, retry=given.retry)
+        # The model is taken that the recorded answers are stored under, and never which class is loaded.
+        if recorded is not None and recorded.kind == "custom" and given.model == NO_NAME:
+            given = given.model_copy(update={"model": recorded.model})
+        return given
     address = given.address(environ)
     # No server gets the key of another.
     if recorded is not None and not address and recorded.api_key_env in (None, given.api_key_env):
@@ -83,16 +88,6 @@ def _settle(
     waits = {name: value for name, value in given.retry if value != getattr(RetrySettings(), name)}
     values |= {"model": "simulated", "retry": SIMULATED_RETRY.model_copy(update=waits)}
     return SimulatedProvider(**{name: values[name] for name in SimulatedProvider.model_fields if name in values})
-
-
-def _own_adapter(given: AutoProvider | CustomProvider, recorded: ProviderOrigin | None) -> CustomProvider:
-    """Of a recorded run the model is taken that its answers are stored under, unless one is given; never which class is
-    loaded."""
-    if isinstance(given, AutoProvider):
-        given = CustomProvider(prices=given.prices, retry=given.retry)
-    if recorded is None or recorded.kind != "custom" or given.model != NO_NAME:
-        return given
-    return given.model_copy(update={"model": recorded.model})
 
 
 def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place: str = "provider") -> None:

@@ -83,19 +83,11 @@ def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
     return (*folder, *(key for key in held if not f"{key}.".startswith(given)))
 
 
-def check_visible(resume: Path | None, recording: Path | None, composed: Composition) -> None:
-    """ConfigError when settings resume or replay a run that their overrides do not name: its own came too late."""
-    said = ""
+def check_visible(resume: Path | None, composed: Composition) -> None:
+    """ConfigError when settings resume a run that their overrides do not name: its own came too late."""
     if resume is not None and not any(key_of(text) == "resume" for text in composed.overrides):
-        said = f"resume={quote(str(resume))}"
-    elif recording is not None and _recording(composed.overrides) != recording:
-        origin = read_recorded_origin(recording)
-        said = f"store.mode=replay store.path={quote(str(recording))}" if origin and origin.overrides else ""
-    if said:
-        raise ConfigError(
-            f"{said} comes from a configuration file or an interpolation, too late to compose what was recorded",
-            hint="Say it among the overrides, as it is.",
-        )
+        problem = "comes from a configuration file or an interpolation, too late to compose what was recorded"
+        raise ConfigError(f"resume={resume} {problem}", hint="Say it among the overrides, as it is.")
 
 
 def recompose(origin: Origin, today: Composition, named: str) -> Composition:

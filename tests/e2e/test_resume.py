@@ -617,12 +617,11 @@ def test_tools_of_the_folder_that_the_run_was_started_in_are_found(
 # What is seen too late
 
 
-@pytest.mark.parametrize("named", ["resume: DIR", "store: {mode: replay, path: DIR}"])
-def test_a_run_that_a_configuration_file_names_is_refused(runs: Runs, tmp_path: Path, named: str) -> None:
+def test_a_run_that_a_configuration_file_names_is_refused(runs: Runs, tmp_path: Path) -> None:
     directory = limited(runs)
     own = tmp_path / "own" / "experiment"
     own.mkdir(parents=True)
-    (own / "mine.yaml").write_text(f"# @package _global_\n{named.replace('DIR', str(directory))}\n")
+    (own / "mine.yaml").write_text(f"# @package _global_\nresume: {directory}\n")
     before = sorted(tmp_path.rglob("*"))
     ended, _ = runs("--config-dir", "own", "experiment=mine", "task=x")
     assert ended.status == 2

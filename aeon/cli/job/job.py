@@ -50,11 +50,7 @@ def run_one(aeon: Aeon, run: Run, whole: DictConfig, config_name: str) -> int:
 
 def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) -> int:
     """Run the jobs of a multirun; `added` are the keys that its configuration did not have. The exit status."""
-    params = dict(whole.hydra.sweeper.get("params") or {})
-    planned: list[list[str]] = []
-    # Another sweeper chooses values during the sweep; its jobs are checked when they start.
-    if hydra_private.has_basic_sweeper(whole):
-        planned = hydra_private.sweep_jobs(given, params)
+    planned = hydra_private.sweep_jobs(given, whole)
     for overrides in planned:
         job, more = config_compose.compose(given.with_overrides(overrides))
         prepare_job(job)[0].close()

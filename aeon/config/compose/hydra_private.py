@@ -48,7 +48,6 @@ except ImportError:  # omegaconf 2.4
     from omegaconf._yaml import get_yaml_loader  # type: ignore[import-not-found,no-redef]
 
 CONFIG_NAME = "config"
-_BASIC_SWEEPER = "hydra._internal.core_plugins.basic_sweeper.BasicSweeper"
 _MOST_REMEMBERED = 512
 
 
@@ -225,22 +224,17 @@ def start_multirun(of: Composition, task: TaskFunction) -> None:
         made.multirun(of.config_name, task, list(of.overrides))
 
 
-def has_basic_sweeper(cfg: DictConfig) -> bool:
-    """Whether the jobs of a multirun are known before it starts: other sweepers draw their values as they go."""
-    return bool(cfg.hydra.sweeper.get("_target_") == _BASIC_SWEEPER)
-
-
-def sweep_jobs(of: Composition, params: dict[str, Any]) -> list[list[str]]:
-    """The overrides of each job of a sweep, in the order in which Hydra's own sweeper runs them.
-
-    `params` are those of `hydra.sweeper`, over which the overrides win. Raises ConfigError for what cannot be read.
-    """
+def sweep_jobs(of: Composition, cfg: DictConfig) -> list[list[str]]:
+    """The overrides of each job of a composed sweep, in Hydra's order; none where another sweeper than Hydra's own
+    draws values as it goes. Raises ConfigError for what cannot be read."""
     from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 
+    if cfg.hydra.sweeper.get("_target_") != f"{BasicSweeper.__module__}.BasicSweeper":
+        return []
+    params = [f"{key}={value}" for key, value in (cfg.hydra.sweeper.get("params") or {}).items()]
     with hydra_in(of.config_dir) as made:
         try:
-            parser = OverridesParser.create(config_loader=made.config_loader)
-            parsed = parser.parse_overrides([*(f"{key}={value}" for key, value in params.items()), *of.overrides])
+            parsed = OverridesParser.create(config_loader=made.config_loader).parse_overrides([*params, *of.overrides])
             return list(BasicSweeper.split_arguments(parsed, None)[0])
         except HYDRA_ERRORS as error:
             raise composition_error(error) from None
