@@ -16,7 +16,6 @@ from pydantic import ValidationError as PydanticError
 from aeon.domain.errors import StoreFailed, StoreMiss
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.request import Usage
-from aeon.files.explain import first_mistake
 from aeon.store.interface import AnswerSource, AnswerStore
 from aeon.store.lookup import InOrder, Lookup, ReusePolicy, Shared, describe_miss
 from aeon.store.models import CallPath, Entry, StoreRequest
@@ -32,7 +31,7 @@ def stored_usage(answer: Answer) -> Usage:
     try:
         return _USAGE.validate_python(answer.get("usage") or {})
     except PydanticError as error:
-        raise StoreFailed(f"an answer in the store cannot be read: usage: {first_mistake(error)}") from None
+        raise StoreFailed(f"an answer in the store cannot be read: usage: {error.errors()[0]['msg']}") from None
 
 
 class Session:
