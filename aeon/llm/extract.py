@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import re
@@ -17,7 +16,6 @@ _OPENED = re.compile(rf"\s*(?:<{_REASONING}>|\[THINK\])", re.IGNORECASE)
 _CLOSED = re.compile(rf"</{_REASONING}>|\[/THINK\]", re.IGNORECASE)
 _CHANNELS = re.compile(r"\s*<\|(?:channel|start)\|>")
 _ANSWER_CHANNEL = re.compile(r"<\|channel\|>\s*(?:final|commentary\s+to=)[^{]{0,200}?<\|message\|>")
-_FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)^[ \t]*```", re.MULTILINE | re.DOTALL)
 # Brackets of prose are passed over.
 _BEGINNING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*(?:[\[{"\]]|-?\d|(?:true|false|null)\b))""")
 _OF_A_CALL = frozenset({"tool_calls", "id", "index", "type", "name", "function", "arguments", "parameters", "input"})
@@ -40,8 +38,8 @@ def extract_json(text: str, accepts: Accepts | None = None) -> Any:
     """The JSON value in a model's text: the text itself, or, after its reasoning, in code fences, prose, a tool call.
 
     Of several the first that `accepts` says yes to, as it is or as a call's arguments; else, if nothing is broken, the
-    first fenced object, the first object, the first array. Duplicate keys, NaN, infinite numbers, lone surrogates and
-    more than 200 levels of nesting are refused. Raises ExtractError with the position (FR-029).
+    first object, the first array. Duplicate keys, NaN, infinite numbers, lone surrogates and more than 200 levels of
+    nesting are refused. Raises ExtractError with the position (FR-029).
     """
     text = text.removeprefix("\ufeff")
     values: list[Any] = []
@@ -50,8 +48,7 @@ def extract_json(text: str, accepts: Accepts | None = None) -> Any:
         values.append(read_json(text))
     except ExtractError as error:
         begin = _answer_start(text)
-        spans = [*(fence.span(1) for fence in _FENCED.finditer(text, begin)), (begin, len(text))]
-        for found in itertools.chain.from_iterable(_read_all(text, *span) for span in spans):
+        for found in _read_all(text, begin):
             (errors if isinstance(found, ExtractError) else values).append(found)
             if len(errors) == MOST_BROKEN:
                 break
@@ -129,15 +126,15 @@ def _answer_start(text: str) -> int:
     return end_of_reasoning.end() if end_of_reasoning else len(text)
 
 
-def _read_all(text: str, start: int, end: int) -> Iterator[Any]:
+def _read_all(text: str, start: int) -> Iterator[Any]:
     """Every object and array in the text, outermost only; for a broken one its ExtractError."""
-    while beginning := _BEGINNING.search(text, start, end):
+    while beginning := _BEGINNING.search(text, start):
         try:
             value, start = _decode(text, beginning.start())
             yield value
         except ExtractError as error:
             yield error
-            start = error.position if error.position > beginning.start() else end
+            start = error.position if error.position > beginning.start() else len(text)
 
 
 def _decode(text: str, start: int | None = None) -> tuple[Any, int]:

@@ -42,10 +42,6 @@ def test_json_is_found_wherever_models_put_it(text: str) -> None:
     assert extract_json(text) == VALUE
 
 
-def test_a_fenced_answer_wins_over_an_example_in_prose() -> None:
-    assert extract_json('Unlike {"a": 0}:\n```json\n{"a": 1}\n```') == {"a": 1}
-
-
 def test_of_several_objects_the_first_is_taken() -> None:
     assert extract_json('one {"a": 1} two {"a": 2}') == {"a": 1}
 
