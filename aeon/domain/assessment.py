@@ -61,12 +61,6 @@ class ConvergenceAssessment(Value):
     criteria: tuple[CriterionResult, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _blocking_issues_are_detected(self) -> ConvergenceAssessment:
-        if not set(self.blocking_issues) <= set(self.detected_issues):
-            raise ValueError("every blocking issue must be among detected_issues")
-        return self
-
     @property
     def evaluated(self) -> bool:
         """Whether a model assessed anything; False for a pass whose evaluation was unavailable."""

@@ -13,13 +13,10 @@ class AeonError(Exception):
     retryable = False
 
     def __init__(self, message: str, *, hint: str = "", usage: Usage | None = None, **details: Any) -> None:
-        """`details` are values for attributes that the class names. Raises TypeError for another."""
+        """`details` are values for attributes that the class names."""
         super().__init__(message)
         self.message, self.hint, self.usage = message, hint, usage or Usage()
-        for name, value in details.items():
-            if not hasattr(type(self), name):
-                raise TypeError(f"{type(self).__name__} has no {name}")
-            setattr(self, name, value)
+        vars(self).update(details)
         if hint:
             self.add_note(hint)  # a traceback shows it below the message
 
@@ -169,6 +166,3 @@ class ArtefactError(AeonError):
 
 class Unexpected(AeonError):
     """A defect: of Aeon, or of a person's own component."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, hint="This is a defect; HYDRA_FULL_ERROR=1 in the environment shows where.")

@@ -129,13 +129,6 @@ class TTLTable(Value):
             raise ValueError("needs exactly the keys 1, 2, 3, 4, 5")
         return table
 
-    @field_validator("sufficiency", "ambiguity", "dependencies")
-    @classmethod
-    def _bands_differ(cls, bands: dict[str, Band]) -> dict[str, Band]:
-        if len({band.at_least for band in bands.values()}) < len(bands):
-            raise ValueError("no two bands may begin at the same value")
-        return bands
-
     @model_validator(mode="after")
     def _is_whole_and_monotone(self) -> TTLTable:
         for (field, table), name in zip(self.levels.items(), ("tools", "breadth", "confidence"), strict=True):

@@ -41,6 +41,7 @@ from aeon.refinement.refiner import Refiner
 from aeon.refinement.verdicts import is_stuck
 
 logger = logging.getLogger(__name__)
+_DEFECT = "This is a defect; HYDRA_FULL_ERROR=1 in the environment shows where."
 
 
 class Loop:
@@ -92,7 +93,7 @@ class Loop:
             reason, error = "failed", failure
         except Exception as failure:  # a defect must not cost what was already paid for
             logger.debug("unexpected", exc_info=True)
-            reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}")
+            reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}", hint=_DEFECT)
         finally:
             run.close()
         if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass

@@ -148,7 +148,6 @@ def test_the_smallest_of_all_limits_holds():
         {"sufficiency": {"high": {"at_least": 0.5, "add": 0}, "low": {"at_least": 0.1, "add": 1}}},
         {"sufficiency": {"high": {"at_least": 0, "add": 0}, "low": {"at_least": 0, "add": 1}}},
         {"sufficiency": {}},
-        {"ambiguity": {"one": {"at_least": 0.5, "add": 1}, "two": {"at_least": 0.5, "add": 2}}},
         {"typical_steps": {1: 1, 2: 2}},
         {"reasoning_mode": {1: "shallow"}},
         {"reasoning_mode": {1: "dull", 2: "dull", 3: "dull", 4: "dull", 5: "dull"}},

@@ -177,7 +177,6 @@ def test_entities_have_their_specified_fields(entity: Any, fields: str):
         lambda: ConvergenceScores(completeness_score=1.7),
         lambda: ConvergenceScores(coherence_score=-0.1),
         lambda: ConvergenceScores(consistency_score=float("nan")),
-        lambda: ConvergenceAssessment(converged=True, reason_codes=("complete",), blocking_issues=("undetected",)),
         lambda: issue(issue_id=""),
         lambda: issue(type="ugly"),
         lambda: issue(severity="WARNING"),
