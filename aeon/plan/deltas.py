@@ -122,8 +122,9 @@ def _find_last_too_many(
         emptying = [number for number, action in last_first if action.action_type == "REMOVE"]
         return {emptying[0]: "no step would be left: a plan needs at least one"}
     growing = [number for number, action in last_first if _is_growing(action, draft)]
-    if len(draft.steps) > max_steps and growing:
-        return {growing[0]: "the plan would have more steps than execution.max_steps allows"}
+    if growing and (excess := len(draft.steps) - max_steps) > 0:
+        adding = [number for number in growing if not accepted[number].rule.decomposes][:excess] or growing[:1]
+        return dict.fromkeys(adding, "the plan would have more steps than execution.max_steps allows")
     final = unneeded(step for step in draft.result() if is_live(step))
     if not one_final_step or not accepted:
         return {}
