@@ -59,7 +59,7 @@ class _Checker:
         steps = listed if isinstance(listed, list) else ()
         self.raw: list[Mapping[str, Any]] = [step if isinstance(step, Mapping) else {} for step in steps]
         self.steps = [_read_step(index, raw) for index, raw in enumerate(self.raw)]
-        self.before = transitive_dependencies(self.steps)
+        self.before: Mapping[str, Collection[str]] = {}
 
     def add(self, place: Place, message: str, severity: Literal["error", "warning"] = "error") -> None:
         at_key = place[-1] == "agent" or place[0] == "inputs"
@@ -81,6 +81,7 @@ class _Checker:
             self.add(place, finding.message + hint)
 
     def check_references(self) -> None:
+        self.before = transitive_dependencies(self.steps)
         given = self.checks.get("input_names")
         for name in self.inputs or ():
             if given is not None and name not in given:
