@@ -12,7 +12,7 @@ from aeon.app.process import process_stack
 from aeon.config.load import compose
 from aeon.config.provider import resolve_provider
 from aeon.domain.errors import ConfigError, ProviderError
-from aeon.llm.local import files as local_files
+from aeon.llm.local import adapter as local_files
 from aeon.llm.settings import LocalProvider, Price
 from tests.support.requests import request
 
