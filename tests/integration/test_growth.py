@@ -16,9 +16,9 @@ import pytest
 from aeon.domain.errors import AeonError
 from aeon.files.located_yaml import LocatedYaml
 from aeon.llm.dialects.refusal import find_error
-from aeon.llm.dialects.streaming import assemble
 from aeon.llm.exchange import InvalidAnswer, check_answer
 from aeon.llm.extract import ExtractError, extract_json
+from aeon.llm.openai.answer import assemble
 from aeon.llm.prompts import fence
 from aeon.llm.schemas import SchemaLibrary, packaged_schemas
 from aeon.plan.wire import parse_plan, parse_refinement

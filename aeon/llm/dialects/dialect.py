@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 from aeon.domain.request import LLMRequest, Message, Parameters
-from aeon.llm.dialects import streaming
 from aeon.llm.prompts import packaged_prompts
 from aeon.llm.roles import Effort
 from aeon.llm.settings import EndpointSettings, ModelRule
@@ -91,7 +90,7 @@ class Wire:
             "reasoning_effort": given.effort,
         }
         if "stream" not in dialect.without and (streams == "always" or (streams == "auto" and dialect.stream)):
-            named |= streaming.REQUEST
+            named |= {"stream": True, "stream_options": {"include_usage": True}}
         return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
 
     def body(self, dialect: Dialect) -> bytes:

@@ -1,26 +1,20 @@
-"""OpenAI, and every server that speaks its chat completions.
-
-`complete` may be called from many threads; each sends its own request. What a server can do is found out with the calls
-(`aeon.llm.dialects.negotiation`) and believed for the life of the process (`aeon.llm.dialects.server`).
-"""
+"""OpenAI, and every server that speaks its chat completions."""
 
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
-from aeon.llm.dialects import streaming
 from aeon.llm.dialects.dialect import Dialect, Form, Wire, wire_of
 from aeon.llm.dialects.negotiation import Outcome, negotiate
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.dialects.server import Beliefs, Server, server_at, servers_at
-from aeon.llm.openai.answer import follows_schema, read_answer
-from aeon.llm.openai.endpoint import endpoint_of, request_headers
+from aeon.llm.openai.answer import assemble, follows_schema, read_answer
+from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
 from aeon.llm.openai.transport import Transport, TransportClosed
 from aeon.llm.protocols import Finding, seconds_before
@@ -42,11 +36,9 @@ class OpenAIAdapter:
     def __init__(
         self, settings: EndpointSettings, api_key: str | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        key, more = api_key or None, dict(headers or {})
         self._settings = settings
-        self._endpoint = endpoint_of(settings, key, more)
-        all_headers = request_headers(settings, key, more, os.environ)
-        self._transport = Transport(self._endpoint.base_url, all_headers, settings.max_concurrency)
+        self._endpoint = Endpoint(settings, api_key, headers)
+        self._transport = Transport(self._endpoint.base_url, self._endpoint.headers, settings.max_concurrency)
         self._place = (settings.name, self._endpoint.base_url)
         self._digest = hashlib.sha256(" ".join(self._place).encode()).hexdigest()[:16]
         self._has_answered = self._was_silent = False
@@ -140,9 +132,8 @@ class OpenAIAdapter:
         return self._read(response.body, wire, dialect)
 
     def _read(self, body: bytes, wire: Wire, dialect: Dialect) -> Outcome:
-        asks_for_stream = "stream" in {**wire.parameters(dialect), **self._settings.extra_body}
-        if asks_for_stream and streaming.is_stream(body):
-            body = streaming.assemble(body)
+        if "stream" in {**wire.parameters(dialect), **self._settings.extra_body}:
+            body = assemble(body)
         try:
             return Outcome(response=read_answer(body, wire.request, wire.model, self._endpoint))
         except AnswerError as failed:

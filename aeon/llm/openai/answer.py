@@ -1,8 +1,9 @@
-"""What Aeon reads of a chat completion: the text and what it cost, or why there is no text."""
+"""What Aeon reads of a chat completion, whole or streamed: the text and what it cost, or why there is no text."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -22,12 +23,11 @@ from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.extract import ExtractError, read_bare, text_of
 from aeon.llm.openai.endpoint import Endpoint
-from aeon.llm.openai.errors import error_of_refusal, not_an_api
+from aeon.llm.openai.errors import FILTER_HINT, error_of_refusal, not_an_api
 from aeon.schema.validators import is_valid
 
 _CONTEXT_FULL = frozenset({"model_length", "model_context_window_exceeded", "context_length_exceeded"})
 """The finish reasons of servers that tell a context that is full from a limit that is reached (Mistral, Anthropic)."""
-_CUT_OFF = _CONTEXT_FULL | {"length"}
 _CONTEXT_HINT = (
     "Give less material, or a larger context to the server (llama-server -c, vLLM --max-model-len, Ollama's num_ctx) "
     "or another model: a larger provider.max_tokens does not help."
@@ -37,6 +37,7 @@ _LIMIT_HINT = (
     "is far: the server has one of its own, its context is full, or it knows the limit by the other name "
     "(provider.max_tokens_parameter)."
 )
+_STREAM_BEGINS = (b"data:", b"event:", b":")
 
 
 class _Message(BaseModel):
@@ -63,11 +64,8 @@ class _Completion(BaseModel):
 
 
 def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint) -> LLMResponse:
-    """The answer in a response's body; `model` is the one that was asked.
-
-    Raises a `ProviderError` for anything but a chat completion, and an `AnswerError` with the usage that was paid for
-    one without a usable text.
-    """
+    """The answer of the `model` that was asked. Raises a `ProviderError` for anything but a chat completion, and an
+    `AnswerError` with the usage that was paid for one without a usable text."""
     try:
         completion = _Completion.model_validate_json(body)
     except PydanticError:
@@ -81,7 +79,7 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
         # Servers that take the reasoning out of an answer take the answer for reasoning when there was no reasoning.
         thoughts = (choice.message.reasoning_content, choice.message.reasoning)
         text = next((t for t in thoughts if isinstance(t, str) and follows_schema(t, request)), text)
-    whole = choice.finish_reason in _CUT_OFF and follows_schema(text, request)
+    whole = choice.finish_reason in {"length", *_CONTEXT_FULL} and follows_schema(text, request)
     # Every request has a prompt, and a text is made of tokens.
     reported = counted and usage.input_tokens > 0 and usage.output_tokens >= (1 if text.strip() else 0)
     fault = None if whole else _fault_of(choice, text, usage, request.call, endpoint)
@@ -100,8 +98,7 @@ def read_answer(body: bytes, request: LLMRequest, model: str, endpoint: Endpoint
 
 
 def follows_schema(text: str, request: LLMRequest) -> bool:
-    """Whether a text is JSON of the request's schema and nothing else but reasoning before it, as constrained decoding
-    gives it."""
+    """Whether a text is JSON of the request's schema and nothing else but reasoning before it."""
     try:
         return is_valid(request.schema, read_bare(text))
     except ExtractError:
@@ -131,7 +128,7 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
             usage=Usage(requests=1),
         )
     failure = not_an_api(text or "an empty body", endpoint)
-    if text.startswith(("data:", "event:")):
+    if body.startswith(_STREAM_BEGINS):
         failure.hint = f"The server streams though that was not asked for; {failure.hint}"
     return failure
 
@@ -161,23 +158,63 @@ def _fault_of(
         said = f"the model declined the {call} call: {endpoint.clean(message.refusal)}"
         return Refused, said, "Word the task differently, or choose another model (provider.model, roles.*.model)."
     if reason == "content_filter":
-        said = f"the provider's content filter withheld the answer to the {call} call"
-        return Filtered, said, "Word the task or its inputs differently, or use a provider with another filter."
-    if reason in _CUT_OFF:
-        said = (
-            f"the answer to the {call} call was cut off after {usage.output_tokens} output tokens"
-            f" ({usage.reasoning_tokens} of them reasoning)"
-        )
-        if reason not in _CONTEXT_FULL:
-            return Truncated, said, _LIMIT_HINT
+        return Filtered, f"the provider's content filter withheld the answer to the {call} call", FILTER_HINT
+    said = (
+        f"the answer to the {call} call was cut off after {usage.output_tokens} output tokens"
+        f" ({usage.reasoning_tokens} of them reasoning)"
+    )
+    if reason in _CONTEXT_FULL:
         said += f"; the context is full: {usage.input_tokens} tokens of prompt and these make {usage.total_tokens}"
         return Truncated, said, _CONTEXT_HINT
+    if reason == "length":
+        return Truncated, said, _LIMIT_HINT
     if text.strip():
         return None
-    said = f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})"
     hint = "Try again; if it stays so, try provider.structured_output=prompt: not every server does structured output."
     if message.reasoning_content or message.reasoning:
         hint = (
             "All of it is reasoning: raise provider.max_tokens, lower the effort, or turn off the server's reasoning."
         )
+    said = f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})"
     return EmptyAnswer, said, hint
+
+
+def assemble(body: bytes) -> bytes:
+    """The completion that the chunks of a stream make, or the error that one of them holds; a body that is no stream
+    as it is. A stream that ends before its answer does, or has a chunk that cannot be read, is half a document."""
+    if not body.lstrip().startswith(_STREAM_BEGINS):
+        return body
+    whole: dict[str, Any] = {}
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    reason: str | None = None
+    try:
+        for chunk in _chunks(body):
+            if chunk.get("error"):
+                return json.dumps(chunk).encode()
+            whole |= {name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name)}
+            for choice in chunk.get("choices") or ():
+                if not choice.get("index"):
+                    reason = choice.get("finish_reason") or reason
+                    _add_to(message, choice.get("delta") or choice.get("message") or {})
+    except (AttributeError, TypeError, ValueError, RecursionError):
+        reason = None
+    document = json.dumps({**whole, "choices": [{"message": message, "finish_reason": reason}]}).encode()
+    return document if reason else document[:-2]
+
+
+def _chunks(body: bytes) -> Iterator[Any]:
+    for line in body.splitlines():
+        name, _, data = line.decode("utf-8", "replace").partition(":")
+        if name.strip() == "data" and data.strip() not in ("", "[DONE]"):
+            yield json.loads(data)
+
+
+def _add_to(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    for name in ("content", "refusal", "reasoning_content", "reasoning"):
+        if delta.get(name):
+            message[name] = (message.get(name) or "") + delta[name]
+    for part in delta.get("tool_calls") or ():
+        function, calls = part.get("function") or {}, message.setdefault("tool_calls", [])
+        if function.get("name") or not calls:
+            calls.append({"type": "function", "function": {"name": function.get("name") or "", "arguments": ""}})
+        calls[-1]["function"]["arguments"] += function.get("arguments") or ""

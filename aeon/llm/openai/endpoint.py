@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from aeon.domain.errors import ConfigError
@@ -14,31 +14,49 @@ from aeon.llm.settings import EndpointSettings
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 SHOWN = 300
 SHORTEST_SECRET = 8
-_BETWEEN = re.compile(r"[?&=#]")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 
 
-@dataclass(frozen=True, slots=True)
 class Endpoint:
-    """What messages need to know about the server; `key_sent`: a key goes with every request.
+    """What requests to a server carry, and what messages about it show: its address without the query.
 
-    `secrets` are never shown: `clean` removes them from quoted text.
+    Raises ConfigError, never quoting a value, for an address, key or header that an HTTP request cannot carry.
     """
 
-    settings: EndpointSettings
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    key_sent: bool = True
+    def __init__(
+        self, settings: EndpointSettings, key: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        given = dict(headers or {})
+        self.settings = settings
+        self.base_url = settings.base_url or DEFAULT_BASE_URL
+        self.address = shown_address(self.base_url)
+        self.key_sent = bool(key) or any(name.lower() in _KEY_HEADERS for name in given)
+        _check_address(self.base_url)
+        for name, value in {"Authorization": key or "", **given}.items():
+            if not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
+                source = "provider.extra_headers_env" if name in given else settings.api_key_env
+                raise ConfigError(
+                    f"the header {name!r}, from {source}, cannot be sent",
+                    hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
+                )
+        # Also the token behind a scheme in a header, and what stands behind an address. A short word is no secret.
+        query = re.sub(r"[?&=#]", " ", self.base_url.removeprefix(self.address))
+        words = [word for value in (*given.values(), query) for word in value.split()]
+        secrets = {secret for secret in (key or "", *given.values(), *words) if len(secret) >= SHORTEST_SECRET}
+        self._secrets = sorted(secrets, key=len, reverse=True)
+        self.headers = {**self._own_headers(key, {name.lower() for name in given}), **given}
 
-    @property
-    def base_url(self) -> str:
-        """The configured address, else that of OpenAI."""
-        return self.settings.base_url or DEFAULT_BASE_URL
-
-    @property
-    def address(self) -> str:
-        """The base URL without its query, where some servers take a key."""
-        return shown_address(self.base_url)
+    def _own_headers(self, key: str | None, configured: set[str]) -> dict[str, str]:
+        own = {"User-Agent": "aeon", "Accept": "application/json", "Accept-Encoding": "gzip"}
+        own["Content-Type"] = "application/json"
+        if key:
+            own["Authorization"] = f"Bearer {key}"
+        # To any other server than OpenAI itself, they would be somebody else's.
+        if self.settings.name == "openai" and self.base_url.rstrip("/") == DEFAULT_BASE_URL:
+            variables = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+            own |= {name: os.environ[variable] for name, variable in variables.items() if os.environ.get(variable)}
+        return {name: value for name, value in own.items() if name.lower() not in configured}
 
     def clean(self, text: str) -> str:
         """The text on one line, without secrets, at most 300 characters."""
@@ -47,49 +65,9 @@ class Endpoint:
 
     def clean_name(self, name: str) -> str:
         """A name that a server gave, as of its model, without secrets."""
-        for secret in self.secrets:
+        for secret in self._secrets:
             name = name.replace(secret, "[secret]")
         return name
-
-
-def endpoint_of(settings: EndpointSettings, key: str | None, headers: Mapping[str, str]) -> Endpoint:
-    """The endpoint of a provider's settings. Raises ConfigError, never quoting a value, for an address, key or header
-    that an HTTP request cannot carry."""
-    address = settings.base_url or DEFAULT_BASE_URL
-    _check_address(address)
-    for name, value in {"Authorization": key or "", **headers}.items():
-        source = "provider.extra_headers_env" if name in headers else settings.api_key_env
-        if not _HEADER_NAME.fullmatch(name) or not (value.isascii() and value.isprintable()):
-            raise ConfigError(
-                f"the header {name!r}, from {source}, cannot be sent",
-                hint="A header's name is letters, digits and dashes; its value is plain ASCII without line breaks.",
-            )
-    # The key, the headers' values, a token that follows a scheme in one, and what stands behind an address. The longest
-    # first; a short word is no secret.
-    query = _BETWEEN.sub(" ", address.removeprefix(shown_address(address)))
-    words = [word for value in (*headers.values(), query) for word in value.split()]
-    secrets = {secret for secret in (key or "", *headers.values(), *words) if len(secret) >= SHORTEST_SECRET}
-    key_sent = key is not None or any(name.lower() in _KEY_HEADERS for name in headers)
-    return Endpoint(settings, tuple(sorted(secrets, key=len, reverse=True)), key_sent)
-
-
-def request_headers(
-    settings: EndpointSettings, key: str | None, headers: Mapping[str, str], environ: Mapping[str, str]
-) -> dict[str, str]:
-    """The headers of every request: the key, what the person has configured, and nothing else of the environment.
-
-    OpenAI itself (`provider=openai`) gets the organisation and the project of OPENAI_ORG_ID and OPENAI_PROJECT_ID too;
-    to any other server they would be somebody else's.
-    """
-    own = {"User-Agent": "aeon", "Accept": "application/json", "Accept-Encoding": "gzip"}
-    own |= {"Content-Type": "application/json"}
-    if key is not None:
-        own["Authorization"] = f"Bearer {key}"
-    if settings.name == "openai" and (settings.base_url or DEFAULT_BASE_URL).rstrip("/") == DEFAULT_BASE_URL:
-        variables = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
-        own |= {name: environ[variable] for name, variable in variables.items() if environ.get(variable)}
-    configured = {name.lower() for name in headers}
-    return {**{name: value for name, value in own.items() if name.lower() not in configured}, **headers}
 
 
 def _check_address(address: str) -> None:

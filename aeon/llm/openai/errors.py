@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http.client import HTTPException, IncompleteRead
-from typing import Any
 from urllib.parse import urlsplit
 
 from aeon.domain.errors import (
@@ -26,40 +28,37 @@ from aeon.domain.values import shown_address
 from aeon.llm.dialects.refusal import Refusal, read_refusal
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.transport import NotConnected, Response, proxy_of
-from aeon.llm.openai.waiting import retry_after
 
-_BY_MEANING: Mapping[str, type[ProviderError]] = {
+FILTER_HINT = "Word the task or its inputs differently, or use a provider with another filter."
+_API_HINT = "Check provider.base_url ({address}): an OpenAI-compatible API's address usually ends in /v1."
+_TOPIC_OF_STATUS = {401: "key", 402: "credit", 403: "key", 408: "failure", 409: "failure", 429: "limit"}
+_KINDS: Mapping[str, type[ProviderError]] = {
     "key": AuthenticationFailed,
     "credit": QuotaExhausted,
-    "model": RequestRefused,
-    "context": RequestRefused,
+    "limit": RateLimited,
+    "failure": ServerFailed,
+    "api": NotAnAPI,
 }
-_BY_STATUS: Mapping[int, type[ProviderError]] = {
-    401: AuthenticationFailed,
-    402: QuotaExhausted,
-    403: AuthenticationFailed,
-    408: ServerFailed,
-    409: ServerFailed,
-    429: RateLimited,
-}
-_API_HINT = "Check provider.base_url ({address}): an OpenAI-compatible API's address usually ends in /v1."
-_HINTS: Mapping[Any, str] = {
-    AuthenticationFailed: "Check the key in the environment variable {key_env}, and that it may use this model and "
-    "server.",
-    QuotaExhausted: "The account of the key in {key_env} has no credit left: add some at the provider, or name another "
+"""The errors of topics; of another topic it is `RequestRefused`."""
+_HINTS = {
+    "key": "Check the key in the environment variable {key_env}, and that it may use this model and server.",
+    "credit": "The account of the key in {key_env} has no credit left: add some at the provider, or name another "
     "provider in provider.fallbacks. Waiting does not help.",
-    RateLimited: "Lower provider.max_concurrency, set provider.requests_per_minute or tokens_per_minute, or name a "
+    "limit": "Lower provider.max_concurrency, set provider.requests_per_minute or tokens_per_minute, or name a "
     "fallback.",
-    ServerFailed: "The server at {address} fails: see its log or status page, and try again later.",
-    NotAnAPI: _API_HINT,
+    "failure": "The server at {address} fails: see its log or status page, and try again later.",
     "context": "The prompt, with room for an answer, is too long for the model: choose one with a larger context, give "
     "it less material, or lower provider.max_tokens where it is set.",
     "model": "Check provider.model (and roles.*.model): `aeon doctor` tries the model of each role.",
     "form": "The server does not take provider.structured_output={form}; auto finds out what it takes.",
-    404: f"Check provider.model. {_API_HINT}",
-    RequestRefused: "Check provider.model and its parameters (temperature, max_tokens, effort, extra_body) against the "
+    "api": _API_HINT,
+    "path": f"Check provider.model. {_API_HINT}",
+    "request": "Check provider.model and its parameters (temperature, max_tokens, effort, extra_body) against the "
     "server. reasoning=none sends no effort; provider.structured_output=prompt tells the schema in the prompt alone.",
 }
+_BEHIND_A_PROXY = "llm_provider-"  # what LiteLLM puts before the headers of the provider behind it
+_RESET = "x-ratelimit-reset-"
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+\.?\d*)s)?(?:(\d+\.?\d*)ms)?")
 
 
 def refusal_in(response: Response) -> Refusal:
@@ -77,16 +76,47 @@ def refusal_in(response: Response) -> Refusal:
     )
 
 
+def retry_after(headers: Mapping[str, str], *, limited: bool = False) -> float | None:
+    """The seconds that a server, or one behind a proxy, asks to wait, never negative; None if it does not say.
+
+    From `retry-after-ms` or `Retry-After` (seconds or a date); of a `limited` (429) response without them, from the
+    `x-ratelimit-reset-*` (seconds or a duration) of what is used up.
+    """
+    given = {name.lower().removeprefix(_BEHIND_A_PROXY): value for name, value in headers.items()}
+    given |= {name.lower(): value for name, value in headers.items()}
+    milliseconds = _duration(given.get("retry-after-ms"))
+    asked = _duration(given.get("retry-after")) if milliseconds is None else milliseconds / 1000
+    if asked is None and "retry-after" in given:
+        try:
+            until = parsedate_to_datetime(given["retry-after"])
+            asked = max(0.0, (until.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+        except ValueError:
+            asked = None
+    if asked is not None or not limited:
+        return asked
+    names = (header.removeprefix(_RESET) for header in given if header.startswith(_RESET))
+    used_up = (name for name in names if not _duration(given.get(f"x-ratelimit-remaining-{name}")))
+    return max(filter(None, (_duration(given[_RESET + name]) for name in used_up)), default=None)
+
+
+def _duration(text: str | None) -> float | None:
+    """Seconds (7, 7.5) or a duration (6m0s)."""
+    text = (text or "").strip()
+    found = _DURATION.fullmatch(f"{text}s" if text[-1:].isdigit() else text) if text else None
+    if found is None:
+        return None
+    days, hours, minutes, seconds, milliseconds = (float(part or 0) for part in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds + milliseconds / 1000
+
+
 def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
     """The error for a refusal, whether it came with an error status or in the body of a 200."""
-    quoted, code = endpoint.clean(refusal.message), refusal.status_code
+    quoted, code, settings = endpoint.clean(refusal.message), refusal.status_code, endpoint.settings
     if refusal.meaning == "filter":
-        return Filtered(
-            f"the content filter of {endpoint.address} withheld the prompt: {quoted}",
-            hint="Word the task or its inputs differently, or use a provider with another filter.",
-        )
-    kind, topic = _kind_and_topic(refusal, endpoint)
-    settings = endpoint.settings
+        said = f"the content filter of {endpoint.address} withheld the prompt: {quoted}"
+        return Filtered(said, hint=FILTER_HINT)
+    topic = _topic_of(refusal, settings.structured_output)
+    kind = _KINDS.get(topic, RequestRefused)
     hint = _HINTS[topic].format(address=endpoint.address, key_env=settings.api_key_env, form=settings.structured_output)
     if not endpoint.key_sent and kind in (AuthenticationFailed, ServerFailed):
         hint += f" No key is sent to it: if it wants one, set {settings.api_key_env}."
@@ -99,78 +129,75 @@ def error_of_refusal(refusal: Refusal, endpoint: Endpoint) -> LLMError:
     return failure
 
 
-def _kind_and_topic(refusal: Refusal, endpoint: Endpoint) -> tuple[type[ProviderError], Any]:
-    """The error for a refusal, and the key of its hint."""
+def _topic_of(refusal: Refusal, form: str) -> str:
     code = refusal.status_code
     if refusal.meaning is not None:
-        kind = _BY_MEANING[refusal.meaning]
-        return kind, refusal.meaning if kind is RequestRefused else kind
+        return refusal.meaning
     is_of_form = refusal.is_about_request and refusal.is_about_format
-    if is_of_form and code <= 501 and endpoint.settings.structured_output in ("json_schema", "json_object"):
-        return RequestRefused, "form"
-    if code >= 500 or (code in _BY_STATUS and not is_of_form):
-        kind = _BY_STATUS.get(code, ServerFailed)
-        return kind, kind
+    if is_of_form and code <= 501 and form in ("json_schema", "json_object"):
+        return "form"
+    if code >= 500:
+        return "failure"
+    if code in _TOPIC_OF_STATUS and not is_of_form:
+        return _TOPIC_OF_STATUS[code]
     if refusal.is_page or 200 < code < 400:
-        return NotAnAPI, NotAnAPI
-    return RequestRefused, 404 if code == 404 else RequestRefused
+        return "api"
+    return "path" if code == 404 else "request"
 
 
 def not_an_api(quoted: str, endpoint: Endpoint) -> NotAnAPI:
     """The error for an answer that is no chat completion."""
-    message = f"{endpoint.address} answered something that is no chat completion: {endpoint.clean(quoted)}"
-    return NotAnAPI(message, hint=_API_HINT.format(address=endpoint.address))
+    said = f"{endpoint.address} answered something that is no chat completion: {endpoint.clean(quoted)}"
+    return NotAnAPI(said, hint=_API_HINT.format(address=endpoint.address))
 
 
 def error_of_exception(error: Exception, endpoint: Endpoint, allowed: float) -> LLMError | None:
     """The error for a request that was not answered in the seconds allowed; None for an exception that is a bug."""
+    address, said = endpoint.address, endpoint.clean(str(error))
     match error:
         case UnicodeEncodeError():
-            return RequestRefused(
-                f"the prompt cannot be sent: {endpoint.clean(str(error))}",
-                hint="Some text in the prompt (task, inputs, a tool's or a step's result) is not valid Unicode.",
-            )
+            hint = "Some text in the prompt (task, inputs, a tool's or a step's result) is not valid Unicode."
+            return RequestRefused(f"the prompt cannot be sent: {said}", hint=hint)
         case NotConnected():
-            return _not_connected(error, endpoint)
+            return _not_connected(error, endpoint, said)
         case TimeoutError(errno=None):
             return ConnectionFailed(
-                f"{endpoint.address} gave no answer within {allowed:.3g} s",
-                hint=f"Check provider.base_url ({endpoint.address}); a slow model, or one that is still loading, may "
+                f"{address} gave no answer within {allowed:.3g} s",
+                hint=f"Check provider.base_url ({address}); a slow model, or one that is still loading, may "
                 f"need more than provider.timeout_seconds={endpoint.settings.timeout_seconds:g}.",
                 sent=True,
                 timed_out=True,
             )
         case OSError() | IncompleteRead():
-            reason = "it ended half-way" if isinstance(error, IncompleteRead) else endpoint.clean(str(error))
+            reason = "it ended half-way" if isinstance(error, IncompleteRead) else said
             return ConnectionFailed(
-                f"the connection to {endpoint.address} broke off: {reason}",
-                hint=f"Check provider.base_url ({endpoint.address}) and the network; see the server's log. A server "
+                f"the connection to {address} broke off: {reason}",
+                hint=f"Check provider.base_url ({address}) and the network; see the server's log. A server "
                 "that always dies on this request may not bear its schema: provider.structured_output=prompt.",
                 sent=True,
             )
         case HTTPException():
-            return not_an_api(str(error) or type(error).__name__, endpoint)
+            return not_an_api(said or type(error).__name__, endpoint)
     return None
 
 
-def _not_connected(error: NotConnected, endpoint: Endpoint) -> ConnectionFailed:
+def _not_connected(error: NotConnected, endpoint: Endpoint, said: str) -> ConnectionFailed:
     """Nothing was sent. A failure of TLS is not tried again."""
-    address, cause, text = endpoint.address, error.__cause__, endpoint.clean(str(error))
+    cause, url = error.__cause__, urlsplit(endpoint.base_url)
+    failed = f"no connection to {endpoint.address}"
+    hint = f"Is the server running? Check provider.base_url ({endpoint.address}), its port, and the network."
     if isinstance(cause, ssl.SSLError):
-        failure = ConnectionFailed(
-            f"no secure connection to {address}: {text}",
-            hint="Where the certificate is your own or your company's, name the file of its authority in the "
-            "environment variable SSL_CERT_FILE; a server that speaks plain HTTP has an address with http://.",
+        failed = f"no secure connection to {endpoint.address}"
+        hint = (
+            "Where the certificate is your own or your company's, name the file of its authority in the environment "
+            "variable SSL_CERT_FILE; a server that speaks plain HTTP has an address with http://."
         )
-        failure.retryable = False
-        return failure
-    url = urlsplit(endpoint.base_url)
-    if proxy := proxy_of(url):
-        return ConnectionFailed(
-            f"no connection to {address}: its proxy: {text}",
-            hint=f"Requests go through the proxy {shown_address(proxy.geturl())} (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): "
-            f"check it, or set NO_PROXY={url.hostname} to go around it.",
+    elif proxy := proxy_of(url):
+        failed += ": its proxy"
+        hint = (
+            f"Requests go through the proxy {shown_address(proxy.geturl())} (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY): "
+            f"check it, or set NO_PROXY={url.hostname} to go around it."
         )
-    text = "refused, nothing listens there" if isinstance(cause, ConnectionRefusedError) else text
-    hint = f"Is the server running? Check provider.base_url ({address}), its port, and the network."
-    return ConnectionFailed(f"no connection to {address}: {text}", hint=hint)
+    elif isinstance(cause, ConnectionRefusedError):
+        said = "refused, nothing listens there"
+    return ConnectionFailed(f"{failed}: {said}", hint=hint, retryable=not isinstance(cause, ssl.SSLError))

@@ -3,7 +3,7 @@
 import pytest
 
 from aeon.domain.errors import AeonError, ConfigError, EmptyAnswer, ProviderError
-from aeon.llm.openai.endpoint import DEFAULT_BASE_URL, request_headers
+from aeon.llm.openai.endpoint import DEFAULT_BASE_URL, Endpoint
 from aeon.llm.settings import OpenAIProvider
 from tests.llm.openai.conftest import KEY, Connect
 from tests.support.openai_server import Completion, Failure, OpenAIServer
@@ -100,8 +100,11 @@ def test_no_header_of_the_environment_goes_to_another_server_than_openais(
 
 
 @pytest.mark.parametrize(("name", "sent"), [("openai", "my-team"), ("ollama", None)])
-def test_openai_itself_is_told_the_organisation_and_the_project_and_nothing_else(name: str, sent: str | None) -> None:
-    environ = AMBIENT | {"OPENAI_ORG_ID": "my-team", "OPENAI_PROJECT_ID": "my-team"}
-    headers = request_headers(OpenAIProvider(base_url=DEFAULT_BASE_URL, name=name), KEY, {}, environ)
+def test_openai_itself_is_told_the_organisation_and_the_project_and_nothing_else(
+    name: str, sent: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in (AMBIENT | {"OPENAI_ORG_ID": "my-team", "OPENAI_PROJECT_ID": "my-team"}).items():
+        monkeypatch.setenv(variable, value)
+    headers = Endpoint(OpenAIProvider(base_url=DEFAULT_BASE_URL, name=name), KEY).headers
     assert "other-secret" not in str(headers)
     assert [headers.get(sent_as) for sent_as in ("OpenAI-Organization", "OpenAI-Project")] == [sent, sent]

@@ -8,8 +8,8 @@ import pytest
 
 from aeon.domain.errors import ConnectionFailed, LLMError, ServerFailed
 from aeon.domain.request import Usage
-from aeon.llm.dialects.streaming import assemble
 from aeon.llm.openai import adapter as openai_adapter
+from aeon.llm.openai.answer import assemble
 from aeon.llm.settings import RetrySettings
 from aeon.llm.stack.retry import Retry
 from tests.llm.openai.conftest import Connect
