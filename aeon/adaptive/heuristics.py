@@ -83,29 +83,19 @@ class AdaptiveDepth:
 
 
 def configure_depth(
-    profile: TaskProfile,
-    allocated_ttl: int,
-    reason: str,
-    table: TTLTable | None = None,
-    *,
-    heuristics: Sequence[str] = ("task_profile", "ttl_table"),
+    profile: TaskProfile, allocated_ttl: int, table: TTLTable | None, *heuristics: str
 ) -> AdaptiveDepthConfiguration:
-    """What a profile comes to: reasoning mode, budget, and why, in the words given (FR-030, FR-078); `heuristics` are
-    what it rests on."""
-    table = table or packaged_table()
+    """What a profile comes to: reasoning mode, budget, and why (FR-030, FR-078). It rests on `heuristics`, and on the
+    `table`, None for a component that allocates without."""
+    levels, depth = table or packaged_table(), profile.reasoning_depth
     return AdaptiveDepthConfiguration(
-        detected_complexity=table.complexity[profile.reasoning_depth],
+        detected_complexity=levels.complexity[depth],
         ambiguity_score=profile.ambiguity_level,
         allocated_ttl=allocated_ttl,
-        reasoning_mode=table.reasoning_mode[profile.reasoning_depth],
-        adjustment_reason=reason,
-        heuristics_used=tuple(heuristics),
+        reasoning_mode=levels.reasoning_mode[depth],
+        adjustment_reason=profile.raw_inference,
+        heuristics_used=(*heuristics, "ttl_table" if table else "allocate_ttl"),
     )
-
-
-def is_small(profile: TaskProfile) -> bool:
-    """Whether a task was profiled at depth 1 or 2, narrow, with one step expected."""
-    return profile.reasoning_depth <= 2 and profile.output_breadth == "narrow" and profile.expected_step_count == 1
 
 
 def _units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:

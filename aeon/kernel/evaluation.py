@@ -13,7 +13,7 @@ from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, ValidationError
 from aeon.domain.graph import current_outputs
 from aeon.domain.history import EvaluationResults, ProfileTransition, RunState
-from aeon.domain.profile import DEFAULT_PROFILE, AdaptiveDepthConfiguration, TaskProfile
+from aeon.domain.profile import DEFAULT_PROFILE, TaskProfile, TTLTable
 from aeon.domain.report import UNREVIEWED, SemanticValidationReport
 from aeon.domain.request import CallName
 from aeon.kernel.recorder import OpenPass, OpenPhase
@@ -41,6 +41,11 @@ class Evaluation:
     memory: Memory
 
     @property
+    def table(self) -> TTLTable | None:
+        """The map from profiles to TTL; None for a component that allocates without."""
+        return getattr(self.depth, "table", None)
+
+    @property
     def limit(self) -> int:
         """The most cycles that the run may have; a cycle is at least one call (FR-077)."""
         own, options = getattr(self.depth, "limit", sys.maxsize), self.options
@@ -48,18 +53,18 @@ class Evaluation:
 
     def infer_profile(self, task: str, context: dict[str, Any] | None) -> None:
         """Phase A: the profile, or the default one, and its allocation. The only call that costs no cycle."""
-        run, failure = self.run, None
+        run, source, failure = self.run, "task_profile", ""
         with run.phase("A", "PROFILE"):
             try:
                 profile = run.call("task_profile", lambda: self.depth.infer_task_profile(task, context), cycles=0)
             except (LLMError, ValidationError) as error:
-                profile, failure = DEFAULT_PROFILE, error.message
+                profile, source, failure = DEFAULT_PROFILE, "default_profile", error.message
             allocated = min(self.limit, self.depth.allocate_ttl(profile, self.options.base_ttl))
-            depth = self._configure(profile, allocated, "task_profile" if failure is None else "default_profile")
+            depth = configure_depth(profile, allocated, self.table, source)
             run.update(ttl_allocated=allocated, profile=profile, depth=depth)
-            if failure is not None:
+            if profile is DEFAULT_PROFILE:
                 run.advise("profile_fallback", f"The default profile is used: {failure}")
-            run.stream.emit(events.ProfileInferred(profile=profile, depth=depth, fallback=failure is not None))
+            run.stream.emit(events.ProfileInferred(profile=profile, depth=depth, fallback=profile is DEFAULT_PROFILE))
 
     def review(self, phase: OpenPhase, *artefacts: Any) -> SemanticValidationReport | None:
         """The report on artefacts; None when it is unavailable or not affordable."""
@@ -150,15 +155,10 @@ class Evaluation:
             ttl_before=run.state.ttl_allocated,
             ttl_after=allocated,
         )
-        depth = self._configure(after, allocated, *_UPDATE_SIGNALS)
+        depth = configure_depth(after, allocated, self.table, *_UPDATE_SIGNALS)
         transitions = (*run.state.transitions, transition)
         run.update(ttl_allocated=allocated, profile=after, depth=depth, transitions=transitions)
         run.stream.emit(events.ProfileUpdated(transition=transition))
-
-    def _configure(self, profile: TaskProfile, allocated: int, *heuristics: str) -> AdaptiveDepthConfiguration:
-        table = getattr(self.depth, "table", None)
-        used = (*heuristics, "ttl_table" if table else "allocate_ttl")
-        return configure_depth(profile, allocated, profile.raw_inference, table, heuristics=used)
 
 
 def planning_signals(state: RunState) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from aeon.adaptive.heuristics import is_small
 from aeon.domain import events
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import AeonError, LimitReached, StopRequested, Unexpected
@@ -67,11 +66,14 @@ class Loop:
 
     @property
     def is_small(self) -> bool:
-        """Whether the task needs no planner: no plan was given, its profile is small, and it is to use no tools."""
+        """Whether the task needs no planner: no plan was given, and it was profiled as narrow, at depth 1 or 2, with
+        one step expected and no tools."""
         profile = self._run.state.profile
-        if self._options.mode != "auto" or self._options.plan or profile is None or not is_small(profile):
+        if self._options.mode != "auto" or self._options.plan or profile is None:
             return False
-        return profile.expected_tool_usage == "none" or not self._worker.has_tools
+        shallow = profile.reasoning_depth <= 2 and profile.output_breadth == "narrow"
+        without_tools = profile.expected_tool_usage == "none" or not self._worker.has_tools
+        return shallow and profile.expected_step_count == 1 and without_tools
 
     def forecast(self, plan: Plan) -> int:
         """About how many cycles a plan takes; a tool step with arguments of its own takes none."""

@@ -175,7 +175,7 @@ def test_a_table_that_is_incomplete_or_falls_is_refused(table: dict[str, Any]):
     ],
 )
 def test_depth_decides_complexity_and_reasoning_mode(depth: int, complexity: str, mode: str):
-    made = configure_depth(profile(depth, ambiguity_level=0.3), 12, "because")
+    made = configure_depth(profile(depth, ambiguity_level=0.3, raw_inference="because"), 12, packaged_table())
     assert (made.detected_complexity, made.reasoning_mode) == (complexity, mode)
     assert (made.allocated_ttl, made.adjustment_reason, made.ambiguity_score) == (12, "because", 0.3)
 
@@ -184,7 +184,7 @@ def test_another_table_gives_another_mode_and_complexity():
     table = packaged_table(
         reasoning_mode=dict.fromkeys(range(1, 6), "deep"), complexity=dict.fromkeys(range(1, 6), "high")
     )
-    made = configure_depth(profile(1), 12, "because", table)
+    made = configure_depth(profile(1), 12, table)
     assert (made.reasoning_mode, made.detected_complexity) == ("deep", "high")
 
 
