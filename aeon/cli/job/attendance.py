@@ -44,7 +44,6 @@ def attend(
     control, asks = RunControl(), settings.interaction.kind == "ask"
 
     def end_now() -> str:
-        progress.mute()
         on = f"\nTo go on from what was answered: {resuming}" if settings.store.mode in ("record", "cache") else ""
         return f"Ended at once. What was written is in {directory}{on}"
 

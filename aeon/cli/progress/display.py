@@ -6,13 +6,12 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, TextIO
 
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner, lines, stopping
 from aeon.cli.terminal.status import echo_off
 from aeon.cli.terminal.streams import DUMB
-from aeon.cli.terminal.text import is_utf, to_ascii
 from aeon.domain.events import PhaseFinished, PhaseStarted, Recorded, RunStarted
 
 if TYPE_CHECKING:
@@ -28,36 +27,14 @@ def progress_for(
     `kind` is that of `progress`; a picture is drawn on a terminal alone, without colour under NO_COLOR. Every kind,
     `none` too, begins with the banner of a run that calls no model.
     """
-    view, safe, live = view or RunView(), Forgiving(stream), False
+    view, live = view or RunView(), False
     with suppress(ValueError):  # of a closed stream
         live = kind in ("auto", "live") and stream.isatty() and environ.get("TERM", "").lower() not in DUMB
     colour = not environ.get("NO_COLOR")
-    with closing(Screen(safe, view, colour=colour) if live else Display(safe, view, quiet=kind == "none")) as display:
+    with closing(
+        Screen(stream, view, colour=colour) if live else Display(stream, view, quiet=kind == "none")
+    ) as display:
         yield display
-
-
-class Forgiving:
-    """A text stream that drops what it cannot write, and everything once it is `muted`."""
-
-    muted = False
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    def write(self, text: str) -> int:
-        """Write what can be written; signs as ASCII where the encoding lacks them."""
-        with suppress(OSError, ValueError):
-            if not self.muted:
-                self._stream.write(text if is_utf(self._stream.encoding or "utf-8") else to_ascii(text))
-        return len(text)
-
-    def flush(self) -> None:
-        """Flush, if that is possible."""
-        with suppress(OSError, ValueError):
-            self._stream.flush()
 
 
 class Display:
@@ -66,7 +43,7 @@ class Display:
 
     live = False
 
-    def __init__(self, stream: Forgiving, view: RunView, *, quiet: bool = False) -> None:
+    def __init__(self, stream: TextIO, view: RunView, *, quiet: bool = False) -> None:
         self._stream, self._view, self._quiet = stream, view, quiet
         self._viewing, self._writing = threading.Lock(), threading.Lock()
         self._held: list[str] = []
@@ -101,10 +78,6 @@ class Display:
         self._view.stopped = self._view.stopped or datetime.now(UTC)
         return "" if self.live else "\n".join(stopping(self._view, self._view.grace_seconds))
 
-    def mute(self) -> None:
-        """Write nothing any more."""
-        self._stream.muted = True
-
     def close(self) -> None:
         """Show what remains to be shown of a run that is over."""
 
@@ -114,11 +87,11 @@ class Screen(Display):
 
     live = True
 
-    def __init__(self, stream: Forgiving, view: RunView, *, colour: bool) -> None:
+    def __init__(self, stream: TextIO, view: RunView, *, colour: bool) -> None:
         from rich.console import Console  # slow to load
 
         super().__init__(stream, view)
-        self._console = Console(file=cast(TextIO, stream), force_terminal=True, no_color=not colour, highlight=False)
+        self._console = Console(file=stream, force_terminal=True, no_color=not colour, highlight=False)
         self._drawing = ExitStack()
         self._drawn = False
 
@@ -140,7 +113,8 @@ class Screen(Display):
 
     def close(self) -> None:
         """Remove the picture; the lines stay."""
-        self._drawing.close()
+        with suppress(OSError, ValueError):
+            self._drawing.close()
         self._drawn = False
 
     def _start(self) -> None:

@@ -248,19 +248,6 @@ def test_a_long_plan_is_not_listed_whole_in_plain_lines() -> None:
     assert text.rstrip().endswith("and 80 more")
 
 
-@pytest.mark.parametrize("kind", ["plain", "live", "none"])
-def test_a_stream_that_cannot_be_written_to_fails_nothing(kind: str) -> None:
-    class Broken(Terminal):
-        def write(self, text: str) -> int:
-            raise BrokenPipeError(32, "Broken pipe")
-
-    assert shown_by(kind, realistic_run(synthetic=True), Broken()) == ""
-    closed = Terminal()
-    closed.close()
-    with progress_for(kind, closed, XTERM) as subscriber:
-        feed(subscriber, realistic_run(synthetic=True))
-
-
 def test_an_error_of_the_run_passes_through() -> None:
     def run(kind: str) -> None:
         with progress_for(kind, Terminal(), XTERM) as subscriber:
