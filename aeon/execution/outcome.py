@@ -30,11 +30,6 @@ class Worked:
     error: LLMError | None = None
 
     @property
-    def ended_by(self) -> LLMError | None:
-        """The error of a provider that is down: the step failed, and so would the next call (FR-049)."""
-        return find_outage(self.error)
-
-    @property
     def remembered(self) -> Any:
         """What memory keeps of its output: the text; of one that was cut its beginning, and how much is missing."""
         tool = _tool_result(self.result)

@@ -11,7 +11,7 @@ from aeon.domain.events import Emit, StepFinished, StepStarted, ignore
 from aeon.domain.graph import pending_steps, ready_steps
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site
-from aeon.execution.outcome import Worked
+from aeon.execution.outcome import Worked, find_outage
 from aeon.execution.worker import Situation, StepWorker
 from aeon.kernel.budget import batch_size
 from aeon.kernel.control import as_done
@@ -41,7 +41,7 @@ class StepExecutor:
         with at_site(site):
             try:
                 worked = self.worker.work(step, situation)
-                executed = Executed(worked.step, worked, worked.ended_by)
+                executed = Executed(worked.step, worked, find_outage(worked.error))
             except (LimitReached, StopRequested, StoreFailed, StoreMiss) as error:
                 executed = Executed(abandon_step(step), ended_by=error)
         self.emit(StepFinished(pass_number=site.pass_number, cycle=site.cycle, step=executed.step), site)

@@ -10,6 +10,7 @@ import pytest
 from aeon.domain.errors import ServerFailed
 from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
+from aeon.execution.outcome import find_outage
 from aeon.execution.worker import Situation, StepWorker, Worked
 from aeon.tools.approval import ApprovalRequest
 from aeon.tools.invoke import ToolInvoker
@@ -246,7 +247,7 @@ def test_a_provider_that_is_down_fails_the_step_and_is_told(tool: str | None) ->
     model = ScriptedModel(step=down, tool_arguments=down)
     worked = work(made(model, echo()), step(tool=tool, agent=None if tool else "llm"))
     assert worked.step.status == "failed"
-    assert worked.ended_by is down
+    assert find_outage(worked.error) is down
 
 
 def test_arguments_that_were_repaired_are_told_before_and_after() -> None:
