@@ -149,9 +149,7 @@ class StoreFailed(AeonError):
 class LimitReached(AeonError):
     """A cap was reached. `limit` is its name in `limits.*`, and the run's termination reason."""
 
-    def __init__(self, limit: str, message: str, *, hint: str = "", usage: Usage | None = None) -> None:
-        super().__init__(message, hint=hint, usage=usage)
-        self.limit = limit
+    limit = ""
 
 
 class StopRequested(AeonError):

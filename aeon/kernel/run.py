@@ -131,7 +131,7 @@ class OpenRun:
         if self._control.stop_requested:
             raise StopRequested("the run was asked to stop")
         if self._is_out_of_time():
-            raise LimitReached("max_seconds", f"the run has taken {self._max_seconds:g} seconds")
+            raise LimitReached(f"the run has taken {self._max_seconds:g} seconds", limit="max_seconds")
 
     def is_ending(self) -> bool:
         """Whether nothing new may start."""

@@ -49,7 +49,7 @@ def test_the_last_allowed_pass_ends_the_run_without_refining_for_a_next_one():
 @pytest.mark.parametrize("limit", ["max_tokens", "max_llm_calls", "max_cost"])
 def test_a_reached_cap_ends_the_run_under_its_own_name_and_abandons_the_step(limit):
     def step(request):
-        return LimitReached(limit, "enough") if request.site.step_id == "b" else clear("a done")
+        return LimitReached("enough", limit=limit) if request.site.step_id == "b" else clear("a done")
 
     outcome = run(ScriptedModel(plan=plan("a", "b"), step=step))
     assert outcome.termination_reason == limit
@@ -110,7 +110,7 @@ def test_a_planning_call_that_outlives_its_grace_is_abandoned_too():
 
 
 def test_a_run_that_ends_in_its_first_call_has_a_pass_all_the_same():
-    outcome = run(ScriptedModel(task_profile=LimitReached("max_tokens", "enough")))
+    outcome = run(ScriptedModel(task_profile=LimitReached("enough", limit="max_tokens")))
     (only,) = outcome.history.passes
     assert (only.pass_number, only.phase, only.complete, only.ttl_used) == (0, "PLAN", False, 0)
     assert outcome.termination_reason == "max_tokens"

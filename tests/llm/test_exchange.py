@@ -142,7 +142,7 @@ def test_an_exchange_gives_the_errors_of_a_bad_answer() -> None:
     assert heard.kinds == ["CallAnswered"]
 
 
-@pytest.mark.parametrize("error", [RateLimited("slow down", usage=COST), LimitReached("max_tokens", "enough")])
+@pytest.mark.parametrize("error", [RateLimited("slow down", usage=COST), LimitReached("enough", limit="max_tokens")])
 def test_what_the_adapter_raises_passes_through_and_is_told(error: RateLimited | LimitReached) -> None:
     heard = Heard()
     with pytest.raises(type(error)):

@@ -137,7 +137,7 @@ def test_a_refinement_that_two_repairs_could_not_mend_leaves_the_plan():
 
 def test_a_limit_that_is_reached_passes():
     with pytest.raises(LimitReached):
-        refine(ScriptedModel(refinement=LimitReached("max_tokens", "enough")), plan())
+        refine(ScriptedModel(refinement=LimitReached("enough", limit="max_tokens")), plan())
 
 
 @pytest.mark.parametrize(

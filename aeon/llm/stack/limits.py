@@ -122,4 +122,4 @@ def check(limits: LimitSettings, spent: Spent) -> None:
             missing = "usage" if spent.unmetered else "price"
             what = f": how much is used cannot be known, as an answer came without its {missing}"
             hint = "Use a provider that reports usage, and models with a price"
-        raise LimitReached(name, f"limits.{name}={cap:.12g}{what}", hint=f"{hint}; or set limits.{name} to null.")
+        raise LimitReached(f"limits.{name}={cap:.12g}{what}", limit=name, hint=f"{hint}; or set limits.{name} to null.")
