@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from aeon.domain.request import LLMRequest, Message, Parameters
 from aeon.llm.prompts import packaged_prompts
@@ -23,9 +23,8 @@ SCHEMA_BESIDE = "response_format.schema"
 class Dialect:
     """How requests to a server are written.
 
-    `form`: how the answer's schema is sent, and `schema_in_prompt` whether the prompt has it too. `without`: parameters
-    that the server does not take. `renamed`: the limit of tokens goes by its other name. `schema_beside`: json_object
-    has the schema beside it. `stream`: the answer is streamed.
+    `schema_in_prompt`: the prompt has the schema too; `without`: parameters that are not taken; `renamed`: the limit of
+    tokens goes by its other name; `schema_beside`: json_object has the schema beside it.
     """
 
     form: Form = "json_schema"
@@ -44,37 +43,20 @@ class Dialect:
         """Whether the schema really stands beside json_object."""
         return self.schema_beside and self.form == "json_object" and SCHEMA_BESIDE not in self.without
 
-    def merged(self, other: Dialect) -> Dialect:
-        """What two processes believe together: the simpler form, and every other difference of either."""
-        return Dialect(
-            max(self.form, other.form, key=FORMS.index),
-            self.schema_in_prompt or other.schema_in_prompt,
-            self.without | other.without,
-            self.renamed or other.renamed,
-            self.schema_beside or other.schema_beside,
-            self.stream or other.stream,
-        )
 
-
-class Fitted(NamedTuple):
-    """Parameters as a model takes them, and in `changed` what a person should know of the difference, by parameter."""
-
-    parameters: Parameters
-    changed: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Wire:
     """A request for an endpoint: what does not depend on the dialect, worked out once.
 
-    `digest` tells its schema from others. `fitted` are its parameters as far as the model is known to take them.
+    `digest` tells its schema from others. `changed` is what was fitted to the model, in words, by parameter.
     """
 
-    request: LLMRequest
-    settings: EndpointSettings
-    model: str
-    fitted: Fitted
-    digest: str
+    def __init__(self, request: LLMRequest, settings: EndpointSettings) -> None:
+        given = request.parameters.over(settings.parameters)
+        self.request, self.settings = request, settings
+        self.model = given.model or settings.model
+        self._given, self.changed = fit_parameters(settings.models, self.model, given)
+        schema = f"{request.strict} {json.dumps(request.schema)}".encode("utf-8", "replace")
+        self.digest = hashlib.blake2b(schema, digest_size=16).hexdigest()
 
     def token_parameter(self, dialect: Dialect) -> str:
         """The name of the limit of tokens."""
@@ -83,7 +65,7 @@ class Wire:
 
     def parameters(self, dialect: Dialect) -> dict[str, Any]:
         """The generation parameters by the names they are sent under; those that are not set are left out."""
-        given, streams = self.fitted.parameters, self.settings.stream
+        given, streams = self._given, self.settings.stream
         named: dict[str, Any] = {
             "temperature": given.temperature,
             self.token_parameter(dialect): given.max_tokens,
@@ -114,15 +96,6 @@ class Wire:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def wire_of(request: LLMRequest, settings: EndpointSettings) -> Wire:
-    """A request for an endpoint: its own parameters over the provider's."""
-    parameters = request.parameters.over(settings.parameters)
-    model = parameters.model or settings.model
-    schema = f"{request.strict} {json.dumps(request.schema)}".encode("utf-8", "replace")
-    digest = hashlib.blake2b(schema, digest_size=16).hexdigest()
-    return Wire(request, settings, model, fit_parameters(settings.models, model, parameters), digest)
-
-
 def schema_in_words(request: LLMRequest) -> str:
     """What shows the model its answer's schema in the prompt."""
     return request.schema_prompt or packaged_prompts().schema_prompt(request.call, request.schema, request.messages)
@@ -135,28 +108,27 @@ def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, .
     return (replace(messages[0], content=f"{messages[0].content}\n\n{text}"), *messages[1:])
 
 
-def fit_parameters(rules: Sequence[ModelRule], model: str, parameters: Parameters) -> Fitted:
-    """The parameters without what the model is known not to take, the effort moved to the nearest that it takes.
+def fit_parameters(rules: Sequence[ModelRule], model: str, given: Parameters) -> tuple[Parameters, dict[str, str]]:
+    """The parameters as the first rule for a model says, and what a person should know of the change, by parameter.
 
-    The first rule that matches the start of the model's name, behind its last slash, holds; without one nothing is
-    changed. An effort for a model that takes none is left out silently: reasoning modes set one for every model.
+    An effort for a model that takes none is left out silently: reasoning modes set one for every model.
     """
     name = model.rpartition("/")[2].lower()
     rule = next((rule for rule in rules if rule.match.match(name)), None)
+    changed: dict[str, str] = {}
     if rule is None:
-        return Fitted(parameters)
-    changed: list[tuple[str, str]] = []
-    effort, temperature = parameters.effort, parameters.temperature
+        return given, changed
+    effort, temperature = given.effort, given.temperature
     if effort is not None and rule.efforts is not None:
         wanted = EFFORTS.index(effort) if effort in EFFORTS else 0
         ranks = (EFFORTS.index(allowed) for allowed in rule.efforts)
         nearest = min(ranks, key=lambda rank: (abs(rank - wanted), -rank), default=None)
         effort = None if nearest is None else EFFORTS[nearest]
-        if effort not in (None, parameters.effort):
-            changed.append(("reasoning_effort", f"takes no effort {parameters.effort}: {effort} is sent"))
+        if effort not in (None, given.effort):
+            changed["reasoning_effort"] = f"takes no effort {given.effort}: {effort} is sent"
     by_effort = rule.temperature == "without_effort"
     if temperature is not None and not (rule.temperature == "taken" or (by_effort and effort in (None, "none"))):
         temperature = None
         reason = " unless its effort is none" if by_effort else ""
-        changed.append(("temperature", f"takes no temperature{reason}: it is left out"))
-    return Fitted(replace(parameters, effort=effort, temperature=temperature), tuple(changed))
+        changed["temperature"] = f"takes no temperature{reason}: it is left out"
+    return replace(given, effort=effort, temperature=temperature), changed

@@ -11,12 +11,8 @@ from typing import Any, Literal
 Meaning = Literal["credit", "filter", "context", "key", "model"]
 """The credit is used up, the prompt filtered or too long for the model, the key refused, the model unknown."""
 
-_FIRST_CHARACTERS = 500
-"""As much of a message is read: behind it some servers repeat the request."""
-
-# Servers agree on few statuses: a refused key is a 401, a 400 or a 500, an unknown model a 404 or a 400. What an error
-# means is told by its code, type or status, or by words in its message; the first row that matches counts. An error in
-# no row means what its HTTP status says.
+# What an error means is told by its code, type or status, or by words in its message; the first row that matches
+# counts. An error in no row means what its HTTP status says.
 _ROWS: tuple[tuple[Meaning, frozenset[str], str], ...] = (
     (
         "credit",
@@ -45,14 +41,7 @@ _ROWS: tuple[tuple[Meaning, frozenset[str], str], ...] = (
         r"|\bmodel\b[^.]{0,80}\b(?:does not exist|not exist|not found|is not available)\b",
     ),
 )
-_WORDS_COUNT = (200, 400, 403, 404, 413, 422, 500)
-"""The statuses whose words are read; those of an account without credit are read in a 429 too."""
-
-_OF_REQUESTS = (200, 400, 404, 405, 415, 422, 500, 501)
-"""The statuses that servers have for what they do not know, with or without words."""
-_NEVER_OF_REQUESTS = (401, 402, 429)
 _EFFORT = "reasoning_effort"
-_OPTIONAL = frozenset({_EFFORT, "temperature"})
 _FORMAT = re.compile(
     r"response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties",
     re.IGNORECASE,
@@ -68,11 +57,8 @@ _REASONING = re.compile(r"\bthink|\breasoning", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error that a server answered: its status (the one in the body where the real one is 200), its words, its code,
-    what it means by the table, and the parameters that it points at.
-
-    `is_page`: it was an HTML page; `retry_after` and `location` are of its headers.
-    """
+    """An error that a server answered; its status is the one in the body where the real one is 200. `named` are the
+    parameters that it points at, `meaning` is by the table; `is_page`: it was an HTML page."""
 
     status_code: int
     message: str
@@ -96,9 +82,10 @@ class Refusal:
     @property
     def is_about_request(self) -> bool:
         """Whether another way of saying the same may help: never for a wrong key, a limit, or a plain outage."""
-        if self.meaning is not None or self.is_page or self.status_code in _NEVER_OF_REQUESTS:
+        if self.meaning is not None or self.is_page or self.status_code in (401, 402, 429):
             return False
-        return self.status_code in _OF_REQUESTS or (self.status_code >= 400 and self.is_about_format)
+        usual = (200, 400, 404, 405, 415, 422, 500, 501)
+        return self.status_code in usual or (self.status_code >= 400 and self.is_about_format)
 
     def find_refused(self, parameters: Collection[str]) -> str | None:
         """The one of these parameters that the server names as refused; None if it names none of them.
@@ -116,10 +103,9 @@ class Refusal:
 
     def find_suspects(self, parameters: Collection[str]) -> frozenset[str]:
         """Those of these parameters that nothing depends on, where the server says nothing of what it refuses."""
-        is_vague = self.status_code in (200, 400, 422) or (
-            self.status_code == 404 and "parameter" in self.message.lower()
-        )
-        return _OPTIONAL.intersection(parameters) if is_vague and not self.named else frozenset()
+        is_vague = self.status_code in (200, 400, 422)
+        is_vague |= self.status_code == 404 and "parameter" in self.message.lower()
+        return frozenset({_EFFORT, "temperature"}.intersection(parameters if is_vague and not self.named else ()))
 
 
 def read_refusal(status_code: int, body: Any) -> Refusal:
@@ -160,9 +146,9 @@ def find_error(raw: bytes) -> Refusal | None:
 
 
 def _find_meaning(status: int, codes: Collection[str], message: str) -> Meaning | None:
-    beginning = message[:_FIRST_CHARACTERS]
+    beginning = message[:500]  # behind it some servers repeat the request
     for meaning, known, words in _ROWS:
-        words_count = status in _WORDS_COUNT or (status == 429 and meaning == "credit")
+        words_count = status in (200, 400, 403, 404, 413, 422, 500) or (status == 429 and meaning == "credit")
         said = words_count and re.search(words, beginning, re.IGNORECASE | re.DOTALL)
         if not known.isdisjoint(codes) or (said and not (meaning == "model" and _FORMAT.search(message))):
             return meaning

@@ -9,10 +9,9 @@ from typing import Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
-from aeon.llm.dialects.dialect import Dialect, Form, Wire, wire_of
-from aeon.llm.dialects.negotiation import Outcome, negotiate
+from aeon.llm.dialects.dialect import Dialect, Form, Wire
 from aeon.llm.dialects.refusal import find_error
-from aeon.llm.dialects.server import Beliefs, Server, server_at, servers_at
+from aeon.llm.dialects.server import Beliefs, Outcome, Server, negotiate, server_at, servers_at
 from aeon.llm.openai.answer import assemble, follows_schema, read_answer
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
@@ -57,7 +56,7 @@ class OpenAIAdapter:
         Most often one attempt; more while it is found out what the server can do. Raises a `ProviderError` where there
         is no answer, or an `AnswerError` with the usage paid where it is of no use.
         """
-        wire = wire_of(request, self._settings)
+        wire = Wire(request, self._settings)
         server, closings = server_at(*self._place, wire.model), self._transport.closings
         outcome, dialect = negotiate(wire, server, lambda dialect: self._attempt(wire, dialect, server, closings))
         if outcome.response is None:
@@ -72,7 +71,7 @@ class OpenAIAdapter:
 
     def new_findings(self) -> tuple[Finding, ...]:
         """Those findings that no adapter of the process has returned here before."""
-        return tuple(finding for server in servers_at(*self._place) for finding in server.new_findings())
+        return tuple(finding for server in servers_at(*self._place) for finding in server.findings(only_new=True))
 
     def form_in_use(self, model: str) -> Form:
         """How the next call of a model sends its schema: as configured, or as `auto` has found out by now."""
