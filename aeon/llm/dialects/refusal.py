@@ -43,16 +43,12 @@ _ROWS: tuple[tuple[Meaning, frozenset[str], str], ...] = (
 )
 _EFFORT = "reasoning_effort"
 _FORMAT = re.compile(
-    r"response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties",
-    re.IGNORECASE,
+    r"(?i)response_?format|json_?schema|json.?object|structured.?output|\bschema\b|\bgrammar\b|additionalProperties"
 )
-_CODE = re.compile(r"[a-z]+(_[a-z]+)+")
 _NOT_TAKEN = re.compile(
-    r"not (?:\w+ ){0,2}(?:support|permit|allow|recogni[sz]ed|compatible)|unsupported|unrecogni[sz]ed|unknown|unexpected"
-    r"|extra (?:inputs|fields)|extra_forbidden|(?:doesn|does ?n).{0,3}t support|deprecated",
-    re.IGNORECASE,
+    r"(?i)not (?:\w+ ){0,2}(?:support|permit|allow|recogni[sz]ed|compatible)|unsupported|unrecogni[sz]ed|unknown"
+    r"|unexpected|extra (?:inputs|fields)|extra_forbidden|(?:doesn|does ?n).{0,3}t support|deprecated"
 )
-_REASONING = re.compile(r"\bthink|\breasoning", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +93,9 @@ class Refusal:
         found = [*(name for name in parameters if name in self.named), *quoted]
         if not _NOT_TAKEN.search(f"{self.code} {self.message}"):
             return _EFFORT if _EFFORT in found else None
-        if not found and not self.named and _EFFORT in parameters and _REASONING.search(self.message):
-            return _EFFORT
-        return found[0] if found else None
+        if found or self.named or _EFFORT not in parameters:
+            return found[0] if found else None
+        return _EFFORT if re.search(r"(?i)\bthink|\breasoning", self.message) else None
 
     def find_suspects(self, parameters: Collection[str]) -> frozenset[str]:
         """Those of these parameters that nothing depends on, where the server says nothing of what it refuses."""
@@ -116,7 +112,7 @@ def read_refusal(status_code: int, body: Any) -> Refusal:
         body = body["error"]
     if not isinstance(body, Mapping):
         text = "" if body is None else str(body)
-        body = {"message": text, "code": text if _CODE.fullmatch(text) else None}
+        body = {"message": text, "code": text if re.fullmatch(r"[a-z]+(_[a-z]+)+", text) else None}
     if status_code == 200 and re.fullmatch(r"[45]\d\d", str(body.get("code"))):
         status_code = int(body["code"])
     given = next((body[name] for name in ("message", "detail") if body.get(name)), body)

@@ -15,7 +15,7 @@ from aeon.llm.dialects.server import Beliefs, Outcome, Server, negotiate, server
 from aeon.llm.openai.answer import assemble, follows_schema, read_answer
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
-from aeon.llm.openai.transport import Transport, TransportClosed
+from aeon.llm.openai.transport import Response, Transport, TransportClosed
 from aeon.llm.protocols import Finding, seconds_before
 from aeon.llm.settings import EndpointSettings
 
@@ -26,10 +26,10 @@ PATIENCE_WITH_THE_SILENT = 0.1
 
 
 class OpenAIAdapter:
-    """Answers requests through an OpenAI-compatible API; `aeon.llm.stack.retry` tries failed ones again.
+    """Answers requests, from many threads at once; `aeon.llm.stack.retry` tries failed ones again.
 
-    `settings` say which model, where and how; `api_key` is None for a server that wants none; `headers` go with every
-    request. Raises `ConfigError` for a base URL, key or header that cannot be sent.
+    `api_key` is None for a server that wants none; `headers` go with every request. Raises `ConfigError` for a base
+    URL, key or header that cannot be sent.
     """
 
     def __init__(
@@ -61,8 +61,13 @@ class OpenAIAdapter:
         outcome, dialect = negotiate(wire, server, lambda dialect: self._attempt(wire, dialect, server, closings))
         if outcome.response is None:
             raise outcome.failure or ProviderError("there is no answer")
-        if not follows_schema(outcome.response.text, request):
-            self._believe_unenforced(dialect, request, server)
+        if not follows_schema(outcome.response.text, request):  # the schema is sent in another way too
+            if dialect.form == "json_object":
+                server.believe(schema_beside=True)
+            by_parameter_alone = dialect.form == "json_schema" and not dialect.schema_in_prompt and request.strict
+            if by_parameter_alone and self._settings.structured_output == "auto":
+                message = "takes json_schema, and an answer did not follow it: the schema goes into the prompt too"
+                server.believe("json_schema", message, schema_in_prompt=True)
         return outcome.response
 
     def findings(self) -> tuple[Finding, ...]:
@@ -93,19 +98,9 @@ class OpenAIAdapter:
         """Close the connections; calls under way fail. A later call opens new ones."""
         self._transport.close()
 
-    def _believe_unenforced(self, dialect: Dialect, request: LLMRequest, server: Server) -> None:
-        """An answer did not follow the schema: send that in another way too, where there is one."""
-        if dialect.form == "json_object":
-            server.believe(schema_beside=True)
-        by_parameter_alone = dialect.form == "json_schema" and not dialect.schema_in_prompt and request.strict
-        if by_parameter_alone and self._settings.structured_output == "auto":
-            message = "takes json_schema, and an answer did not follow it: the schema goes into the prompt too"
-            server.believe("json_schema", message, schema_in_prompt=True)
-
     def _attempt(self, wire: Wire, dialect: Dialect, server: Server, closings: int) -> Outcome:
         """One attempt in one dialect, its failures translated."""
-        allowed = self._allowed_seconds()
-        began = time.monotonic()
+        allowed, began = self._allowed_seconds(), time.monotonic()
         try:
             body = wire.body(dialect)
             with self._transport.slot(closings):
@@ -118,19 +113,21 @@ class OpenAIAdapter:
             failure = error_of_exception(error, self._endpoint, allowed)
             if failure is None:
                 raise
-            self._note_failure(failure, wire, time.monotonic() - began, server)
             # What is behind an error of HTTP may quote the server, and with it the key.
             failure.__cause__ = error if isinstance(error, OSError) else None
-            return Outcome(failure=failure)
-        self._has_answered = True
+            outcome = Outcome(failure=failure)
+        else:
+            self._has_answered = True
+            outcome = self._read(response, wire, dialect)
+        if isinstance(outcome.failure, ProviderError):
+            self._note_failure(outcome.failure, wire, time.monotonic() - began, server)
+        return outcome
+
+    def _read(self, response: Response, wire: Wire, dialect: Dialect) -> Outcome:
+        body = response.body
         if not 200 <= response.status < 300:
             refusal = refusal_in(response)
-            failure = error_of_refusal(refusal, self._endpoint)
-            self._note_failure(failure, wire, time.monotonic() - began, server)
-            return Outcome(failure=failure, refusal=refusal)
-        return self._read(response.body, wire, dialect)
-
-    def _read(self, body: bytes, wire: Wire, dialect: Dialect) -> Outcome:
+            return Outcome(failure=error_of_refusal(refusal, self._endpoint), refusal=refusal)
         if "stream" in {**wire.parameters(dialect), **self._settings.extra_body}:
             body = assemble(body)
         try:
@@ -150,20 +147,17 @@ class OpenAIAdapter:
             seconds *= PATIENCE_WITH_THE_SILENT
         return max(0.0, seconds - seconds_before())
 
-    def _note_failure(self, failure: LLMError, wire: Wire, seconds: float, server: Server) -> None:
+    def _note_failure(self, failure: ProviderError, wire: Wire, seconds: float, server: Server) -> None:
         """Record what a failure has cost and taken. A request that was waited for and ended by somebody else, as
         proxies do with idle connections, is streamed from then on."""
-        if not isinstance(failure, ProviderError):
-            return
         failure.seconds = seconds
-        is_sent = failure.status in IDLE_STATUSES and seconds >= IDLE_SECONDS
-        is_cut_off = is_sent
+        was_idle, timed_out = seconds >= IDLE_SECONDS, False
+        is_sent = was_idle and failure.status in IDLE_STATUSES
         if isinstance(failure, ConnectionFailed):
-            is_sent = failure.sent
-            is_cut_off = failure.sent and not failure.timed_out and seconds >= IDLE_SECONDS
-            self._was_silent |= failure.timed_out
-            failure.retryable &= not failure.timed_out or self._settings.timeout_per == "attempt"
-        if is_cut_off and self._settings.stream == "auto":
+            is_sent, timed_out = failure.sent, failure.timed_out
+            self._was_silent |= timed_out
+            failure.retryable &= not timed_out or self._settings.timeout_per == "attempt"
+        if is_sent and was_idle and not timed_out and self._settings.stream == "auto":
             message = f"was cut off after {seconds:.0f} s: answers are streamed from now on"
             server.believe("stream", message, stream=True)
         if is_sent:

@@ -1,8 +1,5 @@
 """HTTP to one server, in the caller's own thread: connections that are kept, one deadline for each request, bounded
-responses, no redirects.
-
-`http.client` connects and parses; see docs/decisions/0026 for why no SDK and no event loop stand between.
-"""
+responses, no redirects. docs/decisions/0026 says why no SDK stands between."""
 
 from __future__ import annotations
 
@@ -43,21 +40,14 @@ class Response(NamedTuple):
 
 
 class Transport:
-    """Posts to one address; safe to use from many threads. At most `max_concurrency` requests are under way at once.
-
-    `headers` go with every request. Requests go through the proxy that the environment names.
-    """
+    """Posts to one address, through the proxy that the environment names, with `headers`; safe for many threads. At
+    most `max_concurrency` requests are under way at once."""
 
     def __init__(self, address: str, headers: Mapping[str, str], max_concurrency: int) -> None:
         self._url = urlsplit(address)
         self._headers = dict(headers)
-        self._max_concurrency = max_concurrency
         self.closings = 0
-        self._begin()
-
-    def _begin(self) -> None:
-        self._process = os.getpid()
-        self._slots = threading.Semaphore(self._max_concurrency)
+        self._slots = threading.Semaphore(max_concurrency)
         self._lock = threading.Lock()
         self._idle: list[tuple[socket.socket, float]] = []
         weakref.finalize(self, _close_all, self._idle)
@@ -66,8 +56,6 @@ class Transport:
     @contextmanager
     def slot(self, closings: int) -> Iterator[None]:
         """Wait until one more request may be under way. Raises TransportClosed if it was closed since `closings`."""
-        if self._process != os.getpid():
-            self._begin()  # a forked child must not speak on its parent's connections
         with self._slots:
             if self.closings != closings:
                 raise TransportClosed
@@ -102,12 +90,23 @@ class Transport:
                     busy.shutdown(socket.SHUT_RDWR)
 
     def _exchange(self, connection: socket.socket, request: bytes, deadline: float, closings: int) -> Response:
-        keep = False
+        keep, unsent = False, None
         with self._lock:
             self._busy.add(connection)
         try:
-            response, keep = _exchange(connection, request, deadline)
-            return response
+            connection.settimeout(_seconds_until(deadline))
+            try:
+                connection.sendall(request)
+            except (BrokenPipeError, ConnectionResetError) as error:
+                # A server may refuse a request, and hang up, before it has read all of it: there may be a response.
+                unsent = BrokenPipeError(error.errno, error.strerror)
+            with HTTPResponse(connection, method="POST") as response:
+                response.begin()
+                body = _read_body(response, connection, deadline)
+                keep = not response.will_close and unsent is None
+            return Response(response.status, response.headers, body)
+        except (OSError, HTTPException) as error:
+            raise unsent or error from None
         finally:
             with self._lock:
                 self._busy.discard(connection)
@@ -195,7 +194,6 @@ def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
 
 
 def _tls_context() -> Any:
-    """The system's own authorities, or the file of SSL_CERT_FILE."""
     import ssl
 
     if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):
@@ -205,47 +203,24 @@ def _tls_context() -> Any:
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _exchange(connection: socket.socket, request: bytes, deadline: float) -> tuple[Response, bool]:
-    """Send a request and read its response; and whether the connection can be kept."""
-    unsent: BrokenPipeError | None = None
-    connection.settimeout(_seconds_until(deadline))
-    try:
-        connection.sendall(request)
-    except (BrokenPipeError, ConnectionResetError) as error:
-        # A server may refuse a request, and hang up, before it has read all of it: there may be a response.
-        unsent = BrokenPipeError(error.errno, error.strerror)
-    response = HTTPResponse(connection, method="POST")
-    try:
-        response.begin()
-        body = _read_body(response, connection, deadline)
-    except (OSError, HTTPException) as error:
-        raise unsent or error from None
-    finally:
-        response.close()
-    return Response(response.status, response.headers, body), not response.will_close and unsent is None
-
-
 def _read_body(response: HTTPResponse, connection: socket.socket, deadline: float) -> bytes:
     """The body, unpacked. Raises IncompleteRead where it ends too early, HTTPException where it cannot be read."""
     unpacker = zlib.decompressobj(wbits=31) if response.headers.get("content-encoding") == "gzip" else None
-    parts: list[bytes] = []
-    size = 0
+    body = bytearray()
     while True:
         connection.settimeout(_seconds_until(deadline))
         part = response.read1(_PART_BYTES)
         if not part:
             break
         try:
-            part = unpacker.decompress(part, MAX_BYTES + 1 - size) if unpacker else part
+            body += unpacker.decompress(part, MAX_BYTES + 1 - len(body)) if unpacker else part
         except zlib.error as error:
             raise HTTPException(f"a response that is not packed as it says: {error}") from error
-        size += len(part)
-        if size > MAX_BYTES:
+        if len(body) > MAX_BYTES:
             raise HTTPException(f"a response of more than {MAX_BYTES} bytes")
-        parts.append(part)
-    if response.length or (unpacker and size and not unpacker.eof):
-        raise IncompleteRead(b"".join(parts), response.length)
-    return b"".join(parts)
+    if response.length or (unpacker and body and not unpacker.eof):
+        raise IncompleteRead(bytes(body), response.length)
+    return bytes(body)
 
 
 def _seconds_until(deadline: float) -> float:
