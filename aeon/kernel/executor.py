@@ -71,6 +71,7 @@ class Batches:
             ended[step_id] = executed = future.result()
             run.update(plan=run.plan.with_steps(executed.step))
             if executed.worked is not None:
+                run.step_errors.append(executed.worked.error)
                 this.results[step_id] = executed.worked.result
                 run.update(results={**run.state.results, step_id: executed.worked.result})
         for step, site, _ in running.values():

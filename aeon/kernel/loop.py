@@ -98,6 +98,9 @@ class Loop:
             reason, error = "failed", Unexpected(f"{type(failure).__name__}: {failure}", hint=_DEFECT)
         finally:
             run.close()
+        if error is None and reason != "interrupted":
+            error = run.common_error()
+            reason = "failed" if error else reason
         if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass
             run.update(passes=(OpenPass(0, run.state, watch=run.watch).close(run.state),))
         seconds = run.watch.seconds

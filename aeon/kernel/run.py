@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 from aeon.domain import events
-from aeon.domain.errors import LimitReached, StopRequested
+from aeon.domain.errors import LimitReached, LLMError, StopRequested
 from aeon.domain.history import Advisory, AdvisoryKind, LLMOutput, Phase, PhaseRecord, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
@@ -37,6 +37,7 @@ class OpenRun:
         self.watch, self._control, self._max_seconds = Stopwatch(), control, options.limits.max_seconds
         self.state = RunState(answer_mark=options.answer_mark)
         self.attempts = RefinementAttempts()
+        self.step_errors: list[LLMError | None] = []
         self._advised: set[tuple[object, ...]] = set()
         self._pass: OpenPass | None = None
         self._answers: list[tuple[int, int, _Answer]] = []
@@ -63,6 +64,12 @@ class OpenRun:
         tools = tuple(event.result for event in found if isinstance(event, events.ToolCalled))
         answers = {"llm_outputs": outputs, "supervisor_actions": repairs, "tool_history": tools}
         return self.state.model_copy(update=answers)
+
+    def common_error(self) -> LLMError | None:
+        """The error that every step has failed with in a run without any answer; None if there is no such."""
+        kinds = {(type(error), getattr(error, "status", None)) for error in self.step_errors}
+        is_answered = any(isinstance(event, events.CallAnswered) for *_, event in self._answers)
+        return self.step_errors[-1] if len(kinds) == 1 and not is_answered else None
 
     @property
     def plan(self) -> Plan:

@@ -36,6 +36,8 @@ def test_a_run_goes_on_with_the_fallback_and_says_so_everywhere(start_server: St
     assert told.count("FallbackUsed") == 1
     assert {asked.body["model"] for asked in spare.requests} == {"of-the-spare"}
     assert {asked.body["model"] for asked in main.of("step")} == {"of-the-role"}
+    said = ending(result, tmp_path)
+    assert f"Answered by: openai {len(main.requests) - main.names.count('step')}, spare {len(spare.requests)}." in said
     lines = [json.loads(line) for line in (tmp_path / "cycles.jsonl").read_text().splitlines()]
     assert {(line["call"], *line["endpoints"]) for line in lines if line["call"] in ("plan", "step")} == {
         ("plan", "openai"),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from aeon.domain import events
-from aeon.domain.errors import ServerFailed
+from aeon.domain.errors import RequestRefused, ServerFailed
 from aeon.domain.history import RunState
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMRequest
@@ -136,6 +136,27 @@ def test_a_provider_that_is_down_ends_it_with_what_there_is() -> None:
     assert outcome.answer == "fine"
     assert outcome.error is not None
     assert outcome.error.type == "ServerFailed"
+
+
+def test_a_run_whose_every_call_failed_in_the_same_way_ends_with_that_error() -> None:
+    given = Plan(goal="g", steps=tuple(PlanStep(step_id=name, description="d", agent="llm") for name in "ab"))
+    refused = RequestRefused("no such model", status=404, hint="check provider.model")
+    outcome = core(ScriptedModel(step=refused), plan=given)
+    assert outcome.termination_reason == "failed"
+    assert outcome.error is not None
+    assert (outcome.error.type, outcome.error.hint) == ("RequestRefused", "check provider.model")
+    capped = run(ScriptedModel(step=refused), mode="core", plan=given, limits=LimitSettings(max_passes=1))
+    assert capped.termination_reason == "failed"
+
+
+@pytest.mark.parametrize("second", [RequestRefused("odd", status=400), clear("fine")])
+def test_a_run_whose_calls_did_not_all_fail_in_the_same_way_says_that_steps_failed(second: Any) -> None:
+    given = Plan(goal="g", steps=tuple(PlanStep(step_id=name, description="d", agent="llm") for name in "ab"))
+
+    def step(request: LLMRequest) -> Any:
+        return RequestRefused("no such model", status=404) if request.site.step_id == "a" else second
+
+    assert core(ScriptedModel(step=step), plan=given).termination_reason == "step_failed"
 
 
 def test_a_plan_that_is_given_is_run_and_none_is_asked_for() -> None:

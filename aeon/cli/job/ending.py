@@ -55,6 +55,9 @@ def describe_spent(result: RunResult) -> str:
     saved += [count_noun(kept.tool_calls, "tool call")] if kept.tool_calls else []
     cost = f", cost unknown ({unknown})" if (unknown := why_cost_is_unknown([result.usage])) else ""
     cost = cost if total.cost is None else f", cost {total.cost:.4f}"
+    endpoints = result.provider.endpoints
+    if set(endpoints) - {result.configuration["provider"].get("name", result.provider.kind)}:
+        cost += f". Answered by: {', '.join(f'{name} {number}' for name, number in endpoints.items())}"
     spent = f"{head}, {count_noun(total.requests, 'call')}, {total.total_tokens} tokens{cost}."
     return f"{spent} Saved: {', '.join(saved)}." if saved else spent
 
