@@ -1,7 +1,5 @@
-"""The entry point: a first word that is a subcommand runs it; everything else is a run configured by Hydra.
-
-Only what `--version` and help need is imported here; a command's module is imported when it is called.
-"""
+"""The entry point: a first word that is a subcommand runs it; everything else is a run configured by Hydra. Only what
+`--version` and help need is imported here; a command's module is imported when it is called."""
 
 from __future__ import annotations
 
@@ -18,11 +16,9 @@ from aeon.cli.terminal.streams import own_streams, put, say, stderr
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit status.
-
-    0 converged or done, 1 failed, 2 bad configuration or usage, 3 finished without convergence, 130 interrupted. Errors
-    are reported on standard error; a traceback is shown only when HYDRA_FULL_ERROR is set.
-    """
+    """Run the program and return its exit status. 0 converged or done, 1 failed, 2 bad configuration or usage, 3
+    finished without convergence, 130 interrupted. Errors are reported on standard error; a traceback is shown only when
+    HYDRA_FULL_ERROR is set."""
     gc.set_threshold(50_000)  # most of what a process makes at first is modules and classes, which are no garbage
     logging.raiseExceptions = False  # a log line that nobody can read any more (`| head`) is no error
     with own_streams():

@@ -19,10 +19,8 @@ Remarks = tuple[tuple[AdvisoryKind, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Worked:
-    """A step after its work, what came of it, and remarks for a person as (kind, words).
-
-    `error` is the model call's that the step failed with.
-    """
+    """A step after its work, what came of it, and remarks for a person as (kind, words). `error` is the model call's
+    that the step failed with."""
 
     step: PlanStep
     result: StepResult
@@ -44,10 +42,8 @@ class Worked:
 
 
 def read_output(result: StepResult) -> Any:
-    """What a reference to a step names: its tool's output, else its text (Sprint 1, FR-056).
-
-    `CutOutput` when the tool's output was cut: what is left of it is for readers, and no value.
-    """
+    """What a reference to a step names: its tool's output, else its text (Sprint 1, FR-056). `CutOutput` when the
+    tool's output was cut: what is left of it is for readers, and no value."""
     tool = _tool_result(result)
     if tool is None:
         return result.step_output

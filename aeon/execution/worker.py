@@ -36,10 +36,8 @@ from aeon.tools.registry import Tool, ToolRegistry
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What a step is carried out in; in core mode with the TTL that is left (Sprint 1 FR-002).
-
-    `free`: no cycle was paid for it, so that no model may be asked. `memory` is what memory held at its dispatch.
-    """
+    """What a step is carried out in; in core mode with the TTL that is left (Sprint 1 FR-002). `free`: no cycle was
+    paid for it, so that no model may be asked. `memory` is what memory held at its dispatch."""
 
     plan: Plan
     results: Mapping[str, StepResult] = field(default_factory=dict)
@@ -49,10 +47,8 @@ class Situation:
 
 
 class StepWorker:
-    """Carries out steps. With an `answer_schema`, the output of the plan's final step is JSON of that schema.
-
-    With `inputs`, for plans that a person wrote, `${...}` in tool arguments are references.
-    """
+    """Carries out steps. With an `answer_schema`, the output of the plan's final step is JSON of that schema. With
+    `inputs`, for plans that a person wrote, `${...}` in tool arguments are references."""
 
     def __init__(
         self,
@@ -101,10 +97,8 @@ class StepWorker:
                 yield step.step_id, self._registry.describe_missing(step.tool)
 
     def work(self, step: PlanStep, situation: Situation) -> Worked:
-        """Carry out a step; whatever fails, fails the step.
-
-        Raises what must end the run: LimitReached, StopRequested, StoreMiss, StoreFailed.
-        """
+        """Carry out a step; whatever fails, fails the step. Raises what must end the run: LimitReached, StopRequested,
+        StoreMiss, StoreFailed."""
         is_there = step.tool is not None and self._registry.get(step.tool) is not None
         if is_there or situation.free:
             return self._use_tool(step, situation)

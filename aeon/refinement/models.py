@@ -57,10 +57,8 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class Refined:
-    """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067).
-
-    `handed_over` are the fragments that a person must look at from now on, `conflicts` the contradictions.
-    """
+    """What a refinement came to. `record` is None when the planner gave nothing usable (FR-067). `handed_over` are the
+    fragments that a person must look at from now on, `conflicts` the contradictions."""
 
     plan: Plan
     attempts: RefinementAttempts

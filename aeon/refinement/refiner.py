@@ -183,10 +183,7 @@ class Refiner:
     def _review(
         self, plan: Plan, draft: DeltaResult, budget: Budget
     ) -> tuple[SemanticValidationReport | None, tuple[RefusedAction, ...]]:
-        """Review everything that a draft changes, in one call.
-
-        Without a report none of its actions may be applied.
-        """
+        """Review everything that a draft changes, in one call. Without a report none of its actions may be applied."""
         if not draft.changes:
             return None, ()
         steps = [step for change in draft.changes if (step := change.after or change.before)]

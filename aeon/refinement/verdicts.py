@@ -43,10 +43,8 @@ def _dependents(plan: Plan, step_ids: Collection[str]) -> set[str]:
 
 
 def is_stuck(before: Plan, after: Plan) -> bool:
-    """Whether nothing changed and nothing can run.
-
-    A question without an answer changes nothing, and neither does leaving a step to a person.
-    """
+    """Whether nothing changed and nothing can run. A question without an answer changes nothing, and neither does
+    leaving a step to a person."""
     unmarked = (
         [step.model_copy(update={"manual_intervention": False}) for step in plan.steps] for plan in (before, after)
     )

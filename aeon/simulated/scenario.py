@@ -1,8 +1,7 @@
-"""Scenario files: what the simulated provider answers, how it fails and how long it takes, written by a person.
-
-A request goes through the rules of its call from top to bottom, then through those of "*"; the first rule that fits and
-is not used up answers. When there is none, the simulated answer is given. See docs/scenarios.md for the whole format.
-"""
+"""Scenario files: what the simulated provider answers, how it fails and how long it takes, written by a person. A
+request goes through the rules of its call from top to bottom, then through those of "*"; the first rule that fits and
+is not used up answers. When there is none, the simulated answer is given. See docs/scenarios.md for the whole
+format."""
 
 from __future__ import annotations
 

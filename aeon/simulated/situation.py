@@ -34,12 +34,10 @@ class ShownStep:
 
 
 class Situation:
-    """A request, the character of the run, its seed, and what the request's variables say of the work.
-
-    `live` are the steps that are still part of the work, `final` those of them that none depends on, `share` the part
-    of them that is complete (1 without a plan). `issues`: the ids of the review's issues by the step they are about.
-    `rng` is chance that depends on the seed, the call, its schema and the state of the work.
-    """
+    """A request, the character of the run, its seed, and what the request's variables say of the work. `live` are the
+    steps that are still part of the work, `final` those of them that none depends on, `share` the part of them that is
+    complete (1 without a plan). `issues`: the ids of the review's issues by the step they are about. `rng` is chance
+    that depends on the seed, the call, its schema and the state of the work."""
 
     def __init__(self, request: LLMRequest, character: Character, seed: int) -> None:
         self.request, self.character, self.seed = request, character, seed

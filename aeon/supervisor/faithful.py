@@ -1,7 +1,5 @@
 """What a repair of planned steps may not bring in: a tool that is not registered, or that its original did not name.
-
-Compared as structure, word for word; the meaning of the rest of an answer is not judged (FR-032, FR-066).
-"""
+Compared as structure, word for word; the meaning of the rest of an answer is not judged (FR-032, FR-066)."""
 
 from __future__ import annotations
 
@@ -28,10 +26,8 @@ _OTHER_FIELDS = frozenset(
 
 
 def find_foreign_tools(call: str, original: str, repaired: Mapping[str, Any]) -> tuple[FieldError, ...]:
-    """The steps of a repaired answer whose tool the original does not name, in a field that could hold one.
-
-    Where the original is no JSON, a tool is named as the quoted value of a `tool` field.
-    """
+    """The steps of a repaired answer whose tool the original does not name, in a field that could hold one. Where the
+    original is no JSON, a tool is named as the quoted value of a `tool` field."""
     try:
         found = extract_json(original)
     except ExtractError:

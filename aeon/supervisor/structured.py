@@ -18,9 +18,7 @@ T = TypeVar("T")
 
 class StructuredCaller(Supervisor):
     """Makes structured calls to one model, for one run, and repairs their answers. May be used from many threads.
-
-    `shared` are variables of every template, below those of its call; `options` are those of a Supervisor.
-    """
+    `shared` are variables of every template, below those of its call; `options` are those of a Supervisor."""
 
     def __init__(
         self, llm: LLMAdapter, *, shared: Mapping[str, Any] | None = None, max_repairs: int = 2, **options: Any
@@ -49,13 +47,11 @@ class StructuredCaller(Supervisor):
         answer_schema: Mapping[str, Any] | None = None,
         absent: Collection[str] = (),
     ) -> T:
-        """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included).
-
-        `parse` gets JSON that is valid by the call's schema; what it raises of the answer goes to repair. `tools` and
+        """Ask the model and return what `parse` makes of its answer (FR-035: one LLM cycle, repairs included). `parse`
+        gets JSON that is valid by the call's schema; what it raises of the answer goes to repair. `tools` and
         `criteria` are the names that the answer may use, `answer_schema` is a person's for a step's output, or a tool's
         for its arguments, `absent` what the call has nothing of. Raises ValidationError after `max_repairs`, LLMError,
-        PromptError and SchemaFileError; the `usage` of each is everything that was spent on this call.
-        """
+        PromptError and SchemaFileError; the `usage` of each is everything that was spent on this call."""
         site = current_site() if site is None else site
         failure: str | None = None
         message = ""

@@ -1,7 +1,5 @@
-"""What explains the program: `aeon docs [TOPIC | KEY]`, `aeon help [COMMAND]`, and completion for shells.
-
-It comes from the documentation and the configuration files: nothing is composed, and nothing slow is imported.
-"""
+"""What explains the program: `aeon docs [TOPIC | KEY]`, `aeon help [COMMAND]`, and completion for shells. It comes from
+the documentation and the configuration files: nothing is composed, and nothing slow is imported."""
 
 from __future__ import annotations
 

@@ -91,10 +91,8 @@ class _Request:
 
 def plan(arguments: Sequence[str]) -> int:
     """Make the plan and write it. 3 when the budget ended before it was reviewed and refined, 130 when interrupted.
-
     Raises ConfigError before any model call for what cannot be used, ArtefactError when the plan cannot be written:
-    then it is on standard output.
-    """
+    then it is on standard output."""
     outs = [argument.removeprefix(_OUT) for argument in arguments if argument.startswith(_OUT)]
     words = [argument for argument in arguments if not argument.startswith(_OUT)]
     given = parse(words)

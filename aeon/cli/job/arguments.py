@@ -30,11 +30,9 @@ from aeon.files.text import decode_utf8
 
 def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
     """What a command line composes: the overrides of the project file or of the run that `resume=DIR` names, then its
-    own. `several` allows --multirun, which becomes `hydra.mode`.
-
-    Raises TaskTextError for text that is not valid UTF-8, ConfigError for a bare word or a DIR that is no run's. Leaves
-    with status 2 and a usage line for an unknown flag, with 0 after Hydra has printed what a flag asks for.
-    """
+    own. `several` allows --multirun, which becomes `hydra.mode`. Raises TaskTextError for text that is not valid UTF-8,
+    ConfigError for a bare word or a DIR that is no run's. Leaves with status 2 and a usage line for an unknown flag,
+    with 0 after Hydra has printed what a flag asks for."""
     parser = hydra_private.arguments_parser()
     parser.add_argument("--no-project", action="store_true")
     parser.prog, parser.usage = "aeon", 'aeon task="..." [key=value ...] [group=option ...]   (aeon --help explains)'

@@ -26,10 +26,8 @@ FLAGS = (
 
 
 def config_folders(arguments: Sequence[str]) -> list[Path]:
-    """The folder of a person's own configuration that the arguments name, else that of the project.
-
-    A project file that cannot be used names none: a run reports it.
-    """
+    """The folder of a person's own configuration that the arguments name, else that of the project. A project file that
+    cannot be used names none: a run reports it."""
     from aeon.config.project_file import find_project, read_project  # slow to load
 
     named = [text for flag, text in pairwise(arguments) if flag in ("--config-dir", "-cd", "--config-path", "-cp")]

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 def progress_for(
     kind: str, stream: TextIO, environ: Mapping[str, str], view: RunView | None = None
 ) -> Iterator[Display]:
-    """Show a run on `stream` while the block lasts; gives the subscriber of its events.
-
-    `kind` is that of `progress`; a picture is drawn on a terminal alone, without colour under NO_COLOR. Every kind,
-    `none` too, begins with the banner of a run that calls no model.
-    """
+    """Show a run on `stream` while the block lasts; gives the subscriber of its events. `kind` is that of `progress`; a
+    picture is drawn on a terminal alone, without colour under NO_COLOR. Every kind, `none` too, begins with the banner
+    of a run that calls no model."""
     view, live = view or RunView(), False
     with suppress(ValueError):  # of a closed stream
         live = kind in ("auto", "live") and stream.isatty() and environ.get("TERM", "").lower() not in DUMB

@@ -39,11 +39,9 @@ class StepView:
 
 @dataclass(slots=True)
 class RunView:
-    """The state of a run for display; a subscriber.
-
-    Given: the thresholds of its scores (None: nothing is assessed), the seconds that running work has once the run is
-    `stopped`, the cost up to an event (None: not known), and of a replay, of which no times are shown, its recording.
-    """
+    """The state of a run for display; a subscriber. Given: the thresholds of its scores (None: nothing is assessed),
+    the seconds that running work has once the run is `stopped`, the cost up to an event (None: not known), and of a
+    replay, of which no times are shown, its recording."""
 
     thresholds: ConvergenceThresholds | None = None
     grace_seconds: float = 10.0

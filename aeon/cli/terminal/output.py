@@ -12,11 +12,9 @@ from aeon.domain.result import RunResult
 
 
 def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> None:
-    """Write the answer, or with `json` the whole result as one line of JSON. Raises ArtefactError as `put` does.
-
-    Pipes and files get the exact text. A terminal gets control characters, other than newlines and tabs, as escapes,
-    and with `markdown` the answer rendered, if its encoding allows.
-    """
+    """Write the answer, or with `json` the whole result as one line of JSON. Raises ArtefactError as `put` does. Pipes
+    and files get the exact text. A terminal gets control characters, other than newlines and tabs, as escapes, and with
+    `markdown` the answer rendered, if its encoding allows."""
     stream = stdout()
     can_show_all = is_utf(getattr(stream, "encoding", None) or "utf-8")
     if form == "json":

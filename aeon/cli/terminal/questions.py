@@ -58,9 +58,7 @@ def ask(question: FollowUpQuestion, stopping: Stopping = lambda: False) -> str |
 
 def _answer(prompt: str, stopping: Stopping) -> str:
     """A line of standard input, typed after the prompt was shown. Raises StopRequested when `stopping` says so before.
-
-    A read goes on after a signal handler has run, so `stopping` is polled while there is no input.
-    """
+    A read goes on after a signal handler has run, so `stopping` is polled while there is no input."""
     with suppress(ImportError, AttributeError, OSError, ValueError):
         if sys.stdin.isatty():
             import termios  # not on every system

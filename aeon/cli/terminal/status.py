@@ -1,7 +1,5 @@
-"""How the program ends: exit statuses, whatever happens, and Ctrl-C, with the terminal's echo of it.
-
-The first Ctrl-C ends a run at a safe boundary, the second the program at once.
-"""
+"""How the program ends: exit statuses, whatever happens, and Ctrl-C, with the terminal's echo of it. The first Ctrl-C
+ends a run at a safe boundary, the second the program at once."""
 
 from __future__ import annotations
 
@@ -50,10 +48,8 @@ def run_guarded(program: Callable[[], int]) -> int:
 @contextmanager
 def handle_interrupts(control: RunControl, first: Callable[[], str], last: Callable[[], str]) -> Iterator[None]:
     """While the block lasts, the first Ctrl-C stops the control and shows `first()`, the second shows `last()` and ends
-    the program at once; outside the main thread Ctrl-C is not handled.
-
-    Both are called in a signal handler: they take no lock and write nothing.
-    """
+    the program at once; outside the main thread Ctrl-C is not handled. Both are called in a signal handler: they take
+    no lock and write nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
