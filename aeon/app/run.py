@@ -66,8 +66,9 @@ class Run(Identity):
 
         def fill(folder: Path) -> None:
             claim(folder)
-            (folder / origins.FILE).write_bytes(artefacts.write_json(origin.model_dump(mode="json")))
             create_store(folder, self._settings.store)
+            # Last, since it marks what can be resumed.
+            (folder / origins.FILE).write_bytes(artefacts.write_json(origin.model_dump(mode="json")))
 
         artefacts.create_directory(directory, fill)
         self._begun_in = directory
