@@ -145,13 +145,6 @@ class Outcome:
     failure: LLMError | None = None
     refusal: Refusal | None = None
 
-    @property
-    def is_in_doubt(self) -> bool:
-        """Whether it may be an outage as well as the server's way of not taking a schema."""
-        if self.refusal is not None:
-            return self.refusal.is_doubtful and self.refusal.is_about_request
-        return isinstance(self.failure, ConnectionFailed) and self.failure.sent and not self.failure.timed_out
-
 
 def negotiate(wire: Wire, server: Server, attempt: Callable[[Dialect], Outcome]) -> tuple[Outcome, Dialect]:
     """Make a request in the dialects that may work, the believed one first; most often one attempt.
@@ -195,10 +188,15 @@ class _Negotiation:
             following = self._other_dialect(dialect, last)
             if following is None and dialect is guess and self._first is last:
                 following = opening
+        failure, refusal = last.failure, last.refusal
+        is_in_doubt = isinstance(failure, ConnectionFailed) and failure.sent and not failure.timed_out
+        is_refused = False
+        if refusal is not None:
+            is_in_doubt = refusal.is_doubtful and refusal.is_about_request
+            is_refused = refusal.is_about_request and not refusal.is_doubtful
         if digest not in server.accepted:
-            server.doubts[digest] = doubts + 1 if last.is_in_doubt and doubts < _DOUBTS else 0
-        refused = last.refusal is not None and last.refusal.is_about_request and not last.refusal.is_doubtful
-        return (self._first or last if refused else last), dialect
+            server.doubts[digest] = doubts + 1 if is_in_doubt and doubts < _DOUBTS else 0
+        return (self._first or last if is_refused else last), dialect
 
     def _other_dialect(self, dialect: Dialect, last: Outcome) -> Dialect | None:
         """The next dialect to try; None where nothing is left."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -109,24 +109,19 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
     refusal = find_error(body)
     if refusal is not None:
         return error_of_refusal(refusal, endpoint)
-    text, document = body.decode("utf-8", "replace"), None
+    text = body.decode("utf-8", "replace")
+    quoted = endpoint.clean(text)
     try:
         document = json.loads(text)
-    except RecursionError:
-        pass
-    except ValueError:
-        if text.lstrip().startswith("{"):
-            return ConnectionFailed(
-                f"{endpoint.address} answered half a response: {endpoint.clean(text)}",
-                hint="The server, or a proxy before it, ends answers too early: see its log.",
-            )
+    except (ValueError, RecursionError) as error:
+        document = None
+        if text.lstrip().startswith("{") and isinstance(error, ValueError):
+            hint = "The server, or a proxy before it, ends answers too early: see its log."
+            return ConnectionFailed(f"{endpoint.address} answered half a response: {quoted}", hint=hint)
     if isinstance(document, dict) and not document.get("choices", True):
-        return ServerFailed(
-            f"{endpoint.address} answered without any choice: {endpoint.clean(text)}",
-            status=200,
-            hint="The server has taken the request and given no answer to it: see its log, and try again later.",
-            usage=Usage(requests=1),
-        )
+        hint = "The server has taken the request and given no answer to it: see its log, and try again later."
+        said = f"{endpoint.address} answered without any choice: {quoted}"
+        return ServerFailed(said, status=200, hint=hint, usage=Usage(requests=1))
     failure = not_an_api(text or "an empty body", endpoint)
     if body.startswith(_STREAM_BEGINS):
         failure.hint = f"The server streams though that was not asked for; {failure.hint}"
@@ -134,8 +129,7 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
 
 
 def _usage_of(reported: Any) -> tuple[Usage, bool]:
-    """Tokens of one request, and whether the server reports them; what it does not report counts as 0, and a part is at
-    most the whole."""
+    """Tokens of one request, and whether the server reports them; a part is at most the whole."""
     read, written = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
     cached = min(read or 0, _count(reported, "prompt_tokens_details", "cached_tokens") or 0)
     reasoning = min(written or 0, _count(reported, "completion_tokens_details", "reasoning_tokens") or 0)
@@ -172,9 +166,7 @@ def _fault_of(
         return None
     hint = "Try again; if it stays so, try provider.structured_output=prompt: not every server does structured output."
     if message.reasoning_content or message.reasoning:
-        hint = (
-            "All of it is reasoning: raise provider.max_tokens, lower the effort, or turn off the server's reasoning."
-        )
+        hint = "All of it is reasoning: raise provider.max_tokens, lower the effort, or turn the server's own off."
     said = f"the answer to the {call} call holds no text (finish_reason {endpoint.clean(str(reason))})"
     return EmptyAnswer, said, hint
 
@@ -188,7 +180,11 @@ def assemble(body: bytes) -> bytes:
     message: dict[str, Any] = {"role": "assistant", "content": None}
     reason: str | None = None
     try:
-        for chunk in _chunks(body):
+        for line in body.splitlines():
+            name, _, data = line.partition(b":")
+            if name.strip() != b"data" or data.strip() in (b"", b"[DONE]"):
+                continue
+            chunk = json.loads(data.decode("utf-8", "replace"))
             if chunk.get("error"):
                 return json.dumps(chunk).encode()
             whole |= {name: chunk[name] for name in ("id", "model", "usage") if chunk.get(name)}
@@ -200,13 +196,6 @@ def assemble(body: bytes) -> bytes:
         reason = None
     document = json.dumps({**whole, "choices": [{"message": message, "finish_reason": reason}]}).encode()
     return document if reason else document[:-2]
-
-
-def _chunks(body: bytes) -> Iterator[Any]:
-    for line in body.splitlines():
-        name, _, data = line.decode("utf-8", "replace").partition(":")
-        if name.strip() == "data" and data.strip() not in ("", "[DONE]"):
-            yield json.loads(data)
 
 
 def _add_to(message: dict[str, Any], delta: Mapping[str, Any]) -> None:

@@ -123,14 +123,12 @@ class Transport:
                 if not self._idle:
                     return None
                 kept, since = self._idle.pop()
-            if time.monotonic() - since < KEPT_SECONDS:
-                kept.settimeout(0)
-                try:
-                    socket.socket.recv(kept, 1, socket.MSG_PEEK)  # of the socket itself, below any TLS
-                except BlockingIOError:
+            kept.settimeout(0)
+            try:
+                socket.socket.recv(kept, 1, socket.MSG_PEEK)  # of the socket itself, below any TLS
+            except OSError as error:
+                if isinstance(error, BlockingIOError) and time.monotonic() - since < KEPT_SECONDS:
                     return kept
-                except OSError:
-                    pass
             kept.close()
 
     def _connect(self, deadline: float) -> socket.socket:
