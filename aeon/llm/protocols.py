@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -49,19 +48,5 @@ class LearningAdapter(Protocol):
         """Believe what another process has found out of this server. Raises ValueError for what cannot be read."""
 
 
-_seconds_before: ContextVar[float] = ContextVar("seconds_before", default=0.0)
-
-
-@contextmanager
-def attempting(*, seconds_before: float) -> Iterator[None]:
-    """Make an attempt in this block, when earlier ones of the call have taken so many seconds."""
-    token = _seconds_before.set(seconds_before)
-    try:
-        yield
-    finally:
-        _seconds_before.reset(token)
-
-
-def seconds_before() -> float:
-    """The seconds that earlier attempts of the call that is being made have taken."""
-    return _seconds_before.get()
+SECONDS_BEFORE: ContextVar[float] = ContextVar("seconds_before", default=0.0)
+"""The seconds that earlier attempts of the call that is being made have taken."""

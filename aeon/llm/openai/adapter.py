@@ -16,7 +16,7 @@ from aeon.llm.openai.answer import assemble, follows_schema, read_answer
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
 from aeon.llm.openai.transport import Response, Transport, TransportClosed
-from aeon.llm.protocols import Finding, seconds_before
+from aeon.llm.protocols import SECONDS_BEFORE, Finding
 from aeon.llm.settings import EndpointSettings
 
 IDLE_SECONDS = 20.0
@@ -145,7 +145,7 @@ class OpenAIAdapter:
             return seconds
         if self._was_silent and not self._has_answered:
             seconds *= PATIENCE_WITH_THE_SILENT
-        return max(0.0, seconds - seconds_before())
+        return max(0.0, seconds - SECONDS_BEFORE.get())
 
     def _note_failure(self, failure: ProviderError, wire: Wire, seconds: float, server: Server) -> None:
         """Record what a failure has cost and taken. A request that was waited for and ended by somebody else, as

@@ -32,8 +32,8 @@ from aeon.store.settings import StoreSettings
 
 
 class Endpoints:
-    """A provider and its fallbacks, in the order they are asked; at least one. As an adapter, it is the first one's.
-    `meter` adds up what all runs have really spent, `profiles` has the answers to the first profiles of their tasks."""
+    """A provider and its fallbacks, in the order they are asked. As an adapter, it is the first one's. `meter` adds up
+    what all runs have really spent, `profiles` has the answers to the first profiles of their tasks."""
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
         self._endpoints = tuple(endpoints)
@@ -42,6 +42,11 @@ class Endpoints:
 
     def __iter__(self) -> Iterator[Endpoint]:
         return iter(self._endpoints)
+
+    @property
+    def learners(self) -> list[LearningAdapter]:
+        """The adapters that find out what their servers can do."""
+        return [endpoint.adapter for endpoint in self if isinstance(endpoint.adapter, LearningAdapter)]
 
     @property
     def model(self) -> str:
@@ -80,27 +85,22 @@ def run_stack(
     store: StoreSettings | None = None,
     provider: ProviderSettings | None = None,
 ) -> RunLimits:
-    """One run's wrappers around a process's endpoints, or around any adapter.
+    """One run's wrappers around a process's endpoints, or around any adapter, whose settings are `provider`.
 
-    `retry` is the endpoints' own unless given. `stop` says whether the run was asked to stop; `emit` gets
-    retries and fallbacks. `session` is the run's use of the store, as `store` says; what is asked is resolved over
-    `provider`, the settings of the adapter.
+    `retry` is the endpoints' own unless given. `session` is the run's use of the store, as `store` says.
     """
     endpoints = endpoints_of(adapter, provider)
     prices = PriceBook({endpoint.name: endpoint.prices for endpoint in endpoints})
     asked = []
     for endpoint in endpoints:
-        inner, state = endpoint.adapter, endpoint.state
-        if state is not None:
-            inner = Gate(inner, state, stop=stop)
-        settings = retry or endpoint.retry
-        inner = Retry(inner, settings, emit=emit, stop=stop, has_next=endpoint.has_next, state=state)
+        state, has_next = endpoint.state, endpoint.has_next
+        inner = Gate(endpoint.adapter, state, stop=stop) if state else endpoint.adapter
+        inner = Retry(inner, retry or endpoint.retry, emit=emit, stop=stop, has_next=has_next, state=state)
         asked.append(replace(endpoint, adapter=inner))
-    inner = Spend(Fallback(asked, emit=emit), prices, endpoints.meter)
+    inner = Spend(Fallback(asked, emit=emit), LimitSettings(), prices, endpoints.meter)
     inner = ProfileMemo(inner, endpoints.profiles, store.sample if store else 0)
     if session is not None:
-        learners = [endpoint.adapter for endpoint in endpoints if isinstance(endpoint.adapter, LearningAdapter)]
-        inner = Stored(inner, session, provider, store, stop=stop, learners=learners)
+        inner = Stored(inner, session, provider, store, stop=stop, learners=endpoints.learners)
     return RunLimits(inner, limits, prices)
 
 
@@ -115,6 +115,6 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
 
 def findings(adapter: LLMAdapter, *, only_new: bool = False) -> tuple[str, ...]:
     """What servers do not take or do not hold to, sorted; `only_new`: what was not returned so before."""
-    learners = [endpoint.adapter for endpoint in endpoints_of(adapter) if isinstance(endpoint.adapter, LearningAdapter)]
+    learners = endpoints_of(adapter).learners
     found = [learner.new_findings() if only_new else learner.findings() for learner in learners]
     return tuple(sorted({str(finding) for each in found for finding in each}))

@@ -20,12 +20,11 @@ LONGEST_COOLDOWN_SECONDS = 3600.0
 
 
 class EndpointState:
-    """The state of one endpoint, for the life of the process; consulted by all runs, thread-safe.
+    """The state of one endpoint, for the life of the process; thread-safe.
 
-    It is available, or cooling down until a moment. After that one call tries it: an answer makes it available, a
-    failure begins the next cooldown. A cooldown begins after `breaker.failures` failures in a row, where no other
-    endpoint can answer (`has_next`) no sooner than a call needs to use up its attempts. Where one can, it also begins
-    after `retry.attempts` 429s in a row, or one that asks for more than `retry.max_wait_seconds`.
+    A cooldown begins after `breaker.failures` failures in a row, where no other endpoint can answer (`has_next`) no
+    sooner than a call needs to use up its attempts. Where one can, it also begins after `retry.attempts` 429s in a row,
+    or one that asks for more than `retry.max_wait_seconds`. After a cooldown one call tries the endpoint.
     """
 
     def __init__(
@@ -117,11 +116,8 @@ class EndpointState:
 
 
 class Gate:
-    """Sends one run's requests to an endpoint as its state allows, and reports their outcomes to the state.
-
-    Raises `CircuitOpen` without asking the endpoint while it cools down, and `StopRequested` when `stop` says yes in a
-    wait.
-    """
+    """Sends one run's requests to an endpoint as its state allows, and tells the state their outcomes. Raises
+    `CircuitOpen` while the endpoint cools down, and `StopRequested` when `stop` says yes in a wait."""
 
     def __init__(self, inner: LLMAdapter, state: EndpointState, *, stop: Callable[[], bool] = lambda: False) -> None:
         self._inner, self._state, self._stop = inner, state, stop

@@ -37,11 +37,10 @@ class PerMinute:
 
     def seconds_until(self, units: int) -> float:
         """The seconds until there is room for so many units, 0.0 for now; counts nothing."""
-        now = self._clock()
+        now, seconds = self._clock(), 0.0
         while self._counted and now - self._counted[0].at >= PERIOD_SECONDS:
             self._total -= self._counted.popleft().units
         missing = min(units, self._limit) + self._total - self._limit
-        seconds = 0.0
         for counted in self._counted:
             if missing <= 0:
                 break
@@ -75,8 +74,8 @@ class Turn:
 class Limiter:
     """Who may send a request to one endpoint, and when; for the life of the process, thread-safe.
 
-    A 429 halves the number of requests under way; those that were sent together are one signal. Each round of answers
-    makes room for one more. A 429 that says how long to wait stops everyone for so long, at most `longest_pause`.
+    A 429 halves the number of requests under way (those sent together are one signal), and stops everyone for as long
+    as it says, unless that is more than `longest_pause`. Each round of answers makes room for one more.
     """
 
     def __init__(

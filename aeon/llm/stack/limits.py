@@ -16,8 +16,7 @@ from aeon.llm.prices import PriceBook, check_prices
 
 
 class LimitSettings(Value):
-    """`limits`: the global resource caps; None is no cap. Seconds of wall time, tokens and calls of one run,
-    cost in the currency of the price table."""
+    """`limits`: the caps on one run; None is no cap. Seconds are of wall time, cost is in the prices' currency."""
 
     max_seconds: float | None = Field(default=None, gt=0)
     max_tokens: int | None = Field(default=None, gt=0)
@@ -59,11 +58,10 @@ class Meter:
 
 
 class Spend:
-    """Adds what passes through to a meter, failed calls too."""
+    """Adds what passes through to a meter, failed calls too, and holds it to the limits."""
 
-    def __init__(self, inner: LLMAdapter, prices: PriceBook, meter: Meter, limits: LimitSettings | None = None) -> None:
-        self._inner, self._prices, self._meter = inner, prices, meter
-        self._limits = limits or LimitSettings()
+    def __init__(self, inner: LLMAdapter, limits: LimitSettings, prices: PriceBook, meter: Meter | None = None) -> None:
+        self._inner, self._limits, self._prices, self._meter = inner, limits, prices, meter or Meter()
 
     @property
     def spent(self) -> Spent:
@@ -91,15 +89,9 @@ class Spend:
 
 
 class RunLimits(Spend):
-    """Holds one run to its caps; the outermost wrapper, so that it counts what the run asks for (logical usage).
-
-    A call is counted before it goes out, its tokens and cost when it has ended: a run can exceed `max_tokens` and
-    `max_cost` by no more than the calls then under way. What a failed call has paid is recorded too. A cap on what
-    cannot be known is reached: after an answer without a price, or without its usage, no call starts under it.
-    """
-
-    def __init__(self, inner: LLMAdapter, limits: LimitSettings, prices: PriceBook) -> None:
-        super().__init__(inner, prices, Meter(), limits)
+    """Holds one run to its caps, by what it asks for: a call counts from when it goes out, its tokens and cost from
+    its end, so that a run exceeds its caps by no more than the calls then under way. A cap on what cannot be known is
+    reached."""
 
 
 def _is_metered(outcome: LLMResponse | LLMError) -> bool:

@@ -6,29 +6,28 @@ import copy
 import random
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from aeon.domain.errors import LLMError, ProviderError, StopRequested
 from aeon.domain.events import Emit, FallbackUsed, RetryScheduled, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.llm.prices import PriceList
-from aeon.llm.protocols import attempting
+from aeon.llm.protocols import SECONDS_BEFORE
 from aeon.llm.settings import RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState
 
-STOP_POLL_SECONDS = 0.1
+STOP_POLL_SECONDS = 0.05
 LEAST_WAIT_SECONDS = 1.0
 """What a wait that the server asks for counts at least, so that one of a moment is not asked for without end."""
 
 
 class Retry:
-    """Repeats a request whose failure may pass (`error.retryable`), 429 too: at most `settings.attempts` attempts.
+    """Repeats a request whose failure may pass (`error.retryable`), 429 too, in `settings.attempts` attempts.
 
-    A wait is longer than the backoff if the server asks for it (`retry_after`); an attempt that ends so is not counted,
-    as long as such waits take no more than `max_wait_seconds` together and no other endpoint `has_next` to answer. No
-    further attempt is made if the server asks for more at once, or the endpoint cools down (`state`). Each wait is
-    reported as a `RetryScheduled`; a yes of `stop` ends it and raises `StopRequested`. `sleep` replaces the wait.
+    An attempt after which the server asks for a wait is not counted, as long as such waits take `max_wait_seconds`
+    together and there is no other endpoint (`has_next`). No attempt is made after a longer wait, or while the endpoint
+    cools down (`state`). A yes of `stop` ends a wait and raises `StopRequested`.
     """
 
     def __init__(
@@ -43,17 +42,16 @@ class Retry:
         state: EndpointState | None = None,
     ) -> None:
         self._inner, self._settings, self._state, self._has_next = inner, settings, state, has_next
-        self._emit, self._stop, self._sleep = emit, stop, sleep or self._sleep_until_stopped
+        self._emit, self._stop, self._sleep = emit, stop, sleep or partial(sleep_until_stopped, stop=stop)
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last failure, with the number of attempts and the usage of them all."""
         settings, failed, attempts = self._settings, list[LLMError](), 0
         server_seconds_left = 0.0 if self._has_next else settings.max_wait_seconds
         while True:
-            taken = sum(error.seconds for error in failed if isinstance(error, ProviderError))
+            before = SECONDS_BEFORE.set(sum(error.seconds for error in failed if isinstance(error, ProviderError)))
             try:
-                with attempting(seconds_before=taken) if failed else nullcontext():
-                    return with_usage_of(failed, self._inner.complete(request))
+                return with_usage_of(failed, self._inner.complete(request))
             except LLMError as error:
                 failed.append(error)
                 if not error.retryable:
@@ -70,23 +68,21 @@ class Retry:
                 is_cooling = self._state is not None and self._state.is_cooling
                 if asked > settings.max_wait_seconds or attempts == settings.attempts or is_cooling:
                     raise self._given_up(failed, asked) from error
+            finally:
+                SECONDS_BEFORE.reset(before)
             self._wait(seconds, request, failed)
 
     def _wait(self, seconds: float, request: LLMRequest, failed: Sequence[LLMError]) -> None:
         """Wait before the next attempt, unless the run was stopped."""
+        site, call, number = request.site, request.call, len(failed)
         if not self._stop():
-            scheduled = RetryScheduled(
-                site=request.site,
-                call=request.call,
-                attempt=len(failed),
-                seconds=round(seconds, 3),
-                error=f"{type(failed[-1]).__name__}: {failed[-1].message}",
+            told = f"{type(failed[-1]).__name__}: {failed[-1].message}"
+            self._emit(
+                RetryScheduled(site=site, call=call, attempt=number, seconds=round(seconds, 3), error=told), site
             )
-            self._emit(scheduled, request.site)
             self._sleep(seconds)
         if self._stop():
-            stopped = f"stopped before attempt {len(failed) + 1} of a {request.call} call"
-            raise StopRequested(stopped, usage=usage_of(failed)[0])
+            raise StopRequested(f"stopped before attempt {number + 1} of a {call} call", usage=usage_of(failed)[0])
 
     def _given_up(self, failed: Sequence[LLMError], asked: float) -> LLMError:
         why, most = "no more are made", self._settings.max_wait_seconds
@@ -95,10 +91,12 @@ class Retry:
         attempts = "1 attempt" if len(failed) == 1 else f"{len(failed)} attempts"
         return in_other_words(failed, f"{failed[-1].message} ({attempts} made; {why})")
 
-    def _sleep_until_stopped(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while (left := end - time.monotonic()) > 0 and not self._stop():
-            time.sleep(min(left, STOP_POLL_SECONDS))
+
+def sleep_until_stopped(seconds: float, stop: Callable[[], bool]) -> None:
+    """Wait, until `stop` says yes at the longest."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and not stop():
+        time.sleep(min(left, STOP_POLL_SECONDS))
 
 
 def in_other_words(failed: Sequence[LLMError], message: str) -> LLMError:
@@ -136,11 +134,8 @@ class Endpoint:
 
 
 class Fallback:
-    """Asks endpoints in order until one answers; those that are cooling down last.
-
-    The next is asked after an error that says that the endpoint is of no use (`falls_back`), for its own model,
-    whatever model the call names. The first time that one stands in for another is reported as `FallbackUsed`.
-    """
+    """Asks endpoints in order until one answers; the next after an error that says that the endpoint is of no use
+    (`falls_back`), for its own model. The first time that one stands in for another is reported as `FallbackUsed`."""
 
     def __init__(self, endpoints: Sequence[Endpoint], *, emit: Emit = ignore) -> None:
         self._endpoints, self._emit = tuple(endpoints), emit
@@ -149,19 +144,18 @@ class Fallback:
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last endpoint's error, which quotes the errors of those before it."""
         failed: list[LLMError] = []
+        elsewhere = replace(request, parameters=replace(request.parameters, model=None))
         for endpoint in self._in_order():
-            asked = request
-            if endpoint is not self._endpoints[0]:
-                asked = replace(request, parameters=replace(request.parameters, model=None))
+            is_first = endpoint is self._endpoints[0]
             try:
-                response = endpoint.adapter.complete(asked)
+                response = endpoint.adapter.complete(request if is_first else elsewhere)
             except LLMError as error:
                 error.endpoint = endpoint.name
                 failed.append(error)
                 if not error.falls_back:
                     break
                 continue
-            if endpoint is not self._endpoints[0]:
+            if not is_first:
                 self._report(request, failed, endpoint.name)
             return with_usage_of(failed, replace(response, endpoint=endpoint.name))
         if len(failed) == 1:
@@ -172,15 +166,15 @@ class Fallback:
 
     def _in_order(self) -> Iterator[Endpoint]:
         """The endpoints as they are asked: those that are cooling down last, and the last one even if it is busy."""
-        cooling = []
+        last: list[Endpoint] = []
         for endpoint in self._endpoints:
             if endpoint.state is not None and endpoint.state.is_cooling:
-                cooling.append(endpoint)
+                last.append(endpoint)
             else:
                 yield endpoint
-        if cooling and cooling[-1].state is not None:
-            cooling[-1].state.end_busy_cooldown()
-        yield from cooling
+        if last and last[-1].state is not None:
+            last[-1].state.end_busy_cooldown()
+        yield from last
 
     def _report(self, request: LLMRequest, failed: Sequence[LLMError], name: str) -> None:
         first = self._endpoints[0]
@@ -189,6 +183,5 @@ class Fallback:
             return
         self._reported.add((before, name))
         error = failed[-1] if failed else first.state.refusal() if first.state else LLMError("not asked")
-        told = f"{type(error).__name__}: {error.message}"
-        event = FallbackUsed(site=request.site, call=request.call, failed=before, endpoint=name, error=told)
-        self._emit(event, request.site)
+        told, site = f"{type(error).__name__}: {error.message}", request.site
+        self._emit(FallbackUsed(site=site, call=request.call, failed=before, endpoint=name, error=told), site)

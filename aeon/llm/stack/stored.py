@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from hashlib import sha256
 from typing import Any
 
@@ -13,20 +12,19 @@ from pydantic import TypeAdapter
 
 from aeon.domain import errors
 from aeon.domain.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
-from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters, Usage
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters
 from aeon.llm.protocols import LearningAdapter
 from aeon.llm.settings import ProviderSettings
+from aeon.llm.stack.retry import sleep_until_stopped
 from aeon.store.lookup import ReuseScope
 from aeon.store.models import FOUND_OUT, CallPath, StoreRequest
 from aeon.store.session import Session, stored_usage
 from aeon.store.settings import StoreSettings
 
-STOP_POLL_SECONDS = 0.05
 _ERRORS: dict[str, type[LLMError]] = {
     name: kind for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, LLMError)
 }
 _RESPONSE_FIELDS = tuple(f.name for f in fields(LLMResponse))
-_USAGE_FIELDS = tuple(f.name for f in fields(Usage))
 _RESPONSE = TypeAdapter(LLMResponse)
 
 
@@ -34,8 +32,7 @@ class Stored:
     """Answers from a run's session what it has, and stores there what the inner adapter answers, failures too.
 
     Requests are resolved over the settings `provider`. What the `learners` believe of their servers is stored with an
-    answer, for a resumed run. A replayed answer takes `store.pace_seconds`. Raises what the inner adapter raises,
-    StoreMiss, StoreFailed, and StopRequested when `stop` says during a pace that the run is asked to stop.
+    answer. Raises StoreMiss, StoreFailed, and StopRequested when `stop` says so during `store.pace_seconds`.
     """
 
     def __init__(
@@ -75,13 +72,7 @@ class Stored:
     def _asked(self, request: LLMRequest) -> StoreRequest:
         site, parameters = request.site, request.parameters.over(self._base)
         given = {name: getattr(parameters, name) for name in ("temperature", "max_tokens", "effort")}
-        path = CallPath(
-            pass_number=site.pass_number,
-            phase=site.phase,
-            call=request.call,
-            step_id=site.step_id,
-            attempt=site.attempt,
-        )
+        place = {name: getattr(site, name) for name in ("pass_number", "phase", "step_id", "attempt")}
         body = {
             "model": parameters.model,
             "parameters": {name: value for name, value in given.items() if value is not None},
@@ -91,7 +82,7 @@ class Stored:
             "strict": request.strict,
             "schema": dict(request.schema),
         }
-        return StoreRequest(kind="model", path=path, body=body)
+        return StoreRequest(kind="model", path=CallPath(call=request.call, **place), body=body)
 
     def _stored_response(self, answer: dict[str, Any], request: LLMRequest) -> LLMResponse:
         try:
@@ -99,21 +90,16 @@ class Stored:
                 adapter.learn(answer.get(FOUND_OUT) or {})
         except (TypeError, ValueError, AttributeError) as error:
             raise StoreFailed(f"an answer in the store cannot be read: {FOUND_OUT}: {error}") from error
-        # In the caller's own thread, so that parallel answers take their time side by side.
-        end = time.monotonic() + (self._store.pace_seconds if self._session.replays else 0.0)
-        while (left := end - time.monotonic()) > 0:
+        if self._session.replays and self._store.pace_seconds:
+            sleep_until_stopped(self._store.pace_seconds, self._stop)
             if self._stop():
                 raise StopRequested(f"stopped while a {request.call} call was replayed")
-            time.sleep(min(left, STOP_POLL_SECONDS))
         return response(answer)
 
 
 class ProfileMemo:
-    """Answers the first profile of a task from `known`, the answers of the process by all that was asked.
-
-    The answer passes through a run's store like any other, so that a run can be replayed alone. `sample` tells apart
-    several answers that are wanted to equal tasks. A failure is not remembered.
-    """
+    """Answers the first profile of a task from `known`, the answers of the process by all that was asked. `sample`
+    tells apart several answers that are wanted to equal tasks. A failure is not remembered."""
 
     def __init__(self, inner: LLMAdapter, known: dict[str, LLMResponse], sample: int = 0) -> None:
         self._inner, self._known, self._sample = inner, known, sample
@@ -139,14 +125,11 @@ class Absent:
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Raises ProviderError."""
-        raise ProviderError(
-            f"store.mode=replay calls no model, and a {request.call} call was not answered from a store"
-        )
+        raise ProviderError(f"store.mode=replay calls no model, and no store has answered a {request.call} call")
 
 
 def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
-    """What else of a provider's settings decides what it answers: a seed, a scenario's content, additions to the
-    request's body. Raises StoreFailed for a scenario that cannot be read."""
+    """What else of a provider's settings decides what it answers. Raises StoreFailed for an unreadable scenario."""
     found = {name: getattr(provider, name) for name in provider.shapes_answers}
     if scenario := found.get("scenario"):
         try:
@@ -157,8 +140,7 @@ def shaping_settings(provider: ProviderSettings) -> dict[str, Any]:
 
 
 def reuse_scope(answer: dict[str, Any]) -> ReuseScope:
-    """Where a stored answer may be used: one with whole text for every equal request, one without content in its own
-    run, a failure of the provider in a replay."""
+    """Where a stored answer may be used: whole text anywhere, no content in its own run, a failure in a replay."""
     if "error" in answer:
         return "here" if issubclass(_ERRORS.get(str(answer["error"]), LLMError), AnswerError) else "replay"
     whole = answer.get("finish_reason", "stop") not in ("length", "content_filter")
@@ -182,7 +164,7 @@ def response(answer: dict[str, Any]) -> LLMResponse:
 
 
 def _record(outcome: LLMResponse | LLMError) -> dict[str, Any]:
-    usage = {name: getattr(outcome.usage, name) for name in _USAGE_FIELDS}
+    usage = asdict(outcome.usage)
     if isinstance(outcome, LLMResponse):
         return {name: getattr(outcome, name) for name in _RESPONSE_FIELDS} | {"usage": usage}
     # A person's adapter may raise a class of its own: its nearest class in the tree is what a replay can raise.
