@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 _BUSY_SECONDS = 10.0
-# After one wait in vain: a run of many steps must not wait so long for each of them.
-_IMPATIENT_MILLISECONDS = 50
 _TABLE = """
 CREATE TABLE IF NOT EXISTS memory (
     namespace TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (namespace, key)
@@ -20,7 +18,7 @@ CREATE TABLE IF NOT EXISTS memory (
 
 class SqliteMemory:
     """Keys and JSON values in an SQLite file, apart by `namespace`; thread-safe, and safe between processes. Opening
-    and every method raise sqlite3.Error or OSError. Of writes to a locked file only the first waits."""
+    and every method raise sqlite3.Error or OSError."""
 
     def __init__(self, path: Path, namespace: str = "") -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -37,12 +35,8 @@ class SqliteMemory:
         """Store a value under a key, instead of the value before."""
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
         with self._lock:
-            try:
-                insert = "INSERT OR REPLACE INTO memory VALUES (?, ?, ?)"
-                self._connection.execute(insert, (self._namespace, key, text))
-            except sqlite3.OperationalError:
-                self._connection.execute(f"PRAGMA busy_timeout = {_IMPATIENT_MILLISECONDS}")
-                raise
+            insert = "INSERT OR REPLACE INTO memory VALUES (?, ?, ?)"
+            self._connection.execute(insert, (self._namespace, key, text))
 
     def read(self, key: str) -> Any | None:
         """The value of a key; None when there is none."""

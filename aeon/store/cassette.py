@@ -94,10 +94,8 @@ def read(path: Path) -> Cassette:
         return decode(path.read_bytes().decode())
     except OSError as error:
         raise StoreFailed(f"{path} cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise StoreFailed(f"{path} is not a cassette: it is not UTF-8 text") from None
-    except StoreFailed as error:
-        raise StoreFailed(f"{path} is not a cassette: {error.message}", hint=error.hint) from None
+    except (UnicodeDecodeError, StoreFailed) as error:
+        raise StoreFailed(f"{path} is not a cassette: {error}") from None
 
 
 def write(cassette: Cassette, path: Path) -> None:
@@ -147,22 +145,14 @@ def decode(text: str) -> Cassette:
         raise StoreFailed(first_mistake(error)) from None
 
 
-def open_cassette(path: Path) -> CassetteSource:
-    """The answers of the cassette in a file. Raises StoreFailed for a file that cannot be read or is none."""
-    return CassetteSource(read(path))
-
-
 def _to_values(entry: Entry, share: Callable[[Any], Any]) -> dict[str, Any]:
     """An entry as in a file: long parts of the request last, and the answer's text as the value that it is JSON of."""
     answer, body = dict(entry.answer), entry.request.body
     shown = _show_text(answer.pop("text")) if isinstance(answer.get("text"), str) else {}
-    request = {}
-    for name in sorted(body, key=("schema", "messages").count):
-        if name == "messages":
-            said = [(message["role"], message["content"]) for message in body[name]]
-            request[name] = [{"role": role, "content": share(content)} for role, content in said]
-        else:
-            request[name] = share(body[name])
+    request = {name: share(body[name]) for name in sorted(body, key=("schema", "messages").count)}
+    if "messages" in body:
+        said = [(message["role"], message["content"]) for message in body["messages"]]
+        request["messages"] = [{"role": role, "content": share(content)} for role, content in said]
     return {
         **({} if entry.request.kind == "model" else {"kind": entry.request.kind}),
         "path": entry.request.path.model_dump(mode="json", exclude_defaults=True),

@@ -13,8 +13,7 @@ from aeon.domain.errors import StoreFailed
 from aeon.store.cassette import Cassette, Provenance, UsageOrigin
 from aeon.store.models import FOUND_OUT, Entry, StoreRequest
 
-LEAST_LENGTH = 6
-"""A shorter value may be ordinary text, and is not looked for."""
+_LEAST_LENGTH = 6  # a shorter value may be ordinary text, and is not looked for
 _OF_ONE_MACHINE = frozenset({"directory", "parent", "ancestors", "provider"})
 _GIVEN = ("task", "inputs", "context")
 _SECRET_ENDINGS = (
@@ -35,8 +34,8 @@ class Scrubber:
 
     def __init__(self, names: frozenset[str], environ: Mapping[str, str]) -> None:
         values = {name: environ.get(name, "").strip() for name in sorted(names)}
-        self.too_short = tuple(name for name, value in values.items() if 0 < len(value) < LEAST_LENGTH)
-        forms = {form: name for name, value in values.items() if len(value) >= LEAST_LENGTH for form in _forms(value)}
+        self.too_short = tuple(name for name, value in values.items() if 0 < len(value) < _LEAST_LENGTH)
+        forms = {form: name for name, value in values.items() if len(value) >= _LEAST_LENGTH for form in _forms(value)}
         self._forms = sorted(forms.items(), key=lambda pair: -len(pair[0]))
         self.found: Counter[str] = Counter()
 
@@ -54,13 +53,12 @@ class Scrubber:
 
     def value(self, value: Any) -> Any:
         """A JSON value without them, keys of objects included."""
-        return _map_texts(value, self.text, self.text)
+        return _map_texts(value, self.text)
 
     def entry(self, entry: Entry) -> Entry:
         """An answer and its request without them, and without what was found out about a server."""
         path = entry.request.path
-        step_id = None if path.step_id is None else self.text(path.step_id)
-        path = path.model_copy(update={"step_id": step_id})
+        path = path.model_copy(update={"step_id": path.step_id and self.text(path.step_id)})
         request = StoreRequest(kind=entry.request.kind, path=path, body=self.value(entry.request.body))
         answer = {name: value for name, value in entry.answer.items() if name != FOUND_OUT}
         return Entry(request=request, answer=self.value(answer), time=entry.time)
@@ -73,14 +71,14 @@ def _forms(value: str) -> set[str]:
     return forms | {quote(value), quote(value, safe=""), quote_plus(value)}
 
 
-def _map_texts(value: Any, change: Callable[[str], str], change_key: Callable[[str], str] = str) -> Any:
-    """A JSON value with all texts changed."""
+def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with all texts changed, keys of objects included."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):
-        return {change_key(key): _map_texts(item, change, change_key) for key, item in value.items()}
+        return {change(key): _map_texts(item, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_map_texts(item, change, change_key) for item in value]
+        return [_map_texts(item, change) for item in value]
     return value
 
 

@@ -13,12 +13,8 @@ import yaml
 from aeon.domain.errors import StoreFailed
 from aeon.files.text import MAX_DEPTH, TOO_DEEP
 
-MAX_CHARACTERS = 200_000_000
-"""The most that a file may hold once its aliases are followed."""
-
-_LEAST_SIZE = 16
-"""The least that any value counts, in characters."""
-_WIDTH = 100
+_MAX_CHARACTERS = 200_000_000
+_LEAST_SIZE = 16  # what an empty value counts, in characters
 _TAG = "tag:yaml.org,2002:"
 # What a block would not keep as it is: control characters, line breaks of other kinds.
 _NOT_IN_BLOCKS = re.compile("[^\n\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]")
@@ -40,13 +36,12 @@ class _Loader(_Base):  # type: ignore[misc]
     _depth = 0
 
     def descend_resolver(self, current_node: Any, current_index: Any) -> None:  # noqa: ARG002
-        """Count a node that begins; PyYAML's parser in C would crash on nesting without bounds."""
+        # PyYAML's parser in C would crash on nesting without bounds.
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise yaml.YAMLError(TOO_DEEP)
 
     def ascend_resolver(self) -> None:
-        """Count a node that ends."""
         self._depth -= 1
 
 
@@ -71,26 +66,21 @@ def _read(node: Any, known: dict[int, tuple[Any, int]]) -> tuple[Any, int]:
     if id(node) in known:
         return known[id(node)]
     value: Any
-    size = _LEAST_SIZE
     if isinstance(node, yaml.ScalarNode) and node.tag in _SCALARS:
-        value, size = _SCALARS[node.tag](node.value), size + len(node.value)
+        value, size = _SCALARS[node.tag](node.value), len(node.value)
     elif isinstance(node, yaml.SequenceNode) and node.tag == f"{_TAG}seq":
-        value = []
-        for item in node.value:
-            read, more = _read(item, known)
-            value.append(read)
-            size += more
+        items = [_read(item, known) for item in node.value]
+        value, size = [item for item, _ in items], sum(more for _, more in items)
     elif isinstance(node, yaml.MappingNode) and node.tag == f"{_TAG}map":
-        value = {}
-        for key, item in node.value:
-            if key.tag != f"{_TAG}str":
-                raise StoreFailed(f"a key in it is no text: {key.value}")
-            value[key.value], more = _read(item, known)
-            size += len(key.value) + more
+        if others := [key.value for key, _ in node.value if key.tag != f"{_TAG}str"]:
+            raise StoreFailed(f"a key in it is no text: {others[0]}")
+        named = [(key.value, *_read(item, known)) for key, item in node.value]
+        value, size = {key: item for key, item, _ in named}, sum(len(key) + more for key, _, more in named)
     else:
         raise StoreFailed(f"this is not YAML as cassettes have it: the tag {node.tag} is unknown")
-    if size > MAX_CHARACTERS:
-        raise StoreFailed(f"it holds more than {MAX_CHARACTERS:,} characters once its aliases are followed")
+    size += _LEAST_SIZE
+    if size > _MAX_CHARACTERS:
+        raise StoreFailed(f"it holds more than {_MAX_CHARACTERS:,} characters once its aliases are followed")
     known[id(node)] = value, size
     return value, size
 
@@ -101,7 +91,6 @@ class _Dumper(yaml.SafeDumper):
     shared: Collection[int] = ()
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Whether a value is written again wherever it stands."""
         return id(data) not in self.shared
 
 
@@ -117,7 +106,7 @@ _Dumper.add_implicit_resolver(f"{_TAG}float", _FLOAT, list("-.0123456789"))
 def dump(value: Any, shared: Collection[int] = ()) -> str:
     """YAML of a JSON value; `shared` are the ids of the objects that are written once, wherever they stand."""
     stream = StringIO()
-    dumper = _Dumper(stream, default_flow_style=None, width=_WIDTH, allow_unicode=True, sort_keys=False)
+    dumper = _Dumper(stream, default_flow_style=None, width=100, allow_unicode=True, sort_keys=False)
     dumper.shared = shared
     dumper.open()
     dumper.represent(value)

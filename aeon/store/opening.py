@@ -46,9 +46,9 @@ def open_source(path: Path, backend: str = SQLITE) -> AnswerSource:
     """The answers in a run's directory, a store, or a cassette (`*.aeon`), to be read. Raises StoreFailed."""
     path = path.expanduser()
     if path.suffix == CASSETTE_SUFFIX and path.is_file():
-        from aeon.store.cassette import open_cassette
+        from aeon.store.cassette import CassetteSource, read
 
-        return open_cassette(path)
+        return CassetteSource(read(path))
     return open_store(_named_store(path, backend), backend=backend, read_only=True)
 
 

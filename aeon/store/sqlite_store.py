@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError as PydanticError
 from tenacity import retry, retry_if_exception, wait_random
@@ -18,8 +17,6 @@ from aeon.domain.errors import StoreFailed
 from aeon.store.models import CallPath, Entry, StoreRequest
 from aeon.store.texts import condense, json_text, restore
 
-STORE_NAME = "store.sqlite"
-"""The file of a run's store, in its directory."""
 APPLICATION_ID = 0x41454F4E
 """`AEON`, in the file's header: the file is a store."""
 SCHEMA_VERSION = 2
@@ -27,8 +24,8 @@ SCHEMA_VERSION = 2
 BUSY_SECONDS = 10.0
 """How long to wait for a file that another process has locked."""
 
-_BUSY_AGAIN_MILLISECONDS = 250
-_COLUMNS = "key, content, kind, pass_number, phase, call, step_id, attempt, occurrence, request, places, answer, time"
+_PLACE = ("pass_number", "phase", "call", "step_id", "attempt", "occurrence")
+_COLUMNS = f"key, content, kind, {', '.join(_PLACE)}, request, places, answer, time"
 _SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS texts (digest TEXT PRIMARY KEY, text TEXT NOT NULL);
@@ -53,7 +50,6 @@ class SqliteStore:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self._reading, self._writing = threading.Lock(), threading.Lock()
-        self._stored_texts: set[str] = set()
         # Requests that follow each other share most of their texts.
         self._text = lru_cache(4096)(self._read_text)
         self._closed = False
@@ -108,37 +104,31 @@ class SqliteStore:
 
     def _insert(self, writer: sqlite3.Connection, entry: Entry) -> None:
         body, places, texts = condense(entry.request.body)
-        new = {name: text for name, text in texts.items() if name not in self._stored_texts}
         request, path = entry.request, entry.request.path
-        place = (path.pass_number, path.phase, path.call, path.step_id, path.attempt, path.occurrence)
+        place = (getattr(path, name) for name in _PLACE)
         values = map(json_text, (body, places, entry.answer))
         row = (request.key, request.content, request.kind, *place, *values, entry.time)
         try:
             writer.execute("BEGIN IMMEDIATE")
-            writer.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", new.items())
+            writer.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
             writer.execute(f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})", row)
             writer.execute("COMMIT")
         except sqlite3.Error:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
-            # The next put must not wait as long again for a file that another program keeps locked.
-            writer.execute(f"PRAGMA busy_timeout = {_BUSY_AGAIN_MILLISECONDS}")
             raise
-        self._stored_texts.update(new)
 
     def _find(self, condition: str, value: str | int) -> Entry | None:
         with _explain_errors(self.path, "read"), self._reading:
             row = self._reader.execute(f"SELECT {_COLUMNS} FROM answers WHERE {condition}", (value,)).fetchone()
-            return None if row is None else self._to_entry(row)
-
-    def _to_entry(self, row: tuple[Any, ...]) -> Entry:
-        key, content, kind, *place, body, places, answer, time = row
-        names = ("pass_number", "phase", "call", "step_id", "attempt", "occurrence")
-        path = CallPath(**dict(zip(names, place, strict=True)))
-        request = StoreRequest(kind=kind, path=path, body=restore(json.loads(body), json.loads(places), self._text))
-        # The digests as stored: to compute them again would take longer than to read the answer.
-        request.__dict__.update(key=key, content=content)
-        return Entry(request=request, answer=json.loads(answer), time=time)
+            if row is None:
+                return None
+            key, content, kind, *place, body, places, answer, time = row
+            path = CallPath(**dict(zip(_PLACE, place, strict=True)))
+            request = StoreRequest(kind=kind, path=path, body=restore(json.loads(body), json.loads(places), self._text))
+            # The digests as stored: to compute them again would take longer than to read the answer.
+            request.__dict__.update(key=key, content=content)
+            return Entry(request=request, answer=json.loads(answer), time=time)
 
     def _read_text(self, name: str) -> str:
         row = self._reader.execute("SELECT text FROM texts WHERE digest = ?", (name,)).fetchone()

@@ -1,7 +1,6 @@
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -124,17 +123,14 @@ def locked(path: Path) -> Iterator[None]:
         other.close()
 
 
-def test_a_locked_file_is_waited_for_once_and_told_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.4)
+def test_a_locked_file_is_told_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "_BUSY_SECONDS", 0.1)
     said: list[str] = []
     memory = SqliteMemory(path)
     guarded = GuardedMemory(memory, said.append)
     with locked(path):
-        started = time.monotonic()
-        for number in range(5):
+        for number in range(2):
             guarded.write(f"step/{number}/output", number)
-        waited = time.monotonic() - started
-    assert 0.4 <= waited < 1.2
     assert said == ["step/0/output could not be stored: database is locked"]
     guarded.write("free", 1)
     assert memory.search("") == {"free": 1}

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aeon.domain.errors import StoreFailed
-from aeon.store.cassette import Cassette, CassetteSource, Provenance, decode, encode, open_cassette, read, write
+from aeon.store.cassette import Cassette, CassetteSource, Provenance, decode, encode, read, write
 from aeon.store.interface import AnswerSource
 from aeon.store.models import Entry
 from tests.store.cassettes import SYSTEM, entry
@@ -102,7 +102,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     path = tmp_path / "run.aeon"
     for text in ("old", "new"):
         write(cassette(entry(text)), path)
-        assert next(open_cassette(path).entries()).answer["text"] == text
+        assert next(CassetteSource(read(path)).entries()).answer["text"] == text
     assert [found.name for found in tmp_path.iterdir()] == ["run.aeon"]
 
 
@@ -116,7 +116,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     [
         (b"", "does not say `format: aeon.cassette/1`"),
         (b"- a\n", "does not say `format: aeon.cassette/1`"),
-        (b"\xff\xfe", "it is not UTF-8 text"),
+        (b"\xff\xfe", "'utf-8' codec"),
         (b"format: aeon.cassette/2\n", "which this version of Aeon reads, but aeon.cassette/2"),
         (b"format: aeon.cassette/1\n", "its answers are no list"),
         (b"format: aeon.cassette/1\nanswers: 3\n", "its answers are no list"),

@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
 
 import pytest
 
@@ -334,19 +333,15 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(path: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
 
 
-@pytest.mark.slow
-def test_a_file_that_somebody_keeps_locked_is_waited_for_once_and_not_with_every_answer(
+def test_a_file_that_somebody_keeps_locked_is_told_and_written_again_once_it_is_free(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("aeon.store.sqlite_store.BUSY_SECONDS", 2)
+    monkeypatch.setattr("aeon.store.sqlite_store.BUSY_SECONDS", 0.2)
     store = SqliteStore(path)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    began = monotonic()
-    for number in range(3):
-        with pytest.raises(StoreFailed, match="database is locked") as raised:
-            store.put(entry(str(number)))
-    assert monotonic() - began < 3 * 2 - 0.5
+    with pytest.raises(StoreFailed, match="database is locked") as raised:
+        store.put(entry("locked"))
     assert "another program" in raised.value.hint
     other.execute("ROLLBACK")
     other.close()
