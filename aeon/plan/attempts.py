@@ -17,9 +17,7 @@ _RUN_LIMIT = "the run has been refined as often as refinement.max_attempts_total
 
 class RefinementAttempts(Value):
     """The number of refinements so far: by fragment that they named, and of those with an action, or failed, in all.
-
-    `left_alone` counts, for each fragment with a CRITICAL contradiction, the refinements running that left it alone.
-    """
+    `left_alone` counts, for each fragment with a CRITICAL contradiction, the refinements running that left it alone."""
 
     by_fragment: Mapping[str, int] = Field(default_factory=dict)
     total: int = Field(default=0, ge=0)
@@ -28,9 +26,7 @@ class RefinementAttempts(Value):
 
 class Admission(Value):
     """The actions of one refinement that may be tried, those that may not, and the counts after it.
-
-    `exhausted_fragments` are those whose limit refused an action: they need manual intervention (FR-065).
-    """
+    `exhausted_fragments` are those whose limit refused an action: they need manual intervention (FR-065)."""
 
     admitted: tuple[RefinementAction, ...] = ()
     refused: tuple[RefusedAction, ...] = ()
@@ -49,10 +45,8 @@ def count_failure(attempts: RefinementAttempts) -> RefinementAttempts:
 
 
 def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, settings: RefinementSettings) -> Admission:
-    """Separate the actions whose fragment may still be refined from the others (FR-065).
-
-    Several actions on one fragment are one attempt; beyond the run's limit nothing is counted (FR-066).
-    """
+    """Separate the actions whose fragment may still be refined from the others (FR-065). Several actions on one
+    fragment are one attempt; beyond the run's limit nothing is counted (FR-066)."""
     if not actions:
         return Admission(attempts=attempts)
     if not may_refine(attempts, settings):
@@ -83,10 +77,8 @@ def leave_alone(
     *,
     is_last: bool = False,
 ) -> tuple[RefinementAttempts, tuple[ValidationIssue, ...]]:
-    """The counts after a refinement, and the contradictions that have now been left alone too often (FR-065).
-
-    The count of one that is gone, or acted upon, starts again. `is_last`: the run cannot go on, so that once is enough.
-    """
+    """The counts after a refinement, and the contradictions that have now been left alone too often (FR-065). The count
+    of one that is gone, or acted upon, starts again. `is_last`: the run cannot go on, so that once is enough."""
     answered = {issue_id for action in actions for issue_id in action.answers}
     named = {action.fragment for action in actions}
     alone = {

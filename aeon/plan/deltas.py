@@ -1,19 +1,6 @@
-"""Applies refinement actions to a plan; an action that cannot be applied is refused, the others are applied.
-
-Serves FR-009, FR-010, FR-015, FR-069, FR-070 and FR-083.
-
-All ids are settled before any reference is looked at, so actions may refer to steps that later actions add. What an
-action may do depends on its target's status alone:
-
-    ADD                a new id
-    MODIFY             pending or BLOCKED; keeps its id
-    REMOVE             pending; dependents inherit its dependencies
-    REPLACE            pending or BLOCKED, under its own id or a new one; complete, failed or invalid: a new id only
-    SUBPLAN_CREATE     pending or BLOCKED
-    STEP_MARK_INVALID  complete or failed
-
-`inconsistency_detected` widens and narrows nothing here; the review of the changes is shown it.
-"""
+"""Applies refinement actions to a plan; an action that cannot be applied is refused, the others are applied (FR-009,
+FR-010, FR-015, FR-069, FR-070, FR-083). Actions may refer to steps that later ones add; `ACTIONS` says what each may do
+by its target's status alone."""
 
 from __future__ import annotations
 
@@ -33,9 +20,7 @@ _NO_SUBPLANS: Mapping[str, Subplan] = MappingProxyType({})
 
 class DeltaResult(Value):
     """A plan after a refinement: which actions were applied, which refused and why, and what changed (FR-073).
-
-    `changes` come in plan order, steps that are gone last; renumbering alone is no change.
-    """
+    `changes` come in plan order, steps that are gone last; renumbering alone is no change."""
 
     plan: Plan
     accepted: tuple[RefinementAction, ...] = ()
@@ -59,12 +44,9 @@ def apply_actions(
     max_nesting_depth: int = 5,
     one_final_step: bool = False,
 ) -> DeltaResult:
-    """Apply the actions that can be applied together, refuse the others (FR-009, FR-010, FR-069, FR-070, FR-083).
-
-    `subplans` are by target. What makes the plan too long, or empty, is refused, last first; with `one_final_step` also
-    what takes its one final step away. Unchanged steps are shared, and an unchanged plan is returned itself. Raises
-    PlanError when the plan has a cycle of its own.
-    """
+    """Apply the actions that can be applied together, refuse the others (FR-009, FR-010, FR-069, FR-070, FR-083);
+    what makes the plan too long, empty or, with `one_final_step`, takes that step away, is refused last first.
+    `subplans` are by target. An unchanged plan is returned itself. Raises PlanError when the plan has a cycle."""
 
     def make_draft(chosen: Mapping[int, RefinementAction]) -> Draft:
         return Draft(plan, chosen, subplans, max_nesting_depth)

@@ -1,7 +1,5 @@
-"""A plan to which actions are being applied, one by one. Private to `aeon.plan.deltas`.
-
-The reason to refuse an action is a sentence that a person, or a planner asked again, can act on.
-"""
+"""A plan to which actions are being applied, one by one. Private to `aeon.plan.deltas`. The reason to refuse an action
+is a sentence that a person, or a planner asked again, can act on."""
 
 from __future__ import annotations
 
@@ -37,11 +35,9 @@ def kind_of(action: RefinementAction) -> ActionType:
 
 
 class Draft:
-    """The steps as they stand, in order, with every action worked in that cannot be objected to.
-
-    `refused` says why the others cannot. `heirs` says what dependents of a step that is gone depend on instead,
-    `declared` what each action said that its steps depend on, `held` what steps no longer pending depend on.
-    """
+    """The steps as they stand, in order, with every action worked in that cannot be objected to. `refused` says why the
+    others cannot. `heirs` says what dependents of a step that is gone depend on instead, `declared` what each action
+    said that its steps depend on, `held` what steps no longer pending depend on."""
 
     def __init__(
         self,

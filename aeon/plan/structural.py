@@ -1,7 +1,5 @@
 """The structure of a plan's steps: ids, references, cycles, sizes. No meaning is judged here (FR-014, FR-015, FR-083).
-
-The tools are passed by name.
-"""
+The tools are passed by name."""
 
 from __future__ import annotations
 
@@ -18,10 +16,8 @@ _CYCLES_SHOWN = 10
 
 
 class StructuralFinding(Value):
-    """One structural fault of the steps, with what to do about it.
-
-    `pointer` is a JSON pointer into the plan; `step_id` is None when it is about the plan as a whole.
-    """
+    """One structural fault of the steps, with what to do about it. `pointer` is a JSON pointer into the plan; `step_id`
+    is None when it is about the plan as a whole."""
 
     pointer: str
     step_id: str | None

@@ -83,10 +83,8 @@ def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResu
 
 
 def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
-    """Outputs and hand-offs of a step's dependencies, in step order; empty when it has none (FR-090).
-
-    A dependency that is left to a person is marked as unfinished.
-    """
+    """Outputs and hand-offs of a step's dependencies, in step order; empty when it has none (FR-090). A dependency that
+    is left to a person is marked as unfinished."""
     parts = []
     for earlier in (other for other in plan.steps if other.step_id in step.dependencies):
         result = results.get(earlier.step_id)

@@ -63,10 +63,8 @@ def issue_triggers(issues: Sequence[ValidationIssue], closed: Collection[str] = 
 
 
 def step_triggers(plan: Plan, closed: Collection[str] = (), raised: Collection[str] = ()) -> tuple[Trigger, ...]:
-    """A trigger for each BLOCKED, failed or invalid step that nothing has replaced yet (FR-093).
-
-    An invalid step is a trigger only once: not when an earlier refinement had it as a trigger (`raised`).
-    """
+    """A trigger for each BLOCKED, failed or invalid step that nothing has replaced yet (FR-093). An invalid step is a
+    trigger only once: not when an earlier refinement had it as a trigger (`raised`)."""
     found = []
     for step in (s for s in plan.steps if s.status in ("failed", "invalid") and s.replaced_by is None):
         kind: TriggerKind = "failed_step" if step.status == "failed" else "invalid_step"
@@ -95,10 +93,8 @@ def pass_triggers(
     closed: Collection[str] = (),
     raised: Collection[str] = (),
 ) -> tuple[Trigger, ...]:
-    """Every trigger after a pass, except earlier ones (`raised`) and steps left to a person (`closed`, FR-065).
-
-    Scores that are too low are one only when nothing is left pending.
-    """
+    """Every trigger after a pass, except earlier ones (`raised`) and steps left to a person (`closed`, FR-065). Scores
+    that are too low are one only when nothing is left pending."""
     found = [*issue_triggers(issues, closed), *step_triggers(plan, closed, raised)]
     if assessment.converged:
         return tuple(found)

@@ -22,8 +22,7 @@ _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason")
 
 def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """A plan as prompts show it. `states` are its steps, where these `outputs` are shown above: one that was carried
-    out and has one lacks what stands beside its output.
-    """
+    out and has one lacks what stands beside its output."""
     users, steps, above = _users_by_step(plan.steps), [step.view for step in plan.steps], outputs or {}
     return {
         "goal": plan.goal,
@@ -83,10 +82,8 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
 
 
 def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
-    """The prompt variables that show a worker the plan around its own step, at most `most` steps in each.
-
-    `outline` are the live steps; `definitions` and `state` all, as they are planned and how far they are.
-    """
+    """The prompt variables that show a worker the plan around its own step, at most `most` steps in each. `outline` are
+    the live steps; `definitions` and `state` all, as they are planned and how far they are."""
     near = _nearest_steps(plan.steps, own, most)
     live = _nearest_steps([step for step in plan.steps if is_live(step)], own, most)
     return {
@@ -108,11 +105,9 @@ def _nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[
 
 
 def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The outputs of steps, each with its step's state and the live steps that use it.
-
-    Those of steps that were carried out come first, by layer, so that later ones are added at the end and the earlier
-    ones stay as they are. Those that belong to none of the steps come last.
-    """
+    """The outputs of steps, each with its step's state and the live steps that use it. Those of steps that were carried
+    out come first, by layer, so that later ones are added at the end and the earlier ones stay as they are. Those that
+    belong to none of the steps come last."""
     users, known, layer = _users_by_step(steps), by_id(steps), dict[str, int]()
     for step in steps:
         layer[step.step_id] = 1 + max((layer.get(d, 0) for d in step.dependencies), default=0)

@@ -1,7 +1,5 @@
-"""Calling a tool by its name: arguments checked, approval asked, time and output bounded, the result checked.
-
-A tool's function may never return, raise anything, and return no JSON or too much of it.
-"""
+"""Calling a tool by its name: arguments checked, approval asked, time and output bounded, the result checked. A tool's
+function may never return, raise anything, and return no JSON or too much of it."""
 
 from __future__ import annotations
 
@@ -29,10 +27,8 @@ Outcome = dict[str, Any]
 
 
 class ToolInvoker:
-    """Calls the tools of a registry as the settings say; thread-safe, many calls at once.
-
-    `approve` is asked, one call at a time, for tools whose approval is `ask`; without it they are refused.
-    """
+    """Calls the tools of a registry as the settings say; thread-safe, many calls at once. `approve` is asked, one call
+    at a time, for tools whose approval is `ask`; without it they are refused."""
 
     def __init__(
         self, registry: ToolRegistry, settings: ToolSettings | None = None, *, approve: Approve | None = None
@@ -44,9 +40,7 @@ class ToolInvoker:
 
     def check_arguments(self, name: str, arguments: Any) -> list[FieldError]:
         """The violations of the tool's input schema by the arguments, each with its JSON pointer; empty without any.
-
-        For a tool that is not registered, the one violation that says so.
-        """
+        For a tool that is not registered, the one violation that says so."""
         entry = self._registry.entry(name)
         if entry is None:
             return [FieldError("", self._registry.describe_missing(name))]
@@ -60,9 +54,7 @@ class ToolInvoker:
 
     def invoke(self, name: str, arguments: Any) -> ToolResult:
         """Call a tool with its own copy of the arguments, within its time limit, plus that of the person who is asked.
-
-        `error` and `error_kind` say what went wrong; nothing is raised for a fault of the tool or of the arguments.
-        """
+        `error` and `error_kind` say what went wrong; nothing is raised for a fault of the tool or of the arguments."""
         started = time.monotonic()
         entry = self._registry.entry(name)
         own_limit = entry.tool.max_output_characters if entry else None

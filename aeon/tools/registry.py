@@ -18,12 +18,9 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A capability. `invoke` is given the arguments, already checked, and returns a JSON value; in any thread.
-
-    `timeout_seconds` and `max_output_characters` override the settings. `side_effects`: a call changes something
-    outside; `pure`: equal arguments always give an equal result. `approval` holds where no pattern of `tools.approval`
-    matches. `again` is called instead of `invoke` for a result from the store: for effects on the run itself.
-    """
+    """A capability. `invoke` is given checked arguments and returns a JSON value; in any thread. `side_effects`: a call
+    changes something outside; `pure`: equal arguments give an equal result. `approval` holds where no pattern of
+    `tools.approval` matches. `again` is called instead for a stored result: for effects on the run itself."""
 
     name: str
     description: str
@@ -59,10 +56,8 @@ class RegisteredTool:
 
 
 class ToolRegistry:
-    """Tools by name, in order of registration; thread-safe, and tools may come and go while it is used.
-
-    The tools of a `parent` are seen as well, as they are at the moment: a run's own tools over those of the process.
-    """
+    """Tools by name, in order of registration; thread-safe, and tools may come and go while it is used. The tools of a
+    `parent` are seen as well, as they are at the moment: a run's own tools over those of the process."""
 
     def __init__(self, tools: Sequence[Tool] = (), *, parent: ToolRegistry | None = None) -> None:
         self._parent = parent
@@ -73,10 +68,8 @@ class ToolRegistry:
             self.register(tool)
 
     def register(self, tool: Tool) -> None:
-        """Add a tool; one without examples gets one made from its input schema.
-
-        Raises ConfigError for a name that is taken or not of `A-Za-z0-9_.-`, a malformed schema, and a wrong example.
-        """
+        """Add a tool; one without examples gets one made from its input schema. Raises ConfigError for a name that is
+        taken or not of `A-Za-z0-9_.-`, a malformed schema, and a wrong example."""
         entry = _check_tool(tool)
         if self.get(tool.name) is not None or self._tools.setdefault(tool.name, entry) is not entry:
             raise ConfigError(f"a tool named {tool.name!r} is registered already")

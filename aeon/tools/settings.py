@@ -20,11 +20,9 @@ _URL: TypeAdapter[AnyHttpUrl] = TypeAdapter(AnyHttpUrl)
 
 
 class McpServer(Value):
-    """`tools.mcp.servers.NAME`: a `command` spoken to over stdio, or the `url` of a streamable HTTP endpoint.
-
-    Secrets are named by environment variable and never held here: `env` (a command's variables, passed on by name),
-    `headers_env` (header -> the variable with its whole value), `bearer_env` (the variable with a bearer token).
-    """
+    """`tools.mcp.servers.NAME`: a `command` spoken to over stdio, or the `url` of a streamable HTTP endpoint. Secrets
+    are named by environment variable and never held here: `env` (a command's variables, passed on by name),
+    `headers_env` (header -> the variable with its whole value), `bearer_env` (the variable with a bearer token)."""
 
     command: tuple[Word, ...] = ()
     args: tuple[str, ...] = ()
@@ -71,12 +69,8 @@ class McpSettings(Value):
 
 
 class BuiltinSettings(Value):
-    """`tools.builtin`: the tools that come with Aeon.
-
-    `only` are the names to offer, None for all. `read_file` and `list_files` exist when there is a `root`, the folder
-    outside of which they see nothing; `http_get` when `allowed_hosts` names at least one host, as `example.com` (the
-    scheme's own port) or `example.com:8080`. Sizes are in bytes of a file or an answer.
-    """
+    """`tools.builtin`: the tools that come with Aeon; `only` these, None for all. `read_file` and `list_files` see
+    the folder `root`, `http_get` the `allowed_hosts`, as `example.com` or `example.com:8080`. Sizes are in bytes."""
 
     only: Taken[tuple[str, ...] | None] = None
     root: Path | None = None
@@ -87,14 +81,9 @@ class BuiltinSettings(Value):
 
 
 class ToolSettings(Value):
-    """`tools`: which tools steps may use, and under which conditions.
-
-    `functions` are tools of one's own, by name: `package.module:object`, a Python function with type hints and a
-    docstring. `approval` says for patterns of names (`*`, `?`, `[...]`) whether a tool is called: `always`; `ask`, the
-    person at the terminal decides, and it is refused when there is nobody to ask; `never`, it is refused. The first
-    pattern that matches decides; what none matches is called, but for `memory_write`, which a person is asked about.
-    `timeout_seconds` is how long a call may take, `max_output_characters` the longest output; a tool may have its own.
-    """
+    """`tools`: which tools steps may use. `functions` are tools of one's own, by name: `package.module:object`.
+    `approval` says for patterns of names whether a tool is called; the first that matches decides (docs/tools.md).
+    `timeout_seconds` is how long a call may take, `max_output_characters` the longest output; a tool may differ."""
 
     builtin: BuiltinSettings | None = None
     mcp: McpSettings | None = None

@@ -19,11 +19,9 @@ from aeon.tools.settings import ToolSettings
 
 
 class StoredInvoker(ToolInvoker):
-    """A ToolInvoker that stores the result of each call in a run's session, errors and refusals too.
-
-    `pure` tools are called whenever they are needed; a stored call needs no approval. `stop` says that nobody approved
-    because the run is to stop. `invoke` raises StoreMiss, StoreFailed and, then, StopRequested.
-    """
+    """A ToolInvoker that stores the result of each call in a run's session, errors and refusals too. `pure` tools are
+    called whenever they are needed; a stored call needs no approval. `stop` says that nobody approved because the run
+    is to stop. `invoke` raises StoreMiss, StoreFailed and, then, StopRequested."""
 
     def __init__(
         self,

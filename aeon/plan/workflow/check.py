@@ -1,8 +1,6 @@
-"""Finds all problems of a workflow file beyond its form, each with line and column. Private to workflows.
-
-Checked are the structure (`check_steps`), the references, and the tools and agents. Only the valid parts of a
-malformed file are checked, so that one mistake does not hide another.
-"""
+"""Finds all problems of a workflow file beyond its form, each with line and column. Private to workflows. Checked are
+the structure (`check_steps`), the references, and the tools and agents. Only the valid parts of a malformed file are
+checked, so that one mistake does not hide another."""
 
 from __future__ import annotations
 
@@ -24,10 +22,8 @@ _UNNAMED = "\0"  # begins the id of a step that has none in the file
 
 
 class Checks(TypedDict, total=False):
-    """What a workflow file is checked against; what is left out, or None, is not checked.
-
-    `tool_names` may map each tool to its input schema. `unavailable` says why a configured tool is not registered.
-    """
+    """What a workflow file is checked against; what is left out, or None, is not checked. `tool_names` may map each
+    tool to its input schema. `unavailable` says why a configured tool is not registered."""
 
     tool_names: Collection[str] | None
     input_names: Collection[str] | None
@@ -145,10 +141,8 @@ class _Checker:
 
 
 def argument_problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Yield the place and the message of each violation of a tool's input schema by the arguments of a step.
-
-    Texts with references are skipped: what they will be is not known yet.
-    """
+    """Yield the place and the message of each violation of a tool's input schema by the arguments of a step. Texts with
+    references are skipped: what they will be is not known yet."""
     for error in find_errors(compile_schema(schema, "input_schema"), arguments):
         value: Any = arguments
         place: Place = ()

@@ -1,7 +1,5 @@
-"""Loads workflow files: plans that a person writes. All problems of a file are reported at once.
-
-The format is `WorkflowFile`, published for editors as `schemas/workflow.json` and explained in docs/workflows.md.
-"""
+"""Loads workflow files: plans that a person writes. All problems of a file are reported at once. The format is
+`WorkflowFile`, published for editors as `schemas/workflow.json` and explained in docs/workflows.md."""
 
 from __future__ import annotations
 
@@ -50,10 +48,8 @@ class Workflow:
         return tuple(dict.fromkeys((*self.content.inputs, *used)))
 
     def plan(self, task: str | None = None, inputs: Mapping[str, str] | None = None) -> Plan:
-        """The plan, in stable topological order (Sprint 1 FR-007). `task` overrides the task of the file.
-
-        Descriptions have `inputs` filled in; arguments keep their references. Raises PlanError for a missing input.
-        """
+        """The plan, in stable topological order (Sprint 1 FR-007). `task` overrides the task of the file. Descriptions
+        have `inputs` filled in; arguments keep their references. Raises PlanError for a missing input."""
         steps = [
             PlanStep(
                 step_id=step.id,
@@ -69,10 +65,8 @@ class Workflow:
 
 
 def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:
-    """Read and check a workflow file, YAML or, named `.json`, JSON.
-
-    Raises ConfigError that lists all errors, one `path:line:column: error: ...` a line.
-    """
+    """Read and check a workflow file, YAML or, named `.json`, JSON. Raises ConfigError that lists all errors, one
+    `path:line:column: error: ...` a line."""
     workflow, problems = inspect_workflow(path, **checks)
     if workflow is None:
         errors = [problem for problem in problems if problem.severity == "error"]
@@ -84,10 +78,8 @@ def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:
 
 
 def inspect_workflow(path: Path, **checks: Unpack[Checks]) -> tuple[Workflow | None, tuple[Problem, ...]]:
-    """Read a workflow file: the workflow, None if it has errors, and all problems in the order of the file.
-
-    Raises ConfigError only when the file cannot be read at all.
-    """
+    """Read a workflow file: the workflow, None if it has errors, and all problems in the order of the file. Raises
+    ConfigError only when the file cannot be read at all."""
     try:
         document = LocatedYaml(path)
     except UnreadableFile as error:

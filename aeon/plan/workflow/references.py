@@ -1,9 +1,5 @@
-"""References in a workflow: `${inputs.NAME}` and `${steps.ID.output.KEY}`. Pure functions.
-
-They name a value and nothing else: there is no expression, no default, no function. `$${` is a literal `${`. Of
-`${steps.a.output.b}`, the first `.output` ends the id and a path into the output may follow, its parts keys of objects
-or, from 0, places in lists.
-"""
+"""References in a workflow: `${inputs.NAME}` and `${steps.ID.output.KEY}`; they name a value and nothing else. `$${` is
+a literal `${`. The first `.output` ends the id; a path of keys, or places from 0, into the output may follow."""
 
 from __future__ import annotations
 
@@ -33,9 +29,7 @@ class Reference(Value):
 
 class CutOutput(Value):
     """Stands for the output of a step that was truncated; a reference to the output, or a part of it, is refused.
-
-    `characters` is the length of the output, `kept` the number of characters left, `limit` the name of the setting.
-    """
+    `characters` is the length of the output, `kept` the number of characters left, `limit` the name of the setting."""
 
     characters: int
     kept: int
@@ -80,11 +74,9 @@ def resolve_text(text: str, inputs: Mapping[str, str]) -> str:
 def resolve_arguments(
     arguments: Mapping[str, Any], inputs: Mapping[str, str], outputs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056).
-
-    `outputs` are JSON values, or a `CutOutput`, by step id. A reference that is the whole text keeps the type of what
-    it names. Raises PlanError naming everything that cannot be resolved.
-    """
+    """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056). `outputs` are JSON values, or
+    a `CutOutput`, by step id. A reference that is the whole text keeps the type of what it names. Raises PlanError
+    naming everything that cannot be resolved."""
     problems: list[str] = []
 
     def resolve(place: Place, text: str) -> Any:

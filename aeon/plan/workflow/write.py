@@ -44,11 +44,9 @@ add_core_schema(_Dumper)
 def workflow_text(
     plan: Plan, *, inputs: Mapping[str, str] | None = None, header: Sequence[str] = (), schema: str | None = None
 ) -> str:
-    """Write a plan as YAML that `load_workflow` reads back: goal, task, and the definition of each step.
-
-    `inputs` are names with a few words; `header` becomes a comment, `schema` says where editors find the format.
-    References to those inputs, and to outputs of earlier steps, stay references. Questions become comments.
-    """
+    """Write a plan as YAML that `load_workflow` reads back: goal, task, and the definition of each step. `inputs` are
+    names with a few words; `header` becomes a comment, `schema` says where editors find the format. References to those
+    inputs, and to outputs of earlier steps, stay references. Questions become comments."""
     inputs = inputs or {}
     comments = [*([f"yaml-language-server: $schema={schema}"] if schema else []), *header]
     for question in plan.questions:
