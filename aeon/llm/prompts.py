@@ -19,17 +19,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, get_args
 
-from jinja2 import (
-    Environment,
-    FileSystemLoader,
-    StrictUndefined,
-    Template,
-    TemplateNotFound,
-    TemplateSyntaxError,
-    Undefined,
-    meta,
-    nodes,
-)
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template, Undefined, meta, nodes
+from jinja2.exceptions import TemplateNotFound, TemplateSyntaxError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pydantic import BaseModel
 
@@ -39,17 +30,13 @@ from aeon.files.resources import digest_of_files, resource_root
 
 PARTS = ("system", "user")
 CALLS: tuple[CallName, ...] = get_args(CallName)
-
-
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 def fence(value: Any, label: str, **attributes: Any) -> str:
-    """Data between tags that it cannot close: `<label attr="..">`, the text verbatim, `</label>`, on lines of its own.
-
-    Where the text holds the closing tag, the label gets the first of the suffixes -2, -3, ... that it does not close.
-    None is empty text, other values JSON; attributes that are None are left out. Raises ValueError for no tag name.
-    """
+    """Data between tags that it cannot close, `<label attr="..">` and `</label>`, on lines of its own; the label gets
+    the first of the suffixes -2, -3, ... that the text does not close. None is empty text, other values but text JSON;
+    attributes that are None are left out."""
     if not _LABEL.fullmatch(label):
         raise ValueError(f"{label!r} cannot be the label of a fence")
     text = value if isinstance(value, str) else "" if value is None else to_json(value)
@@ -99,38 +86,23 @@ def _plain(value: Any) -> Any:
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
-def _make_environment() -> Environment:
-    environment = ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,
-        auto_reload=False,
-    )
-    environment.filters.update(fence=fence, json=to_json, json_lines=to_json_lines)
-    environment.globals.pop("lipsum")
-    environment.filters.pop("random")
-    return environment
-
-
-ENVIRONMENT = _make_environment()
+_FORMAT = {"keep_trailing_newline": True, "trim_blocks": True, "lstrip_blocks": True, "autoescape": False}
+ENVIRONMENT: Environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, auto_reload=False, **_FORMAT)
 """Sandboxed, and its templates render equal values to equal text. Each library has its own overlay."""
+ENVIRONMENT.filters.update(fence=fence, json=to_json, json_lines=to_json_lines)
+ENVIRONMENT.globals.pop("lipsum")
+ENVIRONMENT.filters.pop("random")
 
 
 class PromptLibrary:
-    """The templates of one prompt set, compiled once; safe to use from many threads.
-
-    `directory` is a person's folder of prompt sets, looked in first. Raises PromptError if it holds none.
-    """
+    """The templates of one prompt set, compiled once; safe to use from many threads. `directory` is a person's folder
+    of prompt sets, looked in first. Raises PromptError if it holds none."""
 
     def __init__(self, directory: Path | None = None, prompt_set: str = "default") -> None:
         self._own = directory
         self._folders = _prompt_folders(directory, prompt_set)
         self._loader = _Loader(self._folders)
         self._environment = ENVIRONMENT.overlay(loader=self._loader, cache_size=-1)
-        self._schema_texts: dict[int, tuple[Mapping[str, Any], str]] = {}
-        self._schema_prompts: dict[tuple[str, str, bool], str] = {}
 
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
         """The system and the user message of a call. PromptError, with file and line, when it cannot be rendered."""
@@ -147,14 +119,9 @@ class PromptLibrary:
 
     def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
         """The words that give a model the schema of its answer; few where its messages hold the schema already."""
-        # By its identity, since the same few schemas are sent with every call; held, so that no other has that.
-        _, text = self._schema_texts.get(id(schema)) or self._schema_texts.setdefault(
-            id(schema), (schema, to_json(schema))
-        )
-        key = call, text, any(text in message.content for message in messages)
-        if key not in self._schema_prompts:
-            self._schema_prompts[key] = self.text("_schema.j2", {"call": call, "schema": schema, "shown": key[2]})
-        return self._schema_prompts[key]
+        text = to_json(schema)
+        shown = any(text in message.content for message in messages)
+        return self.text("_schema.j2", {"call": call, "schema": schema, "shown": shown})
 
     def files(self, call: CallName) -> dict[str, Path]:
         """The file that each part (`system`, `user`) of a call comes from."""
@@ -162,15 +129,13 @@ class PromptLibrary:
 
     def check(self, contexts: Mapping[CallName, Mapping[str, Any]]) -> None:
         """Compile and dry-render the templates of the calls in `contexts`, each with its call's example variables.
-        Raises PromptError naming, with file and line, variables that a call does not have, and files of no call.
-        """
+        Raises PromptError naming, with file and line, variables that a call does not have, and files of no call."""
         own = [folder for folder in self._folders if self._own and folder.is_relative_to(self._own)]
         files = sorted(path for folder in own for part in PARTS for path in folder.glob(f"*.{part}.j2"))
         unused = [path for path in files if path.name.split(".")[0] not in CALLS]
         problems = [f"{shown_path(path)}: this is of no call; there are: {', '.join(CALLS)}" for path in unused]
-        for call, variables in contexts.items():
-            for part in PARTS:
-                problems += self._problems(f"{call}.{part}.j2", variables)
+        for call, part in itertools.product(contexts, PARTS):
+            problems += self._problems(f"{call}.{part}.j2", contexts[call])
         if problems:
             raise PromptError("\n".join(dict.fromkeys(problems)))
         for call, variables in contexts.items():
@@ -179,9 +144,8 @@ class PromptLibrary:
     def digest(self) -> str:
         """SHA-256, hex, over every template that a call of this set is rendered from, includes too."""
         names = [f"{call}.{part}.j2" for call in CALLS for part in PARTS]
-        return digest_of_files(
-            {name: self._path(name) for name in self._reachable([*names, "_schema.j2", "_context.j2"])}
-        )
+        reachable = self._reachable([*names, "_schema.j2", "_context.j2"])
+        return digest_of_files({name: self._path(name) for name in reachable})
 
     def _template(self, name: str) -> Template:
         try:

@@ -44,12 +44,9 @@ class WireSchema:
 
 
 class SchemaLibrary:
-    """The schema files with their wire forms and validators, each read and made once, when it is needed; thread-safe.
-
-    `directory` is a person's folder of `<call>.json` files, looked in before the packaged one (`schemas.dir`).
-    `levels` are what a property of the task's profile may be in a person's file, `dimensions` the schemas of properties
-    that the profile has beside those of its file. Raises SchemaFileError, with its place, for what is no schema.
-    """
+    """The schema files with their wire forms and validators, each made once; thread-safe. `directory` is `schemas.dir`,
+    `levels` what a property of the task's profile may be in a person's file, `dimensions` the schemas of properties
+    that the profile has beside those of its file. Raises SchemaFileError, with its place, for what is no schema."""
 
     def __init__(
         self,
@@ -78,13 +75,9 @@ class SchemaLibrary:
         answer_schema: Schema | None = None,
         absent: Collection[str] = (),
     ) -> WireSchema:
-        """The schema as sent; `strict` is False for what is outside OpenAI's strict subset.
-
-        `tools` are the only names a property `tool` may take beside null, None leaves it open; `criteria` those of an
-        entry of `convergence`'s `criteria`. `answer_schema` takes the place of a step's `step_output`, or is the whole
-        for `tool_arguments`. `absent`: a property with the comment "only with NAME" and a text NAME of an enum are left
-        out.
-        """
+        """The schema as sent. `tools` are the only names a property `tool` may take beside null, None leaves it open;
+        `criteria` those of `convergence`'s `criteria`. `answer_schema` takes the place of a step's `step_output`, or is
+        the whole for `tool_arguments`. `absent` NAMEs are left out of enums, and properties "only with NAME"."""
         key = (call, None if tools is None else tuple(tools), tuple(criteria), _key(answer_schema), frozenset(absent))
         if key not in self._wires:
             if call == "tool_arguments" and answer_schema is not None:
@@ -104,11 +97,8 @@ class SchemaLibrary:
     def local(
         self, call: SchemaName, answer_schema: Schema | None = None, absent: Collection[str] = ()
     ) -> SchemaValidator:
-        """The validator of the file's own form, with `answer_schema` as in `wire()`.
-
-        What only a person's file asks for may be missing, and may be anything; what is there only with something absent
-        may be missing.
-        """
+        """The validator of the file's own form, with `answer_schema` as in `wire()`. What only a person's file asks for
+        may be missing or anything; what is there only with something absent may be missing."""
         if call == "tool_arguments" and answer_schema is not None:
             return compile_schema(answer_schema, _TOOLS_SCHEMA)
         key = (call, _key(answer_schema), frozenset(absent))
@@ -131,9 +121,8 @@ class SchemaLibrary:
         return digest_of_files({call: self.files(call)["schema"] for call in NAMES})
 
     def check(self) -> None:
-        """Load every file of the person's folder. Raises SchemaFileError for the first that cannot be used: that is
-        outside the strict subset, or has not all the properties of the packaged one in the same types, each place
-        named."""
+        """Load every file of the person's folder. Raises SchemaFileError for the first that is outside the strict
+        subset, or has not all the properties of the packaged one in the same types, each place named."""
         for call, path in self._own.items():
             schema, packaged = strip_header(self._document(call)), self._packaged(call)
             if schema != packaged:
@@ -156,7 +145,7 @@ class SchemaLibrary:
 
     def _document(self, call: SchemaName) -> dict[str, Any]:
         if call not in self._documents:
-            document = _read_object(self._own[call]) if call in self._own else _packaged_document(call)
+            document = read_schema(self._own[call]) if call in self._own else _packaged_document(call)
             self._documents[call] = self._with_dimensions(call, document)
         return self._documents[call]
 
@@ -177,7 +166,7 @@ def packaged_schemas() -> SchemaLibrary:
 
 
 def read_schema(path: Path) -> dict[str, Any]:
-    """A schema file, checked: JSON, a Draft 2020-12 schema, every reference within it; else SchemaFileError."""
+    """A file with the schema of an object, checked: Draft 2020-12, each reference within it; else SchemaFileError."""
     try:
         schema = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
@@ -185,11 +174,7 @@ def read_schema(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise SchemaFileError(f"{path}: cannot be read: {error}") from error
     check_schema(schema, str(path))
-    return dict(schema)
-
-
-def _read_object(path: Path) -> dict[str, Any]:
-    schema = read_schema(path)
+    schema = dict(schema)
     if schema.get("type") != "object":
         raise SchemaFileError(f'{path}#/type: must be "object": the answer to a call is an object')
     return schema
@@ -197,7 +182,7 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 @cache
 def _packaged_document(call: SchemaName) -> dict[str, Any]:
-    return _read_object(_packaged_path(call))
+    return read_schema(_packaged_path(call))
 
 
 def _packaged_path(call: SchemaName) -> Path:

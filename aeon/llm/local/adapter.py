@@ -27,11 +27,8 @@ _in_memory: tuple[Loading, LocalModel] | None = None
 
 
 class LocalAdapter:
-    """Answers requests with a GGUF model in this process, each answer held to its schema by a grammar.
-
-    A request's own parameters win over `settings`; effort has no meaning here. Raises `ConfigError` when the extra is
-    not installed, or there is no such model file.
-    """
+    """Answers requests with a GGUF model in this process, each answer held to its schema by a grammar. A request's own
+    parameters win over `settings`; effort has no meaning here. Raises what `check` raises."""
 
     def __init__(self, settings: LocalProvider) -> None:
         check(settings)
@@ -41,12 +38,9 @@ class LocalAdapter:
         self._loading: Loading | None = None
 
     def complete(self, request: LLMRequest) -> LLMResponse:
-        """Answer one request, in about `timeout_seconds` from when it is its turn and the model is loaded.
-
-        Raises `RequestRefused` for a prompt that is longer than the context, and for another model than this one;
-        `Truncated` for an answer that met a limit; `ProviderError` when the model cannot be loaded, fails, takes too
-        long, or is closed meanwhile.
-        """
+        """Answer one request. Raises `RequestRefused` for a prompt that is longer than the context, and for another
+        model than this one; `Truncated` for an answer that met a limit; `ProviderError` when the model cannot be
+        loaded, fails, takes `timeout_seconds` from when it is its turn, or is closed meanwhile."""
         if request.parameters.model not in (None, self.model):
             raise RequestRefused(
                 f"the {request.call} call asks for the model {request.parameters.model}; there is {self.model} only",
@@ -110,10 +104,9 @@ class LocalAdapter:
             raise ProviderError(f"the provider was closed before the {request.call} call was answered", usage=usage)
 
     def _messages(self, request: LLMRequest) -> Sequence[Message]:
-        # A grammar only shows what is not allowed, never what is meant. A repair has the schema in its prompt already.
-        if not self._settings.schema_in_prompt or request.call == "repair":
-            return request.messages
-        return with_system_text(request.messages, schema_in_words(request))
+        # A repair has the schema in its prompt already.
+        tells_schema = self._settings.schema_in_prompt and request.call != "repair"
+        return with_system_text(request.messages, schema_in_words(request)) if tells_schema else request.messages
 
 
 def _load(loading: Loading) -> LocalModel:

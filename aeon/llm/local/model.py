@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from jinja2 import TemplateError
 
 from aeon.domain.errors import ProviderError, RequestRefused
 from aeon.domain.request import LLMRequest, Message
@@ -19,8 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What a model is loaded with; two that are equal share one model. None: what llama.cpp finds best. `context` 0: as
-    long as the model was trained with. `gpu_layers` -1: all of them."""
+    """What a model is loaded with, as in `LocalProvider`; two that are equal share one model."""
 
     path: Path
     context: int
@@ -29,7 +30,7 @@ class Loading:
 
 
 class LocalModel:
-    """One model and its context; for one thread at a time. Raises ProviderError when the file cannot be loaded."""
+    """One model and its context; for one thread at a time. Raises ProviderError when it cannot be loaded."""
 
     def __init__(self, loading: Loading) -> None:
         self._llama = _load(loading)
@@ -43,17 +44,15 @@ class LocalModel:
     def answer(
         self, request: LLMRequest, messages: Sequence[Message], **parameters: Any
     ) -> Iterator[tuple[str, str | None]]:
-        """The answer piece by piece, held to the schema's grammar, with the reason why it ends beside the last one. It
-        may be left at any piece. Raises RequestRefused for a prompt that is too long, ProviderError when it fails."""
-        from jinja2 import TemplateError
-
-        grammar = self._grammar(request.schema)
-        given: dict[str, Any] = {"grammar": grammar, "repeat_penalty": 1.0, "stream": True, **parameters}
+        """The answer piece by piece, held to the schema's grammar, with the reason why it ends beside the last one.
+        Raises RequestRefused for a prompt that is too long, ProviderError when it fails."""
+        fixed = {"grammar": self._grammar(request.schema), "repeat_penalty": 1.0, "stream": True}
+        given: dict[str, Any] = {**fixed, **parameters}
         try:
             try:
-                chunks = self._llama.create_chat_completion(_plain(messages), **given)
+                chunks = self._llama.create_chat_completion(list(map(asdict, messages)), **given)
             except (TemplateError, ValueError):  # some templates take no system message
-                chunks = self._llama.create_chat_completion(_plain(merged(messages)), **given)
+                chunks = self._llama.create_chat_completion(list(map(asdict, merged(messages))), **given)
             for chunk in chunks:
                 choice = chunk["choices"][0]
                 yield choice["delta"].get("content") or "", choice["finish_reason"]
@@ -101,13 +100,8 @@ def merged(messages: Sequence[Message]) -> list[Message]:
     return [first, *others[1:]]
 
 
-def _plain(messages: Sequence[Message]) -> list[Any]:
-    return [{"role": message.role, "content": message.content} for message in messages]
-
-
 def _load(loading: Loading) -> Llama:
     try:
-        from jinja2 import TemplateError
         from llama_cpp import Llama
     except (ImportError, OSError, RuntimeError) as error:
         raise ProviderError(
