@@ -26,7 +26,7 @@ from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, Ter
 from aeon.domain.outcome import build_outcome
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import ValidationIssue
-from aeon.execution.forecast import forecast
+from aeon.execution.worker import forecast
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.executor import Batches
@@ -36,8 +36,7 @@ from aeon.kernel.settings import RunOptions
 from aeon.plan.transitions import cut_off, with_errors
 from aeon.plan.triggers import issue_triggers, pass_triggers
 from aeon.refinement.models import Occasion
-from aeon.refinement.refiner import Refiner
-from aeon.refinement.verdicts import is_stuck
+from aeon.refinement.refiner import Refiner, is_stuck
 
 logger = logging.getLogger(__name__)
 _DEFECT = "This is a defect; HYDRA_FULL_ERROR=1 in the environment shows where."

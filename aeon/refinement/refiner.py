@@ -13,14 +13,14 @@ The plan that comes out differs from the one that went in only by accepted actio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aeon.domain.errors import LLMError, PlanError, ValidationError
-from aeon.domain.graph import by_id, nesting_level
+from aeon.domain.graph import by_id, current_outputs, nesting_level, ready_steps
 from aeon.domain.plan import EXECUTED, FollowUpQuestion, Plan, PlanStep, Subplan
 from aeon.domain.refinement import Refinement, RefinementAction, RefinementRecord, RefusedAction, SupervisorAssessment
-from aeon.domain.report import SemanticValidationReport
+from aeon.domain.report import SemanticValidationReport, Severity, ValidationIssue, reaches
 from aeon.plan import attempts as counting
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.deltas import DeltaResult, apply_actions
@@ -31,7 +31,6 @@ from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.transitions import leave_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
 from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark, validate_method
-from aeon.refinement.verdicts import is_stuck, make_remarks, reject_actions, select_outputs
 from aeon.validation.semantic import SemanticValidator
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
@@ -102,7 +101,8 @@ class Refiner:
         screened = self._decompose(plan, admission, occasion.closed, budget)
         draft = self._apply(plan, screened.sound, screened.subplans)
         report, rejected = self._review(plan, draft, budget)
-        final = self._apply(plan, _without(draft.accepted, rejected), screened.subplans)
+        gone = [refusal.action for refusal in rejected]
+        final = self._apply(plan, [each for each in draft.accepted if each not in gone], screened.subplans)
         refused = (*screened.refused, *draft.refused, *rejected, *final.refused)
         questions = self._new_questions(plan, proposal.questions)
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
@@ -127,7 +127,7 @@ class Refiner:
             ),
             model_asked=asks,
         )
-        return Refined(refined, attempts, record, make_remarks(record, occasion.issues), handed_over, conflicts)
+        return Refined(refined, attempts, record, _make_remarks(record, occasion.issues), handed_over, conflicts)
 
     def _propose(self, plan: Plan, occasion: Occasion) -> Refinement:
         issues = list(open_issues(occasion.issues, occasion.closed))
@@ -187,7 +187,7 @@ class Refiner:
         if not draft.changes:
             return None, ()
         steps = [step for change in draft.changes if (step := change.after or change.before)]
-        outputs = select_outputs(plan, draft)
+        outputs = _select_outputs(plan, draft)
         try:
             if not budget.affordable():
                 raise PlanError("the budget does not allow it")
@@ -197,7 +197,7 @@ class Refiner:
         except UNUSABLE as error:
             reason = f"the change could not be validated: {error.message}"
             return None, tuple(RefusedAction(action=action, reason=reason) for action in draft.accepted)
-        return report, reject_actions(report, plan, draft, self._settings.reject_severity)
+        return report, _reject_actions(report, plan, draft, self._settings.reject_severity)
 
     def _new_questions(self, plan: Plan, questions: Sequence[FollowUpQuestion]) -> tuple[FollowUpQuestion, ...]:
         """Questions not raised before, with the person's answers where one may be asked (FR-011)."""
@@ -211,6 +211,66 @@ def _with_questions(plan: Plan, new: tuple[FollowUpQuestion, ...]) -> Plan:
     return plan.model_copy(update={"questions": (*plan.questions, *new)}) if new else plan
 
 
-def _without(actions: Sequence[RefinementAction], refused: Sequence[RefusedAction]) -> list[RefinementAction]:
-    gone = [refusal.action for refusal in refused]
-    return [action for action in actions if action not in gone]
+def _select_outputs(plan: Plan, draft: DeltaResult) -> dict[str, str]:
+    """The outputs that a draft's changes concern: of the changed steps, of what they depend on, and of what depends on
+    them, as they were before."""
+    changed = {change.step_id for change in draft.changes}
+    versions = [version for change in draft.changes for version in (change.before, change.after) if version]
+    concerned = changed | {dependency for version in versions for dependency in version.dependencies}
+    concerned |= _dependents(plan, changed)
+    return {step_id: output for step_id, output in current_outputs(plan.steps).items() if step_id in concerned}
+
+
+def _reject_actions(
+    report: SemanticValidationReport, plan: Plan, draft: DeltaResult, reject_severity: Severity
+) -> tuple[RefusedAction, ...]:
+    """The actions of a draft of a plan that an issue refuses, by the severity that the model gave it: an issue at a
+    step the action is about, or at a step that depended, or would depend, on one of those."""
+    grave = {i.step_id: i for i in report.issues if i.step_id and reaches(i.severity, reject_severity)}
+    refused = []
+    for action in draft.accepted:
+        about = draft.changed_by(action)
+        concerned = about | _dependents(plan, about) | _dependents(draft.plan, about)
+        issue = next((issue for step_id, issue in grave.items() if step_id in concerned), None)
+        if issue is not None:
+            refused.append(RefusedAction(action=action, reason=f"{issue.severity} issue: {issue.description}"))
+    return tuple(refused)
+
+
+def _dependents(plan: Plan, step_ids: Collection[str]) -> set[str]:
+    return {step.step_id for step in plan.steps if not set(step_ids).isdisjoint(step.dependencies)}
+
+
+def is_stuck(before: Plan, after: Plan) -> bool:
+    """Whether nothing changed and nothing can run. A question without an answer changes nothing, and neither does
+    leaving a step to a person."""
+    unmarked = (
+        [step.model_copy(update={"manual_intervention": False}) for step in plan.steps] for plan in (before, after)
+    )
+    is_answered = any(question.answer is not None for question in after.questions[len(before.questions) :])
+    return next(unmarked) == next(unmarked) and not is_answered and not ready_steps(after)
+
+
+def _make_remarks(record: RefinementRecord, issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
+    """What a person should know of a refinement that these issues were given to: what was refused, which grave issues
+    got no answer, and whose proposed repair an applied change overrides: the planner's wins (FR-079)."""
+    remarks = [
+        Remark(
+            "refused_action", f"{each.action.action_type} {each.action.fragment}: {each.reason}", each.action.fragment
+        )
+        for each in record.refused
+    ]
+    for issue in issues:
+        if issue.issue_id in record.unanswered:
+            message = f"{issue.severity} issue {issue.issue_id} got neither a change nor a reason: {issue.description}"
+            remarks.append(Remark("unanswered_issue", message, issue.step_id))
+    repairs = {issue.issue_id: issue.proposed_repair for issue in issues if issue.proposed_repair}
+    for action in record.accepted:
+        for issue_id in action.overrides_issues:
+            if repair := repairs.get(issue_id):
+                message = (
+                    f"{action.action_type} {action.fragment} was applied instead of what validation proposed for"
+                    f" {issue_id}: {repair.action} {repair.target}"
+                )
+                remarks.append(Remark("conflict", message, action.fragment))
+    return tuple(remarks)

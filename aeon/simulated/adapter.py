@@ -15,9 +15,8 @@ from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.settings import SimulatedProvider
 from aeon.schema.examples import NOTHING, NoExample, complete_value, make_example
 from aeon.simulated import plan_answers, work_answers
-from aeon.simulated.characters import CALM, character
 from aeon.simulated.scenario import Script, load_scenario
-from aeon.simulated.situation import MARK, Situation
+from aeon.simulated.situation import CALM, MARK, Situation, character
 
 _WISHES: Mapping[str, Callable[[Situation], Any]] = {
     "task_profile": work_answers.task_profile,
@@ -63,7 +62,7 @@ class SimulatedAdapter:
             raise rule.fail.error(_estimate_usage(request, ""), self.model)
         if rule is not None and rule.text is not None:
             text = rule.text
-        elif rule is not None and rule.answers:
+        elif rule is not None and "answer" in rule.model_fields_set:
             text = _to_json(_complete_answer(rule.answer, Situation(request, CALM, self._seed)))
         else:
             text = _simulate(Situation(request, self._character, self._seed))

@@ -134,11 +134,6 @@ class Rule(Value):
             raise ValueError("does nothing: give it one of answer, text, fail, simulated, or latency_seconds")
         return self
 
-    @property
-    def answers(self) -> bool:
-        """Whether `answer` was given, be it null."""
-        return "answer" in self.model_fields_set
-
 
 Rules = Annotated[tuple[Rule, ...], Field(min_length=1), BeforeValidator(_to_list, Rule | list[Rule])]
 

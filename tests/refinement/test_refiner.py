@@ -11,8 +11,7 @@ from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.triggers import Trigger
-from aeon.refinement.refiner import Refiner
-from aeon.refinement.verdicts import is_stuck
+from aeon.refinement.refiner import Refiner, is_stuck
 from aeon.validation.semantic import SemanticValidator
 from tests.plan.builders import blocked, done, failed, plan_of, shape, step
 from tests.refinement.build import Calls, accepted, refine, refusals

@@ -16,7 +16,7 @@ from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, LLMAdapter, LLMRequest, Message
 from aeon.llm.settings import SimulatedProvider
 from aeon.simulated.adapter import SimulatedAdapter
-from aeon.simulated.characters import CHARACTERS, character
+from aeon.simulated.situation import CHARACTERS, character
 from tests.simulated.simulated_requests import (
     CALLS,
     SECTIONS,

@@ -10,7 +10,7 @@ import pytest
 
 from aeon import Aeon
 from aeon.domain.result import RunResult
-from aeon.simulated.characters import character
+from aeon.simulated.situation import character
 from tests.simulated.simulated_requests import TASK
 
 ROOT = Path(__file__).parents[2]

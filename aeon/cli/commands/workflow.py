@@ -34,7 +34,7 @@ from aeon.domain.errors import AeonError, ConfigError
 from aeon.domain.events import CycleStarted, Recorded
 from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
-from aeon.execution.forecast import cycles, forecast
+from aeon.execution.worker import cycles, forecast
 from aeon.files.resources import resource_root
 from aeon.files.text import unwritable_error
 from aeon.memory.run_memory import InMemory
