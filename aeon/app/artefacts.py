@@ -27,7 +27,7 @@ RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
 def create_directory(directory: Path, fill: Callable[[Path], None]) -> None:
     """Make a directory that has in it what `fill` puts there from the moment that it is there; one that is there
     already is filled as it is. Raises OSError, and what `fill` raises."""
-    if directory.exists():
+    if directory.is_dir():
         fill(directory)
         return
     directory.parent.mkdir(parents=True, exist_ok=True)

@@ -78,7 +78,8 @@ class _Maker:
             return [self.make(items, each, name, depth + 1) for each in wishes[: flat.get("maxItems")]]
         if kind in ("integer", "number"):
             number = wish if is_type(wish, "number") else flat.get("minimum", 1)
-            number = min(max(number, flat.get("minimum", number)), flat.get("maximum", number))
+            number = max(number, flat.get("minimum", number))
+            number = min(number, flat.get("maximum", number))
             return math.ceil(number) if kind == "integer" else number
         if kind == "string":
             made = wish if isinstance(wish, str) else _FORMATS.get(flat.get("format", "")) or self.text(name)

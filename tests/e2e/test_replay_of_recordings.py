@@ -79,7 +79,7 @@ def test_the_group_of_the_store_says_the_same(recorded: Run, aeon: RunAeon) -> N
     ("content", "why"),
     [
         ("a: 1\n", "is not a cassette: it does not say `format: aeon.cassette/1`"),
-        ("format: aeon.cassette/9\n", "its format is aeon.cassette/9"),
+        ("format: aeon.cassette/9\n", "reads, but aeon.cassette/9"),
         ("[", "this is not YAML"),
     ],
 )

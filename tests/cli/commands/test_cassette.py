@@ -44,7 +44,7 @@ def test_a_store_alone_is_exported_and_what_is_missing_is_said(aeon: RunAeon, ru
     (run / "store.sqlite").rename("alone.sqlite")
     ended = aeon("cassette", "export", "alone.sqlite", "out.aeon")
     assert ended.status == 0
-    assert "how the run was started is not known; a replay must be given task and overrides" in ended.err
+    assert "A replay must be given these, they are not in out.aeon or not taken from it: task, overrides." in ended.err
     assert read(Path("out.aeon")).origin == {}
 
 
