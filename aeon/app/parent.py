@@ -10,10 +10,10 @@ from pathlib import Path
 
 from aeon.app.process import Process
 from aeon.config import origin as origins
-from aeon.config.compose.literal import Composition
+from aeon.config.compose.literal import Composition, key_of
 from aeon.config.load import find_recorded_origin
 from aeon.config.origin import Origin, ParentOrigin
-from aeon.config.recompose import check_visible, find_held_back, find_left_out
+from aeon.config.recompose import find_held_back, find_left_out
 from aeon.config.settings import Settings, named_file
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.reference import search_for_modules
@@ -40,8 +40,10 @@ class Parent:
 def find_parent(settings: Settings, composition: Composition | None = None) -> Parent | None:
     """The run that `resume` names, once it is sure that it can be resumed; None without one. Its own tools and adapter
     are then found where it found them. Raises ConfigError, also when `composition` lacks what a recording names."""
-    if composition is not None:
-        check_visible(settings.resume, composition)
+    visible = composition is None or any(key_of(text) == "resume" for text in composition.overrides)
+    if settings.resume is not None and not visible:
+        problem = "comes from a configuration file or an interpolation, too late to compose what was recorded"
+        raise ConfigError(f"resume={settings.resume} {problem}", hint="Say it among the overrides, as it is.")
     origin = find_recorded_origin(settings)
     if settings.resume is None or origin is None:
         return None

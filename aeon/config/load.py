@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,8 @@ def settings_from(cfg: DictConfig) -> Settings:
         settings = Settings.model_validate(values)
     except PydanticError as error:
         raise settings_error(error, Settings, values) from None
+    if mistaken := list(_truths_as_numbers(values, settings.model_dump(by_alias=True))):
+        raise ConfigError(f"{', '.join(mistaken)}: must be a number, not true or false")
     convergence, answer, memory = settings.convergence, settings.answer, settings.memory
     if convergence.criteria_file is not None:
         read = _read_values(convergence.criteria_file, ConvergenceSettings, "criteria", "convergence.criteria_file")
@@ -72,6 +74,15 @@ def settings_from(cfg: DictConfig) -> Settings:
         read = _read_values(memory.entries_file, MemorySettings, "entries", "memory.entries_file")
         memory = memory.model_copy(update={"entries": {**read, **memory.entries}})
     return settings.model_copy(update={"convergence": convergence, "answer": answer, "memory": memory})
+
+
+def _truths_as_numbers(given: Any, taken: Any, *names: str) -> Iterator[str]:
+    """The keys where pydantic took `true` or `false` for 1 or 0."""
+    if isinstance(given, dict) and isinstance(taken, dict):
+        for name in given:
+            yield from _truths_as_numbers(given[name], taken.get(name), *names, str(name))
+    elif isinstance(given, bool) and type(taken) in (int, float):
+        yield ".".join(names)
 
 
 def _plain(value: Any) -> Any:

@@ -18,7 +18,6 @@ from aeon.files.explain import first_mistake
 
 FORMAT: Literal["aeon.run/1"] = "aeon.run/1"
 FILE = "run.json"
-_VERSIONS = "Another version of Aeon may have written it: `versions` in it says which."
 
 
 class ProviderOrigin(Value):
@@ -48,8 +47,7 @@ class FileOrigin(Value):
 class Origin(Value):
     """Where a run comes from; docs/resume.md says what each key of `run.json` is.
 
-    `overrides` is None when the settings were made in a program, and cannot be composed again.
-    """
+    `overrides` is None when the settings were made in a program, and cannot be composed again."""
 
     format: Literal["aeon.run/1"] = FORMAT
     run_id: str
@@ -97,15 +95,13 @@ def read(directory: Path, key: str = "resume") -> Origin:
         raise ConfigError(
             f"{named}: this is no run's directory: {FILE} cannot be read: {error.strerror or error}", hint=hint
         ) from None
-    try:
-        return Origin.model_validate_json(text)
-    except pydantic.ValidationError as error:
-        raise ConfigError(f"{named}: {FILE}: {first_mistake(error)}", hint=_VERSIONS) from None
+    return parse(text, f"{named}: {FILE}")
 
 
 def parse(values: Any, where: str) -> Origin:
-    """The origin in JSON values; `where` they stand, for the message. Raises ConfigError."""
+    """The origin in JSON text or values; `where` they stand, for the message. Raises ConfigError."""
     try:
-        return Origin.model_validate(values)
+        return (Origin.model_validate_json if isinstance(values, bytes) else Origin.model_validate)(values)
     except pydantic.ValidationError as error:
-        raise ConfigError(f"{where}: {first_mistake(error)}", hint=_VERSIONS) from None
+        hint = "Another version of Aeon may have written it: `versions` in it says which."
+        raise ConfigError(f"{where}: {first_mistake(error)}", hint=hint) from None

@@ -1,21 +1,36 @@
-"""Composing a run again: the overrides it was given, then today's."""
+"""Composing a run again: the overrides it was given, then today's.
+
+A cassette may be anybody's, and replaying it must only replay it: each field of the settings says itself whether it may
+come from a recording (`aeon.domain.values.FromRecording`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, get_args
+
+from pydantic.fields import FieldInfo
 
 from aeon.config import origin as origins
 from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.compose.reference import groups
 from aeon.config.origin import Origin
-from aeon.config.recorded import NAME, select_overrides
 from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.domain.values import TAKEN, UNNEEDED, FromRecording
+from aeon.files.explain import models_in
+from aeon.files.resources import resource_root
 from aeon.store.settings import CASSETTE_SUFFIX
 
 _RECORDED_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
+_NAME = re.compile(r"\w[\w-]*", re.ASCII)  # of a file, without a folder
+_HELD = FromRecording("held")
+# The groups that set other groups' keys, or Hydra's own.
+_NO_SETTINGS = {"experiment": TAKEN, "hydra": UNNEEDED, "sweep": UNNEEDED}
+_ABOVE_THE_GROUPS = ("task=null", "task_file=null", "~inputs", "~input_files")
 
 
 def composition(today: Composition) -> Composition:
@@ -24,23 +39,54 @@ def composition(today: Composition) -> Composition:
     `resume=DIR` among them names it, or `store.mode=replay store.path=PATH`. Raises ConfigError.
     """
     named = [text for text in today.overrides if key_of(text) == "resume"]
-    directory = _directory(named[-1]) if named else None
-    rest = tuple(text for text in today.overrides if key_of(text) != "resume")
-    if directory is not None:
+    rest = [text for text in today.overrides if key_of(text) != "resume"]
+    if named and (directory := _directory(named[-1])):
         given = today.with_overrides((*rest, f"resume={quote(str(directory))}"))
         return recompose(origins.read(directory), given, f"resume={directory}")
     # `resume=null` stays, since a configuration file may set another value.
     today = today.with_overrides((*rest, *(["resume=null"] if named else [])))
     path = _recording(today.overrides)
-    origin = read_recorded_origin(path) if path is not None else None
+    origin = read_recorded_origin(path) if path else None
     if path is None or origin is None or origin.overrides is None:
         return today
     if path.suffix == CASSETTE_SUFFIX:
-        of_today = today.config_dir is not None and NAME.fullmatch(origin.config_name)
+        of_today = today.config_dir is not None and _NAME.fullmatch(origin.config_name)
         name = origin.config_name if of_today else Composition().config_name
         taken, _ = select_overrides(origin.overrides, today.config_dir)
         origin = origin.model_copy(update={"overrides": taken, "config_dir": None, "config_name": name})
     return recompose(origin, today, f"store.path={path}")
+
+
+def _recording(overrides: Sequence[str]) -> Path | None:
+    """What `store.path` names, with `store.mode=replay` or `store=replay`. Raises ConfigError for several values."""
+    given = {key_of(text): text for text in overrides}
+    mode, path = given.get("store.mode", given.get("store", "")), given.get("store.path")
+    if path is None or "replay" not in mode:
+        return None
+    problem = "a multirun replays one recording, not several"
+    value = _one_value(path, problem).replace("\\$", "$")
+    return Path(value) if _one_value(mode, problem) == "replay" and value else None
+
+
+def _directory(override: str) -> Path | None:
+    """The directory that `resume=...` names, absolute; a path may hold what Hydra would read as something else."""
+    text = override.partition("=")[2]
+    if not text.strip():
+        raise ConfigError("resume= is empty: it names no run", hint="Name the directory of a run: resume=outputs/...")
+    if not Path(text).expanduser().is_dir():
+        text = _one_value(override, "a multirun resumes one run, not several")
+    return Path(text).expanduser().absolute() if text and text != "null" else None
+
+
+def _one_value(override: str, problem: str) -> str:
+    """The text that an override gives, unquoted; as it is written where it cannot be read."""
+    try:
+        parsed = parse(override)
+    except ConfigError:
+        return override.partition("=")[2]
+    if parsed.is_sweep_override():
+        raise ConfigError(f"{override}: {problem}", hint="Sweep another key: convergence.completeness=0.8,0.9")
+    return "" if parsed.value() is None else str(parsed.value())
 
 
 def read_recorded_origin(path: Path) -> Origin | None:
@@ -83,13 +129,6 @@ def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
     return (*folder, *(key for key in held if not f"{key}.".startswith(given)))
 
 
-def check_visible(resume: Path | None, composed: Composition) -> None:
-    """ConfigError when settings resume a run that their overrides do not name: its own came too late."""
-    if resume is not None and not any(key_of(text) == "resume" for text in composed.overrides):
-        problem = "comes from a configuration file or an interpolation, too late to compose what was recorded"
-        raise ConfigError(f"resume={resume} {problem}", hint="Say it among the overrides, as it is.")
-
-
 def recompose(origin: Origin, today: Composition, named: str) -> Composition:
     """The recorded composition with today's after it, so that today's wins; `named` says whose origin it is.
 
@@ -106,50 +145,18 @@ def recompose(origin: Origin, today: Composition, named: str) -> Composition:
             hint="Put it back, or give one of the same content with --config-dir DIR.",
         )
     name = origin.config_name if today.config_name == Composition().config_name else today.config_name
-    again = Composition(overrides=origin.overrides, config_dir=folder, config_name=name)
     replaced = {key_of(text) for text in today.overrides if text.startswith(("~", "+")) or "." not in key_of(text)}
     recorded = [text for text in origin.overrides if not _is_of_hydra(text) and key_of(text) not in replaced]
-    paths = dict(origin.paths) if Path(origin.working_directory) != Path.cwd() else {}
+    paths = origin.paths if Path(origin.working_directory) != Path.cwd() else {}
     if _chooses_another_provider(origin, today):
-        recorded = [text for text in recorded if not _is_of_provider(text)]
-        paths = {key: path for key, path in paths.items() if not _is_of_provider(key)}
+        recorded = [text for text in recorded if not key_of(text).startswith("provider.")]
+        paths = {key: path for key, path in paths.items() if not key.startswith("provider.")}
     given, set_today = set(map(key_of, recorded)), tuple(f"{key_of(text)}." for text in today.overrides)
     absolute = [
         f"{key}={quote(path)}" for key, path in paths.items() if key in given or not f"{key}.".startswith(set_today)
     ]
-    return again.with_overrides((*recorded, *absolute, *today.overrides))
-
-
-def find_left_out(origin: Origin, composed: Composition) -> tuple[str, ...]:
-    """The keys of the recorded provider that were not taken over, since another was chosen."""
-    given = {key_of(text) for text in composed.overrides}
-    recorded = dict.fromkeys(key_of(text) for text in origin.overrides or () if _is_of_provider(text))
-    return tuple(key for key in recorded if key not in given)
-
-
-def select_recordable(overrides: Iterable[str]) -> tuple[str, ...]:
-    """The overrides that a run is composed from again: neither those recorded apart, such as the task, nor those that
-    say where and how jobs run."""
-    ours = (text for text in overrides if not _is_of_hydra(text))
-    return tuple(text for text in ours if key_of(text).partition(".")[0] not in _RECORDED_APART)
-
-
-def with_own_adapter(composed: Composition, kept: Collection[str]) -> Composition:
-    """The composition of settings whose provider a program replaces by an adapter of its own, so that a resumed run
-    asks for one again; `kept` are the keys of the provider that hold for it."""
-    parts = [(text, key_of(text).split(".")) for text in composed.overrides]
-    others = [text for text, (group, *key) in parts if group != "provider" or (key and key[0] in kept)]
-    return composed.with_overrides((*others, "provider=custom"))
-
-
-def _is_of_hydra(override: str) -> bool:
-    key = key_of(override)
-    return key.replace("/", ".").partition(".")[0] == "hydra" and key != "hydra.searchpath"
-
-
-def _is_of_provider(override: str) -> bool:
-    """Whether it sets a key of a provider rather than choosing one."""
-    return key_of(override).startswith("provider.")
+    overrides = (*recorded, *absolute, *today.overrides)
+    return Composition(overrides=overrides, config_dir=folder, config_name=name)
 
 
 def _chooses_another_provider(origin: Origin, today: Composition) -> bool:
@@ -164,33 +171,103 @@ def _chooses_another_provider(origin: Origin, today: Composition) -> bool:
     return bool(now - same - {"experiment=none"})
 
 
-def _recording(overrides: Sequence[str]) -> Path | None:
-    """What `store.path` names, with `store.mode=replay` or `store=replay`. Raises ConfigError for several values."""
-    given = {key_of(text): text for text in overrides}
-    mode, path = given.get("store.mode", given.get("store", "")), given.get("store.path")
-    if path is None or "replay" not in mode:
-        return None
-    problem = "a multirun replays one recording, not several"
-    value, mode = _one_value(path, problem).replace("\\$", "$"), _one_value(mode, problem)
-    return Path(value) if mode == "replay" and value else None
+def find_left_out(origin: Origin, composed: Composition) -> tuple[str, ...]:
+    """The keys of the recorded provider that were not taken over, since another was chosen."""
+    given = set(map(key_of, composed.overrides))
+    recorded = dict.fromkeys(map(key_of, origin.overrides or ()))
+    return tuple(key for key in recorded if key.startswith("provider.") and key not in given)
 
 
-def _directory(override: str) -> Path | None:
-    """The directory that `resume=...` names, absolute; a path may hold what Hydra would read as something else."""
-    text = override.partition("=")[2]
-    if not text.strip():
-        raise ConfigError("resume= is empty: it names no run", hint="Name the directory of a run: resume=outputs/...")
-    if not Path(text).expanduser().is_dir():
-        text = _one_value(override, "a multirun resumes one run, not several")
-    return Path(text).expanduser().absolute() if text and text != "null" else None
+def select_recordable(overrides: Iterable[str]) -> tuple[str, ...]:
+    """The overrides that a run is composed from again: neither those recorded apart, such as the task, nor those that
+    say where and how jobs run."""
+    ours = (text for text in overrides if not _is_of_hydra(text))
+    return tuple(text for text in ours if key_of(text).partition(".")[0] not in _RECORDED_APART)
 
 
-def _one_value(override: str, problem: str) -> str:
-    """The text that an override gives, unquoted; as it is written where it cannot be read."""
+def _is_of_hydra(override: str) -> bool:
+    key = key_of(override)
+    return re.split("[./]", key)[0] == "hydra" and key != "hydra.searchpath"
+
+
+def with_own_adapter(composed: Composition, kept: Collection[str]) -> Composition:
+    """The composition of settings whose provider a program replaces by an adapter of its own, so that a resumed run
+    asks for one again; `kept` are the keys of the provider that hold for it."""
+    parts = [(text, key_of(text).split(".")) for text in composed.overrides]
+    others = [text for text, (group, *key) in parts if group != "provider" or (key and key[0] in kept)]
+    return composed.with_overrides((*others, "provider=custom"))
+
+
+def make_portable(overrides: Iterable[str], holds_secret: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    """The overrides that go into a cassette: none with a secret or the address of a server; and the keys of those left
+    out that a replay would miss."""
+    portable = {text: not holds_secret(text) and "base_url" not in text for text in overrides}
+    missed = [key_of(text) for text, kept in portable.items() if not kept and _verdict(text, None) != "unneeded"]
+    return [text for text, kept in portable.items() if kept], [key for key in missed if not holds_secret(key)]
+
+
+def select_overrides(overrides: Iterable[str], folder: Path | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The overrides of a cassette that are taken, and the keys of those that are held back; `folder` is the
+    configuration of the person who replays, None without one."""
+    verdicts = {text: _verdict(text, folder) for text in overrides}
+    held = dict.fromkeys(key_of(text) or text for text, verdict in verdicts.items() if verdict == "held")
+    return tuple(text for text, verdict in verdicts.items() if verdict == "taken"), tuple(held)
+
+
+def _verdict(text: str, folder: Path | None) -> str:
+    key = key_of(text)
+    if text in _ABOVE_THE_GROUPS:
+        return "taken"
+    if re.split("[./]", key)[0] == "hydra":
+        return "held" if key == "hydra.searchpath" else "unneeded"
     try:
-        parsed = parse(override)
+        override = parse(text)
     except ConfigError:
-        return override.partition("=")[2]
-    if parsed.is_sweep_override():
-        raise ConfigError(f"{override}: {problem}", hint="Sweep another key: convergence.completeness=0.8,0.9")
-    return "" if parsed.value() is None else str(parsed.value())
+        return "held"
+    if override.package is not None or override.is_sweep_override() or "${" in text:
+        return "held"
+    value = None if override.is_delete() else override.value()
+    if "." in key or isinstance(value, dict) or override.is_delete():
+        verdicts = {_mark_at(leaf).rule for leaf in _leaves(key, value)}
+        return verdicts.pop() if len(verdicts) == 1 else "held"
+    names = {str(name) for name in (value if isinstance(value, list) else [value])}
+    mark = _mark_at(key)
+    if mark.options is not None and not (mark.options and names <= mark.options):
+        return mark.rule
+    # An option that comes neither with Aeon nor with the person's own folder is held back.
+    places = [resource_root() / "conf" / key, *([folder / key] if folder else [])]
+    known = all(_NAME.fullmatch(name) and any((place / f"{name}.yaml").is_file() for place in places) for name in names)
+    return "taken" if known else "held"
+
+
+def _mark_at(key: str) -> FromRecording:
+    """The mark of a dotted key: its own, else that of what is around it."""
+    from aeon.config.settings import Settings  # slow to load, and only for a cassette's overrides
+
+    names = key.split(".")
+    if names[0] in _NO_SETTINGS:
+        return _NO_SETTINGS[names[0]]
+    models: list[Any] = [Settings]
+    mark = _HELD
+    for name in names:
+        fields = [field for model in models for key, field in model.model_fields.items() if name in (field.alias, key)]
+        # Several kinds of one group may have a key; where they differ, it is held back.
+        marks = {_mark(field, mark) for field in fields} or {mark}
+        mark = marks.pop() if len(marks) == 1 else _HELD
+        models = [model for field in fields for model, _ in models_in(field.annotation)]
+    return mark
+
+
+def _mark(field: FieldInfo, around: FromRecording) -> FromRecording:
+    own = next((mark for mark in field.metadata if isinstance(mark, FromRecording)), None)
+    if own is None and around.rule == "taken" and Path in (field.annotation, *get_args(field.annotation)):
+        return _HELD
+    return own or around
+
+
+def _leaves(key: str, value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            yield from _leaves(f"{key}.{name}", item)
+    else:
+        yield key

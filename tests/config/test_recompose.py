@@ -10,7 +10,7 @@ import pytest
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose, compose_settings, composition
 from aeon.config.origin import Origin, ProviderOrigin
-from aeon.config.recompose import recompose
+from aeon.config.recompose import make_portable, recompose
 
 
 @pytest.fixture
@@ -57,3 +57,11 @@ def test_recorded_paths_are_absolute_but_for_those_that_are_set_today(tmp_path: 
 def test_nothing_is_composed_to_find_out_what_is_to_be_composed(composed: list[str]) -> None:
     composition(["ttl=large", "provider.model=m"])
     assert composed == []
+
+
+def test_what_holds_a_secret_or_an_address_stays_behind_and_is_named_if_a_replay_would_miss_it() -> None:
+    kept = ["mode=core", "progress=none", "~limits.max_cost"]
+    missed = ["convergence.criteria.a='it has sk-plain'", "provider={kind: openai, base_url: http://10.0.0.7/v1}"]
+    not_missed = ["provider.base_url=http://10.0.0.7/v1", "provider.fallbacks=[{name: a, base_url: http://a/v1}]"]
+    made = make_portable([*kept, *missed, *not_missed], lambda text: "sk-" in text)
+    assert made == (kept, ["convergence.criteria.a", "provider"])

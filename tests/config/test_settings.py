@@ -468,6 +468,11 @@ def test_a_misspelt_key_under_a_name_of_ones_own_keeps_that_name() -> None:
     assert "tools.mcp.servers.clock.comand: unknown key; did you mean `command`?" in message
 
 
+def test_true_and_false_are_no_numbers() -> None:
+    with pytest.raises(ConfigError, match=r"^ttl\.base: must be a number, not true or false"):
+        compose(["ttl.base=true"])
+
+
 def test_true_and_false_are_kept_where_they_may_be() -> None:
     found = compose(["provider=openai", "provider.require_key=false", "provider.extra_body.stream=true"])
     assert isinstance(found.provider, OpenAIProvider)

@@ -11,7 +11,7 @@ import yaml
 
 from aeon import Aeon
 from aeon.config.compose.literal import key_of
-from aeon.config.recorded import select_overrides
+from aeon.config.recompose import select_overrides
 from tests.cli.conftest import RunAeon
 from tests.cli.conftest import aeon as aeon
 

@@ -17,7 +17,7 @@ from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
 from aeon.cli.terminal.text import count_noun, one_line
 from aeon.config import origin as origins
-from aeon.config import recorded as config_recorded
+from aeon.config import recompose
 from aeon.config.load import environment
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.store.cassette import CassetteSource, read, write
@@ -64,10 +64,10 @@ def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespac
     before, environ = earlier.provenance if earlier else None, environment()
     origin, configurations = (earlier.origin, []) if earlier else _read_beside(run)
     scrubber = Scrubber(secret_names([origin, *configurations], environ), environ)
-    overrides, left_out = config_recorded.make_portable(origin.get("overrides") or (), scrubber.has_secret)
+    overrides, left_out = recompose.make_portable(origin.get("overrides") or (), scrubber.has_secret)
     made = make_cassette(
         entries,
-        {**origin, "overrides": list(overrides)} if origin.get("overrides") else origin,
+        {**origin, "overrides": overrides} if origin.get("overrides") else origin,
         scrubber=scrubber,
         home=Path.home(),
         answered_by=given.answered_by or (before.answered_by if before else None),
@@ -81,7 +81,7 @@ def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespac
         say(f"The value of {name} stood in it {number} times and was replaced by [value of {name}].")
     for name in scrubber.too_short:
         say(f"Warning: the value of {name} is too short to search for; make sure that it is not in {out}.")
-    held = config_recorded.select_overrides(made.origin.get("overrides") or (), None)[1]
+    held = recompose.select_overrides(made.origin.get("overrides") or (), None)[1]
     needed = [*(["--config-dir"] if made.origin.get("config_dir") else []), *held, *left_out]
     needed += [] if made.origin else ["task", "overrides"]
     if needed:
