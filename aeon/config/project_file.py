@@ -1,9 +1,7 @@
 """The project file: `aeon.yaml`, here or above, which sets a folder of configuration and overrides.
 
-It, and the folder that it names, may come with a repository of strangers. They may choose how a run goes; they may not
-name a secret or where one is sent, read files outside the project, or change how the program itself is started. The
-person says such things on the command line, or with `--config-dir`. Help and completion look for it too: the settings
-are imported only to check it.
+It may come with a repository of strangers: it may not name a secret or where one is sent, read files outside the
+project, or change how the program is started. Help and completion read it too, without the settings.
 """
 
 from __future__ import annotations
@@ -11,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,6 @@ from aeon.files.located_yaml import LocatedYaml
 from aeon.files.resources import resource_root
 
 FILE = "aeon.yaml"
-KEYS = ("config_dir", "overrides")
 _PACKAGE = re.compile(r"#\s*@package\s+(?!_global_|_group_)(\S+)")
 _NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
 
@@ -32,8 +29,8 @@ class Project:
     """A project file as written: its path, the folder of configuration that it names, absolute, and its overrides."""
 
     path: Path
-    config_dir: Path | None = None
-    overrides: Mapping[str, Any] = field(default_factory=dict)
+    config_dir: Path | None
+    overrides: Mapping[str, Any]
 
 
 def find_project(start: Path) -> Path | None:
@@ -50,18 +47,18 @@ def find_project(start: Path) -> Path | None:
 def read_project(path: Path) -> Project:
     """The project that a file describes. Raises ConfigError for one that cannot be read or says something else."""
     values, problem = LocatedYaml(path).value or {}, ""
-    named, overrides = (values.get(key) for key in KEYS) if isinstance(values, dict) else (None, None)
+    is_mapping = isinstance(values, dict) and values.keys() <= {"config_dir", "overrides"}
+    named, overrides = (values.get("config_dir"), values.get("overrides") or {}) if is_mapping else (None, {})
     folder = (path.parent / str(named)).resolve() if named is not None else None
-    if not isinstance(values, dict) or values.keys() - KEYS:
-        problem = f"must be a mapping of {' and '.join(KEYS)}"
-    elif not isinstance(overrides or {}, dict) or not all(isinstance(name, str) for name in overrides or ()):
+    if not is_mapping:
+        problem = "must be a mapping of config_dir and overrides"
+    elif not isinstance(overrides, dict) or not all(isinstance(name, str) for name in overrides):
         problem = "overrides must map keys to values, as in `ttl.base: 20`"
     elif folder is not None and not (folder.is_dir() and folder.is_relative_to(path.parent.resolve())):
         problem = f"config_dir={named}: there is no such folder within the project"
     if problem:
-        hint = "`aeon docs project` describes it; --no-project leaves the file out."
-        raise ConfigError(f"{path}: {problem}", hint=hint)
-    return Project(path, folder, overrides or {})
+        raise ConfigError(f"{path}: {problem}", hint="`aeon docs project` describes it; --no-project leaves it out.")
+    return Project(path, folder, overrides)
 
 
 def check_overrides(project: Project, given: Sequence[str]) -> list[str]:
@@ -77,13 +74,12 @@ def check_overrides(project: Project, given: Sequence[str]) -> list[str]:
                 hint=f"Say it on the command line ({key}=..., or --config-dir DIR), or use --no-project.",
             )
     chosen = {key_of(text) for text in given if "." not in key_of(text)}
-    kept = ((key, value) for key, value in project.overrides.items() if key.lstrip("+").partition(".")[0] not in chosen)
-    return [_override(project, key, value) for key, value in kept]
+    said = project.overrides.items()
+    return [_override(project, key, value) for key, value in said if key_of(key).partition(".")[0] not in chosen]
 
 
 def describe_project(project: Project) -> Iterator[str]:
-    """What the project sets, and what of its folder concerns tools and an adapter of one's own, which may start
-    programs: a line each."""
+    """What the project sets, and what of its folder may start programs (tools, an own adapter): a line each."""
     said = [f"config_dir={project.config_dir.name}"] if project.config_dir else []
     said += [f"{key}={_shown(value)}" for key, value in project.overrides.items()]
     yield f"Project {project.path}: {', '.join(said) or 'nothing is set'} (--no-project leaves it out)"
@@ -149,12 +145,13 @@ def _said(project: Project) -> Iterator[tuple[Path, tuple[str, ...], Any]]:
         yield from ((project.path, *leaf) for leaf in _leaves(value, tuple(key.lstrip("+").split("."))))
     for file in sorted(project.config_dir.rglob("*")) if project.config_dir else ():
         name = file.relative_to(project.config_dir or "")
-        text, twin = (_text(path) for path in (file, resource_root() / "conf" / name))
+        packaged = resource_root() / "conf" / name
+        text, twin = _text(file), _text(packaged)
         reaches = text != twin and ("hydra" in name.parts or _PACKAGE.search(text))
         if reaches or (file.is_symlink() and file.is_dir()):
             yield file, ("hydra",), "a file of Hydra's, keys out of their group, or a linked folder"
         elif text != twin:
-            usual = list(map(repr, _leaves(LocatedYaml(resource_root() / "conf" / name).value))) if twin else []
+            usual = list(map(repr, _leaves(LocatedYaml(packaged).value))) if twin else []
             yield from ((file, *leaf) for leaf in _leaves(LocatedYaml(file).value) if repr(leaf) not in usual)
 
 

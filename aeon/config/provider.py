@@ -21,16 +21,12 @@ from aeon.llm.settings import (
     SimulatedProvider,
 )
 
-_OPENAI_ADDRESS_ENV = "OPENAI_BASE_URL"
-
 
 def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings:
-    """The settings with a definite provider, whose addresses are those in force.
+    """The settings with a definite provider, whose addresses are those in force. `auto` becomes openai with a key or an
+    address, else simulated; or what it was in the run whose answers are used again.
 
-    `auto` becomes openai when OPENAI_API_KEY, OPENAI_BASE_URL or `provider.base_url` is set, else simulated; or what it
-    was in the run whose answers are used again. Raises ConfigError for what a provider lacks, and where `env=prod`
-    would not call a model.
-    """
+    Raises ConfigError for what a provider lacks, and where `env=prod` would not call a model."""
     provider = settings.provider
     if settings.env == "prod" and isinstance(provider, AutoProvider | SimulatedProvider):
         raise ConfigError(
@@ -42,19 +38,21 @@ def resolve_provider(settings: Settings, environ: Mapping[str, str]) -> Settings
         provider = _settle(provider, environ, before.provider if before else None)
     if isinstance(provider, OpenAIProvider):
         if settings.store.mode != "replay":  # which calls nothing
-            check_endpoint(provider, environ)
-            for index, fallback in enumerate(provider.fallbacks):
-                if isinstance(fallback, EndpointSettings):
-                    check_endpoint(fallback, environ, f"provider.fallbacks.{index}")
+            places = {f"provider.fallbacks.{index}": each for index, each in enumerate(provider.fallbacks)}
+            for place, endpoint in {"provider": provider, **places}.items():
+                if isinstance(endpoint, EndpointSettings):
+                    check_endpoint(endpoint, environ, place)
         fallbacks = tuple(
             each.model_copy(update={"base_url": each.address(environ)}) if isinstance(each, EndpointSettings) else each
             for each in provider.fallbacks
         )
         provider = provider.model_copy(update={"base_url": provider.address(environ), "fallbacks": fallbacks})
     settings = settings.model_copy(update={"provider": provider})
-    models = _overriding_models(settings)
-    for key, model in models.items() if isinstance(provider, LocalProvider) else ():
-        if model != provider.model:
+    groups = {"roles": settings.roles, "reasoning": settings.reasoning}
+    named = {f"{group}.{name}.model": part.model for group, parts in groups.items() for name, part in parts}
+    models = {key: model for key, model in named.items() if model is not None}
+    for key, model in models.items():
+        if isinstance(provider, LocalProvider) and model != provider.model:
             raise ConfigError(
                 f"{key}={model}: provider=local has one model, {provider.model}",
                 hint=f"Set {key} to null, or use a server that has both models.",
@@ -83,11 +81,12 @@ def _settle(
     if calls_a_model:
         # A server of one's own may need no key; OpenAI's does.
         values["require_key"] = given.require_key and not address
-        return OpenAIProvider(**{name: values[name] for name in OpenAIProvider.model_fields if name in values})
-    # Nobody has to wait for a provider that makes up its answers, unless a person has said so.
-    waits = {name: value for name, value in given.retry if value != getattr(RetrySettings(), name)}
-    values |= {"model": "simulated", "retry": SIMULATED_RETRY.model_copy(update=waits)}
-    return SimulatedProvider(**{name: values[name] for name in SimulatedProvider.model_fields if name in values})
+    else:
+        # Nobody has to wait for a provider that makes up its answers, unless a person has said so.
+        waits = {name: value for name, value in given.retry if value != getattr(RetrySettings(), name)}
+        values |= {"model": "simulated", "retry": SIMULATED_RETRY.model_copy(update=waits)}
+    kind = OpenAIProvider if calls_a_model else SimulatedProvider
+    return kind(**{name: values[name] for name in kind.model_fields if name in values})
 
 
 def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place: str = "provider") -> None:
@@ -102,7 +101,7 @@ def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place
         hint = f"{give('model', 'NAME')}; NAME is what the server calls it. All keys: `aeon docs configuration`."
         raise ConfigError(f"{place}.model: no model is named, and {endpoint.name} has no usual one", hint=hint)
     # Only where nothing else is named is OpenAI itself meant: another's key must not go there.
-    if endpoint.address(environ) is None and endpoint.base_url_env != _OPENAI_ADDRESS_ENV:
+    if endpoint.address(environ) is None and endpoint.base_url_env != "OPENAI_BASE_URL":
         or_set = f", or set {endpoint.base_url_env}" if endpoint.base_url_env else ""
         hint = f"{give('base_url', 'https://HOST/v1')}{or_set}."
         raise ConfigError(f"{place}.base_url: no address for {endpoint.name}", hint=hint)
@@ -115,10 +114,3 @@ def check_endpoint(endpoint: EndpointSettings, environ: Mapping[str, str], place
                 hint=f"Set {name} in the environment or in a .env file; for a server that needs no key, "
                 f"{give('require_key', 'false')}; to try Aeon without a model, env=dev provider=simulated.",
             )
-
-
-def _overriding_models(settings: Settings) -> dict[str, str]:
-    """The models that roles and reasoning modes name instead of the provider's own, by configuration key."""
-    groups = {"roles": settings.roles, "reasoning": settings.reasoning}
-    named = {f"{group}.{name}.model": part.model for group, parts in groups.items() for name, part in parts}
-    return {key: model for key, model in named.items() if model is not None}
