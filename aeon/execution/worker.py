@@ -128,8 +128,6 @@ class StepWorker:
         return Worked(finish_step(step, result), result)
 
     def _variables(self, step: PlanStep, situation: Situation) -> dict[str, Any]:
-        """What the prompts of a step share; in core mode every result and error before it is its context
-        (Sprint 1 FR-002)."""
         plan, shown = situation.plan, step
         if situation.ttl_remaining is not None:
             before = self.context(everything_before(plan, step, situation.results))
@@ -167,7 +165,6 @@ class StepWorker:
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
     def _find_arguments(self, step: PlanStep, situation: Situation) -> tuple[PlanStep, dict[str, Any], Remarks]:
-        """The step with its arguments: given or asked for; what the schema refuses is repaired (Sprint 1 FR-030)."""
         tool = self._registry.get(step.tool or "")
         if tool is None:
             return step, step.arguments or {}, ()
@@ -196,8 +193,6 @@ class StepWorker:
         )
 
     def _replace_tool(self, step: PlanStep, situation: Situation) -> Worked:
-        """Repair a step whose tool is missing to one with a registered tool, else let the model do it (FR-058 to
-        FR-062)."""
         missing = "The step names neither a tool nor agent: llm"
         if step.tool:
             missing = self._registry.describe_missing(step.tool)
@@ -218,7 +213,6 @@ class StepWorker:
         return replace(worked, remarks=(*remarks, *worked.remarks))
 
     def _repair_step(self, step: PlanStep, situation: Situation) -> PlanStep | None:
-        """The step with a registered tool, and its own arguments where that takes them; None when no tool fits."""
         if not any(name != step.tool for name in self._registry.names()):
             return None
         try:

@@ -83,7 +83,6 @@ class Batches:
         run.check_end()
 
     def _start(self) -> list[tuple[PlanStep, CallSite, Situation]]:
-        """Charge and number as many ready steps as the budget allows, in step order, and mark them running."""
         run, worker = self._run, self.executor.worker
         run.check_end()
         plan, results, allowed = run.plan, run.state.results, batch_size(run.state.ttl_remaining, run.assessment_cycles)

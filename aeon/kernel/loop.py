@@ -176,7 +176,6 @@ class Loop:
         return "max_passes" if this.number == self._options.limits.max_passes else None
 
     def _plan(self, task: str, context: dict[str, Any] | None) -> None:
-        """Phases A and B; core mode has no profile and no review."""
         run = self._run
         if self._core:
             run.update(ttl_allocated=min(self._options.base_ttl, self._evaluation.limit))
@@ -199,7 +198,6 @@ class Loop:
         return self._run.call("plan", lambda: self._generate_plan(task, context))
 
     def _look_for_tools(self, plan: Plan) -> Plan:
-        """Note each missing tool as soon as a plan names it: an advisory, and an error of its step."""
         missing = dict(self._worker.missing_tools(plan))
         for step_id, message in missing.items():
             self._run.advise("unknown_tool", f"Step {step_id}: {message}", step_id)

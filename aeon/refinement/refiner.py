@@ -42,8 +42,6 @@ class TooDeep(PlanError):
 
 @dataclass
 class _Screened:
-    """Proposed actions after attempt limits and decomposition."""
-
     refused: list[RefusedAction]
     sound: list[RefinementAction] = field(default_factory=list)
     subplans: dict[str, Subplan] = field(default_factory=dict)
@@ -183,7 +181,6 @@ class Refiner:
     def _review(
         self, plan: Plan, draft: DeltaResult, budget: Budget
     ) -> tuple[SemanticValidationReport | None, tuple[RefusedAction, ...]]:
-        """Review everything that a draft changes, in one call. Without a report none of its actions may be applied."""
         if not draft.changes:
             return None, ()
         steps = [step for change in draft.changes if (step := change.after or change.before)]
@@ -200,7 +197,6 @@ class Refiner:
         return report, _reject_actions(report, plan, draft, self._settings.reject_severity)
 
     def _new_questions(self, plan: Plan, questions: Sequence[FollowUpQuestion]) -> tuple[FollowUpQuestion, ...]:
-        """Questions not raised before, with the person's answers where one may be asked (FR-011)."""
         known = {question.question for question in plan.questions}
         new = tuple(question for question in questions if question.question not in known)
         ask = self._ask
@@ -212,8 +208,6 @@ def _with_questions(plan: Plan, new: tuple[FollowUpQuestion, ...]) -> Plan:
 
 
 def _select_outputs(plan: Plan, draft: DeltaResult) -> dict[str, str]:
-    """The outputs that a draft's changes concern: of the changed steps, of what they depend on, and of what depends on
-    them, as they were before."""
     changed = {change.step_id for change in draft.changes}
     versions = [version for change in draft.changes for version in (change.before, change.after) if version]
     concerned = changed | {dependency for version in versions for dependency in version.dependencies}

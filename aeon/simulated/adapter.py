@@ -70,7 +70,6 @@ class SimulatedAdapter:
 
 
 def _simulate(situation: Situation) -> str:
-    """The text that the character answers. Raises ServerFailed where the character fails."""
     call, seed = situation.request.call, situation.seed
     if "tool_arguments" in (call, situation.variables.get("call")):
         raise NotSimulated(
@@ -90,7 +89,6 @@ def _simulate(situation: Situation) -> str:
 
 
 def _answer(situation: Situation, call: str) -> Any:
-    """What the character says to a call, as far as the schema allows it."""
     return _fit(situation.request.schema, _WISHES[call](situation) if call in _WISHES else NOTHING)
 
 

@@ -113,7 +113,6 @@ def _add_cross_check(situation: Situation, changes: Sequence[dict[str, Any]]) ->
 
 
 def _extend(situation: Situation) -> list[dict[str, Any]]:
-    """A new final step behind the present ones."""
     number = situation.count_steps("more-") + 1
     needs = [step.step_id for step in situation.final]
     added = _step(f"more-{number}", f"{MARK} Add what is still missing ({number}): {situation.task}", needs)
@@ -146,7 +145,6 @@ def _change(
 
 
 def _repeat(step: ShownStep) -> dict[str, Any]:
-    """The step in the shape that a plan or an action gives it."""
     arguments = step.raw.get("arguments")
     shape = _step(step.step_id, step.description, step.dependencies, step.raw.get("handoff_to_next"))
     return {

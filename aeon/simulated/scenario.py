@@ -49,7 +49,6 @@ def _spell_out(value: Any) -> Any:
 
 
 def _to_list(value: Any) -> Any:
-    """One value is short for a list of one."""
     return value if isinstance(value, list | tuple) else [value]
 
 

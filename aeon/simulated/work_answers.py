@@ -124,7 +124,6 @@ def convergence(situation: Situation) -> dict[str, Any]:
 
 
 def _scores(situation: Situation, is_done: bool) -> tuple[float, float, float]:
-    """Completeness, coherence, consistency."""
     if is_done:
         score = min(1.0, round(0.97 + 0.01 * situation.count_steps("more-"), 2))
         return score, score, score
@@ -136,7 +135,6 @@ def _scores(situation: Situation, is_done: bool) -> tuple[float, float, float]:
 
 
 def _compare_pairs(situation: Situation, is_done: bool) -> list[dict[str, Any]]:
-    """The pairs of artefacts that the schema asks for, each with its status."""
     statuses: dict[str, str] = dict.fromkeys(enum_of(situation.request.schema, "artifacts"), "consistent")
     for pair in statuses:
         if pair.endswith("_answer") and not is_done:

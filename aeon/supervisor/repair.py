@@ -163,7 +163,6 @@ class Supervisor:
         read: Callable[[Any], T],
         original_errors: tuple[FieldError, ...],
     ) -> T:
-        """Up to `max_attempts` exchanges, each given the errors of the one before; recorded however it ends."""
         call, site = request.variables["call"], request.site
         usage, errors, last, attempt, is_repaired = Usage(), original_errors, None, 0, False
         try:

@@ -53,7 +53,6 @@ def cassette(arguments: Sequence[str]) -> int:
 
 
 def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespace) -> None:
-    """Write the cassette, and say on standard error what it does not hold."""
     if out.suffix != CASSETTE_SUFFIX:
         raise ConfigError(f"{out}: the name of a cassette ends with {CASSETTE_SUFFIX}")
     if out.exists() and not given.force:
@@ -101,7 +100,6 @@ def _read_beside(run: Path) -> tuple[Mapping[str, Any], list[Any]]:
 
 
 def _describe(path: Path) -> Iterator[str]:
-    """The provenance of a cassette, and a line for each answer."""
     recorded = read(path)
     of, answers = recorded.provenance, recorded.answers
     calls = Counter(entry.request.path.call for entry in answers)

@@ -51,7 +51,6 @@ def docs(arguments: Sequence[str]) -> int:
 
 
 def _pages() -> dict[str, Path]:
-    """The pages by name, decisions by their numbers."""
     root = resource_root()
     pages = {path.stem: path for path in sorted((root / "docs").glob("*.md"))}
     decisions = {path.name[:4]: path for path in sorted((root / "docs" / "decisions").glob("*.md"))}
@@ -79,8 +78,6 @@ def _find(named: str, own: Sequence[Path]) -> str:
 
 
 def _describe_key(entries: Sequence[Entry]) -> Iterator[str]:
-    """A key's comment, types and default; then the files that set another value."""
-
     def value_in(entry: Entry) -> str:
         return str(yaml.safe_dump(entry.default, default_flow_style=True, width=10**6)).partition("\n")[0]
 

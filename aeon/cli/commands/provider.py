@@ -56,7 +56,6 @@ def doctor(arguments: Sequence[str]) -> int:
 
 
 def _describe_provider(settings: Settings, environ: Mapping[str, str]) -> str:
-    """The provider with its address, and the name of the variable that holds its key."""
     provider = settings.provider
     if isinstance(provider, SimulatedProvider):
         return "Provider: simulated. No model is called, whatever stands below: this checks the program itself."
@@ -111,7 +110,6 @@ def _describe_run(run: Verified) -> str:
 
 
 def _describe_all(done: Sequence[Verified]) -> str:
-    """All of them together; a cost only where every run has one."""
     usages = [run.result.usage for run in done]
     costs = [usage.total.cost for usage in usages if usage.total.cost is not None]
     unknown = "" if len(costs) == len(usages) else why_cost_is_unknown(usages)

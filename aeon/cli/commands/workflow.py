@@ -123,7 +123,6 @@ def plan(arguments: Sequence[str]) -> int:
 
 
 def _target(outs: Sequence[str]) -> Path | None:
-    """The file to write. ConfigError when it exists already, or its folder does not."""
     if not outs or outs == ["-"]:
         return None
     path = Path(outs[0]).expanduser()
@@ -151,7 +150,6 @@ def _make(request: _Request, aeon: Aeon, run: Run) -> Planned:
 
 
 def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
-    """Write the plan where it was asked for, and on standard error what it comes to and how it is run."""
     request.save(plan, made)
     out, written = request.out, request.directory / PLAN
     text = request.text(plan, made, out)
@@ -204,7 +202,6 @@ def check(arguments: Sequence[str]) -> int:
 
 
 def _check(path: Path, settings: Settings, tools: ToolRegistry, is_ascii: bool) -> tuple[dict[str, Any], str]:
-    """What is found out about a file: as values for programs, and as text."""
     problems: Sequence[Problem]
     try:
         workflow, problems = inspect_workflow(
@@ -239,7 +236,6 @@ def _check(path: Path, settings: Settings, tools: ToolRegistry, is_ascii: bool) 
 
 
 def _summarise(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str, Any]:
-    """What a plan comes to, with about how many calls to the model a run of it takes, by mode."""
     invoker, texts = ToolInvoker(tools, settings.tools), dict(settings.inputs)
     with suppress(ConfigError):
         texts = read_inputs(settings)

@@ -61,7 +61,6 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
 
 
 def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | None]:
-    """The overrides and the folder of configuration, those of the project file, which are reported, before them."""
     found = project_file.find_project(Path.cwd())
     if found is None:
         return given, own
@@ -75,7 +74,6 @@ def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | 
 
 
 def _show(flags: argparse.Namespace, composed: Composition) -> None:
-    """Print what Hydra's flags ask for. Raises ConfigError for what cannot be composed."""
     own, name = composed.config_dir, composed.config_name
     plain = config_compose.without_sweeps(composed.overrides)
     whole, added = config_compose.compose(composed.with_overrides(plain))
@@ -95,7 +93,6 @@ def _show(flags: argparse.Namespace, composed: Composition) -> None:
 
 
 def _text(key: str, argument: str) -> str:
-    """The text of an argument, or of standard input; arguments come as bytes, which need not be UTF-8."""
     if key == "task" and argument == "-":
         if sys.stdin is None:
             raise ConfigError("task=-: standard input is closed", hint='Pipe the task in, or give it as task="...".')

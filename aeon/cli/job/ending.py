@@ -121,7 +121,6 @@ def next_commands(result: RunResult, directory: Path) -> Points:
 
 
 def _raised_limits(result: RunResult) -> list[str]:
-    """Overrides with twice the limit that ended the run, or held it up."""
     reason, configuration, budget = result.termination_reason, result.configuration, 2 * result.ttl.allocated
     limits, ttl = configuration["limits"], configuration["ttl"]
     if reason == "ttl_expired":

@@ -126,7 +126,6 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
 
 @contextmanager
 def _hydra_errors() -> Iterator[None]:
-    """Raise errors of Hydra as Aeon's own."""
     try:
         yield
     except (HydraException, OmegaConfBaseException) as error:

@@ -98,7 +98,6 @@ def _by_key(overrides: Iterable[str]) -> dict[str, str]:
 
 
 def _swept_keys(jobs: Sequence[Job]) -> list[str]:
-    """The keys whose values are not the same for all jobs."""
     keys = dict.fromkeys(key for job in jobs for key in job.overrides)
     return [key for key in keys if len({job.overrides.get(key) for job in jobs}) > 1]
 

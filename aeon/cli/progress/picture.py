@@ -45,7 +45,6 @@ def _line(text: str, style: str = "") -> Text:
 
 
 def _flow(items: Iterable[str], separator: str, width: int, style: str = "") -> list[Text]:
-    """Items side by side, on as many lines as they need; empty ones are left out."""
     lines: list[str] = []
     for item in filter(None, items):
         if lines and cell_len(lines[-1] + separator + item) <= width:
@@ -78,7 +77,6 @@ def _head(view: RunView, now: datetime, width: int) -> list[Text]:
 
 
 def _step_table(view: RunView, now: datetime, width: int, rows: int) -> list[Text | Table]:
-    """The steps in at most `rows` rows, and a line that counts them; nothing before there is a plan."""
     if not view.steps:
         return []
     table = Table.grid(padding=(0, 1), expand=True)
@@ -128,7 +126,6 @@ def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView
 
 
 def _score(view: RunView, name: str, width: int) -> Text:
-    """A score as a bar with its threshold on it, then its values in the order of time."""
     values = [value for scores in view.scores[-3:] if (value := scores[f"{name}_score"]) is not None]
     needed: float | None = getattr(view.thresholds, name) if view.thresholds else None
     value, cells = values[-1] if values else 0.0, max(6, min(24, width - 28))

@@ -99,7 +99,7 @@ def _end_of_step(event: e.StepFinished, view: RunView) -> list[str]:
     took = "" if seconds is None or view.recording else f"{seconds:.1f}s"
     state = "abandoned" if step.incomplete else step.status
     parts = (state, step.clarity_state or "", took, one_line(reason or "", 200))
-    output = "" if failed else _excerpt(step.step_output, 200)
+    output = "" if failed else one_line((step.step_output or "")[:1600], 200)
     ended = _join(event.pass_number, f"step {_number(step)}", *parts)
     return [ended, *([_join(event.pass_number, "output", one_line(step.step_id), output)] if output else [])]
 
@@ -183,10 +183,6 @@ def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
         if one.answer is None
     )
     return [one_line(text, 400) for text in dict.fromkeys(texts)]
-
-
-def _excerpt(text: str | None, limit: int) -> str:
-    return one_line((text or "")[: limit * 8], limit)
 
 
 def _number(step: PlanStep) -> str:

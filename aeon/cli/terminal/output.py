@@ -32,5 +32,4 @@ def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> Non
 
 
 def _escape_controls(text: str, escape: str) -> str:
-    """The text with every character that could steer a terminal as an escape."""
     return "".join(escape.format(ord(ch)) if category(ch) == "Cc" and ch not in "\n\t" else ch for ch in text)
