@@ -15,7 +15,6 @@ from aeon.llm.settings import NO_NAME, CustomProvider, ProviderSettings
 
 KEY = "provider.adapter"
 _PAGE = "`aeon docs python` has an example."
-_EXPECTED = (ProviderError, AnswerError, StopRequested)
 SHARED = ("retry", "breaker", "prices", "max_concurrency", "requests_per_minute", "tokens_per_minute")
 
 
@@ -35,7 +34,7 @@ class CustomAdapter:
                 response = self._inner.complete(request)
             if not isinstance(response, LLMResponse):
                 raise TypeError(f"complete returned {type(response).__name__}, not an LLMResponse")
-        except _EXPECTED:
+        except (ProviderError, AnswerError, StopRequested):
             raise
         except Exception as error:
             failed = ProviderError(
@@ -84,10 +83,8 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
 
 def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomProvider:
     """The settings of an adapter that was given in Python; the retries, rates and prices of `provider` hold for it.
-
     Its model's name is that of `provider=custom`, its own `model`, or its class. Raises ConfigError for an object that
-    is no adapter, and where the configuration names one.
-    """
+    is no adapter, and where the configuration names one."""
     kind = adapter if inspect.isclass(adapter) else type(adapter)
     name = f"{kind.__module__}:{kind.__qualname__}"
     _check(f"adapter={name}", adapter, "an object")

@@ -49,11 +49,8 @@ def located(place: str) -> Iterator[None]:
 
 
 def check_answer(text: str, validator: SchemaValidator, parse: Callable[[Any], T]) -> T:
-    """The value in a model's text. Raises InvalidAnswer with every error there is (up to 20, then how many more).
-
-    JSON first, then the schema, then `parse`, whose InvalidAnswer, pydantic errors and ValueError count as the model's;
-    any other exception of `parse` is a bug and passes through.
-    """
+    """The value in a model's text. Raises InvalidAnswer with the errors of the JSON, else the schema, else `parse`
+    (its InvalidAnswer, pydantic errors and ValueError): the first 20, and how many more."""
     try:
         value = extract_json(text, validator.is_valid)
         if violations := find_errors(validator, value):
@@ -77,11 +74,8 @@ def exchange(
     *,
     emit: events.Emit = events.ignore,
 ) -> Answered[T]:
-    """Send a request and check its answer: a value, or the errors. A bad answer raises nothing.
-
-    Emits CallAnswered, or CallFailed and raises what the adapter raised (an LLMError, or a limit that was reached).
-    Truncated, Filtered and EmptyAnswer are raised for an answer that its adapter let through without text in it.
-    """
+    """Send a request and check its answer: a value, or the errors. Emits CallAnswered, or CallFailed and raises what
+    the adapter raised; Truncated, Filtered and EmptyAnswer for an answer without text."""
     start = perf_counter()
     call: dict[str, Any] = {"site": request.site, "call": request.call, "role": request.role}
     try:

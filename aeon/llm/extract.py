@@ -19,8 +19,7 @@ _ANSWER_CHANNEL = re.compile(r"<\|channel\|>\s*(?:final|commentary\s+to=)[^{]{0,
 # Brackets of prose are passed over.
 _BEGINNING = re.compile(r"""\{(?=\s*["}])|\[(?=\s*(?:[\[{"\]]|-?\d|(?:true|false|null)\b))""")
 _OF_A_CALL = frozenset({"tool_calls", "id", "index", "type", "name", "function", "arguments", "parameters", "input"})
-MOST_BROKEN = 20
-"""After so many broken objects nothing more is looked for, since each error takes as long as the text."""
+MOST_BROKEN = 20  # after so many broken objects nothing more is looked for
 
 Accepts = Callable[[Any], bool]
 
@@ -30,17 +29,13 @@ class ExtractError(ValueError):
 
     def __init__(self, message: str, position: int = 0) -> None:
         super().__init__(message)
-        self.message = message
-        self.position = position
+        self.message, self.position = message, position
 
 
 def extract_json(text: str, accepts: Accepts | None = None) -> Any:
     """The JSON value in a model's text: the text itself, or, after its reasoning, in code fences, prose, a tool call.
-
     Of several the first that `accepts` says yes to, as it is or as a call's arguments; else, if nothing is broken, the
-    first object, the first array. Duplicate keys, NaN, infinite numbers, lone surrogates and more than 200 levels of
-    nesting are refused. Raises ExtractError with the position (FR-029).
-    """
+    first object, the first array. Raises ExtractError with the position (FR-029)."""
     text = text.removeprefix("\ufeff")
     values: list[Any] = []
     errors: list[ExtractError] = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 
 from aeon.domain.errors import ConfigError, LLMError
@@ -18,35 +19,32 @@ from aeon.llm.settings import ChainSettings, EndpointSettings, FallbackSettings,
 PER = 1_000_000
 EVERY = "*"
 OPENAI = "https://api.openai.com/v1"
-_VERSION = re.compile(r"([-@:](latest|\d{3,}(-\d\d){0,2}))?")
-"""What may follow a model's name in that of a version of it; `-pro` or `-mini` would be another model."""
+_VERSION = re.compile(r"([-@:](latest|\d{3,}(-\d\d){0,2}))?")  # follows a model's name; `-pro` is another model
 AnyEndpoint = ProviderSettings | FallbackSettings
 
 
+@dataclass(frozen=True, slots=True)
 class PriceList:
     """The prices at one endpoint: those of `configured`, see `price_of`, else those published for a base URL `address`.
     `model` is the one of calls that name none."""
 
-    def __init__(
-        self, configured: Mapping[str, Price] | None = None, address: str | None = None, model: str = ""
-    ) -> None:
-        self.model = model
-        self._configured, self._address = dict(configured or {}), address
+    configured: Mapping[str, Price] | None = None
+    address: str | None = None
+    model: str = ""
 
     def knows(self, model: str) -> bool:
         """Whether a model has a price."""
         return self.cost(Usage(input_tokens=1), model) is not None
 
     def cost(self, usage: Usage, *models: str) -> float | None:
-        """What usage costs, at the price of the first of `models` that has one: who answered, then who was asked. None
-        without a price, unless there are no tokens to pay for."""
+        """What usage costs, at the price of the first of `models` that has one; None without, unless it is nothing."""
         if not usage.total_tokens:
             return 0.0
         for model in filter(None, models):
-            price = price_of(model, self._configured)
+            price = price_of(model, self.configured or {})
             if price is not None:
                 return cost(usage, price)
-            money = published(usage, model, self._address) if self._address else None
+            money = published(usage, model, self.address) if self.address else None
             if money is not None:
                 return money
         return None
@@ -101,8 +99,7 @@ def named_endpoints(settings: ProviderSettings) -> list[tuple[str, AnyEndpoint]]
 
 
 def price_of(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """The configured price of a model: its own, else that of the name it is a dated version of, else that of the
-    longest start that is configured with a `*` at its end; `*` alone is every model."""
+    """The configured price of a model: its own, of the name it is a dated version of, or of the longest `START*`."""
     own = [name for name in prices if model.startswith(name) and _VERSION.fullmatch(model[len(name) :])]
     starts = [name for name in prices if name.endswith(EVERY) and model.startswith(name[:-1])]
     named = max(own, key=len, default=None) or max(starts, key=len, default=None)
@@ -120,13 +117,12 @@ def cost(usage: Usage, price: Price) -> float:
 @lru_cache(maxsize=1024)
 def published(usage: Usage, model: str, address: str) -> float | None:
     """What the usage of one request costs by the published prices of an address, in US dollars; None if it has none."""
-    from genai_prices import Usage as Counted
-    from genai_prices import calc_price
+    import genai_prices
 
-    cached = min(usage.cached_tokens, usage.input_tokens)
-    counted = Counted(input_tokens=usage.input_tokens, cache_read_tokens=cached, output_tokens=usage.output_tokens)
+    cached, output = min(usage.cached_tokens, usage.input_tokens), usage.output_tokens
+    counted = genai_prices.Usage(input_tokens=usage.input_tokens, cache_read_tokens=cached, output_tokens=output)
     try:
-        return float(calc_price(counted, model, provider_api_url=address).total_price)
+        return float(genai_prices.calc_price(counted, model, provider_api_url=address).total_price)
     except LookupError:
         return None
 

@@ -1,7 +1,7 @@
 """Prompt templates: where each is found, how it is rendered, and what is checked before a run begins.
 
-A set is a folder of `<call>.system.j2` and `<call>.user.j2`. What a set does not have comes from `default`, and what a
-person's folder does not have comes from the packaged one, file by file. Tasks and outputs only ever enter as values.
+What a set does not have comes from `default`, and what a person's folder does not have comes from the packaged one,
+file by file. Tasks and outputs only ever enter as values.
 """
 
 from __future__ import annotations
@@ -244,14 +244,10 @@ def _prompt_folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]
             f"prompts.dir={directory}: it holds no prompt set (a folder of *.j2 files)",
             hint="`aeon init DIR` copies the packaged set to DIR/prompts.",
         )
-    sets = sorted({*own, *_sets(packaged)})
+    # A person's folder without a default is of use for its own sets only.
+    sets = sorted({*own, *_sets(packaged)}) if not own or "default" in own else own
     if prompt_set not in sets:
         raise PromptError(f"there is no prompt set {prompt_set!r}; there are: {', '.join(sets)}")
-    if own and not {prompt_set, "default"} & set(own):
-        raise PromptError(
-            f"prompts.dir={directory}: it has no prompt set {prompt_set!r}, so nothing of it would be used",
-            hint=f"Choose one that it has: prompts.set={own[0]}.",
-        )
     roots = [packaged] if directory is None else [directory, packaged]
     folders = dict.fromkeys(root / name for root in roots for name in (prompt_set, "default"))
     return tuple(folder for folder in folders if folder.is_dir())

@@ -1,7 +1,6 @@
 """What the model must return for each call: the schema files, their wire form, their validators.
 
-On the wire a schema has the names of the tools and of the custom criteria as enums, and a person's own schema in its
-place. What a person's file asks for beyond the packaged one is asked of the model and dropped before it is read.
+What a person's file asks for beyond the packaged one is asked of the model and dropped before it is read.
 """
 
 from __future__ import annotations
@@ -26,12 +25,9 @@ Schema = Mapping[str, Any]
 # The calls that have a file: a repair has the schema of the call it repairs, a tool's arguments have the tool's own.
 CALLS: tuple[CallName, ...] = tuple(call for call in get_args(CallName) if call not in ("repair", "tool_arguments"))
 SchemaName = CallName | Literal["tool_choice"]
-# A repaired step is asked for by a file of its own.
 NAMES: tuple[SchemaName, ...] = (*CALLS, "tool_choice")
-# The property of a step's answer whose place a person's schema takes.
-ANSWER = "step_output"
+ANSWER = "step_output"  # the property of a step's answer whose place a person's schema takes
 _TOOLS_SCHEMA = "the tool's input schema"
-# Where the answer to `convergence` names a custom criterion.
 _CRITERION = ("properties", "criteria", "items", "properties", "name")
 
 

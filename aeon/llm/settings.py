@@ -38,7 +38,6 @@ class RetrySettings(Value):
 
 
 SIMULATED_RETRY = RetrySettings(initial_seconds=0.05, max_seconds=1.0, max_wait_seconds=1.0, jitter_seconds=0.0)
-"""A failure that is made up passes as fast as one likes."""
 
 
 class Price(Value):
@@ -57,8 +56,7 @@ class BreakerSettings(Value):
 
 
 class _Provider(Value):
-    """What the settings of every provider have; `shapes_answers` are the keys, beside the model's, that its answers
-    depend on."""
+    """What every provider has; `shapes_answers` are the keys, beside the model's, that its answers depend on."""
 
     shapes_answers: ClassVar[tuple[str, ...]] = ()
     retry: Unneeded[RetrySettings] = RetrySettings.model_construct()
@@ -102,11 +100,9 @@ class SimulatedProvider(_Provider):
 
 
 class LocalProvider(_Provider):
-    """`provider=local`: a GGUF model in this process, through llama-cpp-python (the extra `local`).
-
-    `filename` of the hub repository `repo_id`, at `revision`, is downloaded once. `n_ctx` is in tokens, for prompt and
-    answer together; 0 is what the model was trained with. `n_gpu_layers` -1 is all of them.
-    """
+    """`provider=local`: a GGUF model in this process, the file `model_path` or `filename` of the hub's `repo_id`.
+    `n_ctx` is in tokens, for prompt and answer together; 0 is what the model was trained with. `n_gpu_layers` -1 is all
+    of them, `n_threads` None what llama.cpp finds best."""
 
     shapes_answers = ("seed", "repo_id", "filename", "revision", "schema_in_prompt")
     kind: Taken[Literal["local"]] = "local"
@@ -129,7 +125,6 @@ class LocalProvider(_Provider):
     @model_validator(mode="before")
     @classmethod
     def _completed(cls, given: Any) -> Any:
-        """The model's name from its file, unless it is given; what runs in this process costs nothing, likewise."""
         if not isinstance(given, dict):
             return given
         file = given.get("model_path") or given.get("filename")
@@ -137,8 +132,7 @@ class LocalProvider(_Provider):
         return {**given, "model": name, "prices": given.get("prices") or {name: Price(input=0, output=0)}}
 
 
-NO_NAME = "custom"
-"""The model's name for a person's adapter, until the adapter is known."""
+NO_NAME = "custom"  # the model's name for a person's adapter, until the adapter is known
 
 
 class CustomProvider(_Limited):
@@ -154,7 +148,6 @@ class CustomProvider(_Limited):
     @model_validator(mode="before")
     @classmethod
     def _named(cls, given: Any) -> Any:
-        """The model's name from the class, unless it is given."""
         if not isinstance(given, dict):
             return given
         return {**given, "model": given.get("model") or given.get("adapter") or NO_NAME}
@@ -162,10 +155,8 @@ class CustomProvider(_Limited):
 
 class ModelRule(Value):
     """`provider.models`: what the models take whose name, behind its last slash, begins with a match of `match`.
-
-    `temperature` without_effort: taken where the effort is none or unset. `efforts` are the values of the reasoning
-    effort; empty: none is taken, None: not known.
-    """
+    `temperature` without_effort: taken where the effort is none or unset. `efforts`: those that are taken, None: not
+    known."""
 
     match: Annotated[re.Pattern[str], PlainSerializer(lambda match: match.pattern)]
     temperature: Literal["taken", "left_out", "without_effort"] = "taken"
@@ -173,12 +164,9 @@ class ModelRule(Value):
 
 
 class EndpointSettings(_Limited):
-    """An OpenAI-compatible endpoint: any server that speaks chat completions.
-
-    The address where `base_url` is None, the key and secret headers are named by environment variable.
-    `structured_output` auto finds out what the server can do; `stream` auto streams once an answer was cut off;
-    `max_tokens_parameter` None tries both names.
-    """
+    """An OpenAI-compatible endpoint. The address where `base_url` is None, the key and secret headers are named by
+    environment variable. `structured_output` auto finds out what the server can do, `stream` auto streams once an
+    answer was cut off, `max_tokens_parameter` None tries both names."""
 
     shapes_answers = ("extra_body",)
     name: Taken[str] = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
@@ -230,8 +218,7 @@ class OpenAIProvider(ChainSettings):
 
 
 class AutoProvider(ChainSettings):
-    """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else the simulated provider; the keys of
-    both."""
+    """`provider=auto`: openai when OPENAI_API_KEY or OPENAI_BASE_URL is set, else simulated; the keys of both."""
 
     kind: Taken[Literal["auto"]] = "auto"
     seed: Taken[int] = Field(default=0, ge=0)
@@ -245,8 +232,7 @@ ProviderSettings = Annotated[
 
 
 class PromptSettings(Value):
-    """`prompts`: which prompt set, and a folder of prompt sets that is looked in before the packaged one.
-    `outline_steps` is how many steps of the plan the prompt of a step shows at most."""
+    """`prompts`: a prompt set, a folder of sets of one's own, how many steps of the plan a step is shown at most."""
 
     set: Taken[str] = "default"
     dir: Path | None = None

@@ -112,9 +112,8 @@ def test_a_library_that_is_there_and_broken_is_said_with_the_first_call(
 ) -> None:
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
     adapter = process_stack(settings(model_path=model_file), {})
-    with pytest.raises(ProviderError, match="llama-cpp-python cannot be imported") as raised:
+    with pytest.raises(ProviderError, match=r"the model could not be loaded: .*llama_cpp"):
         adapter.complete(request())
-    assert "pip install" in raised.value.hint
 
 
 def test_production_takes_it_for_a_model() -> None:

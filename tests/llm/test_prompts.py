@@ -82,7 +82,7 @@ def test_a_line_with_only_a_tag_leaves_no_line_behind(make_set: MakeSet) -> None
 
 
 def test_an_unknown_prompt_set_names_those_that_exist(make_set: MakeSet) -> None:
-    with pytest.raises(PromptError, match=r"no prompt set 'other'; there are: default, mine"):
+    with pytest.raises(PromptError, match=r"no prompt set 'other'; there are: mine"):
         PromptLibrary(make_set(plan__user=""), "other")
 
 

@@ -126,8 +126,7 @@ def _release() -> None:
 
 
 def check(settings: LocalProvider) -> None:
-    """Everything that can be known without loading a model. Raises ConfigError when the extra is not installed, no
-    model is named, or there is no GGUF file at `model_path`."""
+    """Raise ConfigError when the extra is not installed, no model is named, or `model_path` is no GGUF file."""
     path, hub = settings.model_path, (settings.repo_id, settings.filename, settings.revision)
     if any(hub) if path is not None else None in hub[:2]:
         raise ConfigError(
@@ -164,7 +163,7 @@ def located(settings: LocalProvider) -> Path:
     try:
         return Path(hf_hub_download(repo_id, filename, revision=settings.revision))
     except (OSError, ValueError) as error:  # what the hub's library raises is one of them
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        reason = " ".join(str(error).split())
         raise ProviderError(
             f"{filename} of {repo_id} could not be downloaded: {reason}",
             hint="Check provider.repo_id, provider.filename and the network; a repository that is not public needs "

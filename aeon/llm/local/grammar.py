@@ -18,8 +18,7 @@ from aeon.schema.json_schema import resolve
 _BOUNDS = {"minLength": 256, "maxLength": 256, "minItems": 64, "maxItems": 64}
 _FORMS = frozenset({"anyOf", "oneOf", "prefixItems"})
 _KEPT = _FORMS | {"type", "properties", "required", "additionalProperties", "items", "minimum", "maximum"}
-# Ranges by type, minimum and maximum: the ones that Aeon's own schemas have. Scores out of range are a small model's
-# commonest mistake.
+# Ranges by type, minimum and maximum: the ones that Aeon's own schemas have.
 _NUMBERS: dict[tuple[Any, Any, Any], str] = {
     ("number", 0, 1): '"0" ("." [0-9]{1,6})? | "1" ("." "0"{1,6})?',
     ("integer", 0, None): '"0" | [1-9] [0-9]{0,8}',
@@ -31,7 +30,7 @@ _CHARACTER = r'char ::= [^"\\\x7F\x00-\x1F\uD800-\uDFFF\U00110000-\U003FFFFF] | 
 
 
 class NotExpressible(Exception):
-    """A schema that no grammar can be made of: one that refers to itself, or uses `allOf`."""
+    """A schema that no grammar can be made of."""
 
 
 def closest_grammar(schema: Mapping[str, Any]) -> str:
@@ -63,8 +62,8 @@ def closest_grammar(schema: Mapping[str, Any]) -> str:
 
 
 def expressible(part: Any, document: Mapping[str, Any], open_references: tuple[str, ...] = ()) -> dict[str, Any]:
-    """A part of a schema as the converter reads it rightly: references followed, types one by one, and only what a
-    grammar holds. Raises NotExpressible."""
+    """A part of a schema as the converter reads it rightly, with only what a grammar holds. Raises NotExpressible for
+    one that refers to itself, or uses `allOf`."""
     if part is True or part == {}:
         return _ANY
     if not isinstance(part, Mapping) or "allOf" in part:
@@ -87,5 +86,5 @@ def _keyword(name: str, value: Any, rewrite: Callable[[Any], dict[str, Any]]) ->
     if name == "properties":
         return {key: rewrite(inner) for key, inner in value.items()}
     if name in _FORMS:
-        return [rewrite(form) for form in value]
+        return list(map(rewrite, value))
     return rewrite(value) if name == "items" or isinstance(value, dict) else value

@@ -103,12 +103,7 @@ def merged(messages: Sequence[Message]) -> list[Message]:
 def _load(loading: Loading) -> Llama:
     try:
         from llama_cpp import Llama
-    except (ImportError, OSError, RuntimeError) as error:
-        raise ProviderError(
-            f"llama-cpp-python cannot be imported: {error}",
-            hint="Install it anew: pip install --force-reinstall --no-cache-dir llama-cpp-python",
-        ) from error
-    try:
+
         return Llama(
             str(loading.path),
             n_ctx=loading.context,
@@ -117,7 +112,7 @@ def _load(loading: Loading) -> Llama:
             n_threads_batch=loading.threads,
             verbose=False,
         )
-    except (ValueError, RuntimeError, MemoryError, OSError, TemplateError) as error:
+    except (ImportError, ValueError, RuntimeError, MemoryError, OSError, TemplateError) as error:
         raise ProviderError(
             f"{loading.path}: the model could not be loaded: {error}",
             hint="Is the file complete, is there memory for it (provider.n_ctx takes some too), and does the installed "

@@ -13,8 +13,7 @@ from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.limiter import Clock, Limiter
 
 _SERVER = (errors.ConnectionFailed, errors.ServerFailed, errors.NotAnAPI)
-DOWN = (*_SERVER, errors.AuthenticationFailed, errors.QuotaExhausted)
-"""Errors that count as failures. All else that a server says, 429 and other 4xx too, shows that it is up."""
+DOWN = (*_SERVER, errors.AuthenticationFailed, errors.QuotaExhausted)  # all else that a server says shows that it is up
 LEAST_FAILING_SECONDS = 1.0
 LONGEST_COOLDOWN_SECONDS = 3600.0
 
@@ -94,8 +93,8 @@ class EndpointState:
             seconds = None
             if isinstance(error, RateLimited):
                 asked = error.retry_after or 0.0
-                is_too_often = self.limiter.refusals >= self._retry.attempts or asked > self._retry.max_wait_seconds
-                if self._has_next and (is_trial or is_too_often):
+                is_too_busy = self.limiter.refusals >= self._retry.attempts or asked > self._retry.max_wait_seconds
+                if self._has_next and (is_trial or is_too_busy):
                     seconds = min(LONGEST_COOLDOWN_SECONDS, asked or self._breaker.open_seconds)
             elif isinstance(error, DOWN):
                 now = self._clock()

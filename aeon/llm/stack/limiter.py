@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from aeon.domain.errors import LLMError, RateLimited
 from aeon.domain.request import LLMRequest, LLMResponse, estimated_tokens
 
-PERIOD_SECONDS = 61.0
-"""A minute, and a second since requests that were sent on time may arrive late, nearer to those that follow."""
+PERIOD_SECONDS = 61.0  # a minute, and a second, since requests that were sent on time may arrive late
 POLL_SECONDS = 0.1
 EXPECTED_OUTPUT = 500
 
@@ -21,7 +20,7 @@ Clock = Callable[[], float]
 
 @dataclass(eq=False, slots=True)
 class Counted:
-    """Units that were counted at `at`, in seconds of the clock."""
+    """Units, and when they were counted."""
 
     units: int
     at: float

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 from pydantic import Field
 
@@ -43,10 +41,10 @@ class Meter:
         self._lock = threading.Lock()
         self.spent = Spent()
 
-    def start(self, allow: Callable[[Spent], None] = lambda _: None) -> None:
-        """Count one more call under way, unless `allow` raises for what is spent up to now."""
+    def start(self, limits: LimitSettings) -> None:
+        """Count one more call under way. Raises LimitReached if the limits allow none."""
         with self._lock:
-            allow(self.spent)
+            check(limits, self.spent)
             self.spent = Spent(self.spent.calls + 1, self.spent.usage, self.spent.cost, self.spent.unmetered)
 
     def pay(self, usage: Usage, cost: float | None, *, metered: bool = True) -> None:
@@ -73,11 +71,10 @@ class Spend:
         `max_cost` for a model without a price."""
         asked = request.parameters.model or ""
         check_prices(self._prices, self._limits.max_cost, [asked] if asked else [])
-        self._meter.start(partial(check, self._limits))
+        self._meter.start(self._limits)
         try:
             response = self._inner.complete(request)
         except LLMError as error:
-            # What was never answered is counted as the estimate that it carries.
             metered = isinstance(error, ProviderError) or _is_metered(error)
             self._meter.pay(error.usage, self._prices.cost_of(error, request), metered=metered)
             raise

@@ -18,8 +18,7 @@ from aeon.llm.settings import RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState
 
 STOP_POLL_SECONDS = 0.05
-LEAST_WAIT_SECONDS = 1.0
-"""What a wait that the server asks for counts at least, so that one of a moment is not asked for without end."""
+LEAST_WAIT_SECONDS = 1.0  # what a wait that the server asks for counts at least, or it might ask without end
 
 
 class Retry:
@@ -109,8 +108,6 @@ def in_other_words(failed: Sequence[LLMError], message: str) -> LLMError:
 
 def with_usage_of(failed: Sequence[LLMError], response: LLMResponse) -> LLMResponse:
     """The response, its usage that of the failed attempts before it too."""
-    if not failed:
-        return response
     usage, reported = usage_of(failed)
     return replace(response, usage=usage + response.usage, usage_reported=response.usage_reported and reported)
 

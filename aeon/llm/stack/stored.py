@@ -46,9 +46,9 @@ class Stored:
         learners: Sequence[LearningAdapter] = (),
     ) -> None:
         self._inner, self._session, self._learners = inner, session, tuple(learners)
+        self._store, self._stop = store or StoreSettings(), stop
         self._base = provider.parameters if provider else Parameters()
         self._shaping = shaping_settings(provider) if provider else {}
-        self._store, self._stop = store or StoreSettings(), stop
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
