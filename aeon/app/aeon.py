@@ -33,8 +33,7 @@ from aeon.memory.run_memory import InMemory
 from aeon.memory.settings import key_problem
 from aeon.plan.workflow.load import Workflow
 from aeon.refinement.models import Ask
-from aeon.tools.approval import Approve
-from aeon.tools.registry import Tool
+from aeon.tools.registry import Approve, Tool
 
 _log = logging.getLogger("aeon")
 

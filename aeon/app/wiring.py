@@ -33,8 +33,8 @@ from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
 from aeon.store.session import Session, stored_ask
 from aeon.supervisor.structured import StructuredCaller
-from aeon.tools.approval import Approve
 from aeon.tools.invoke import ToolInvoker
+from aeon.tools.registry import Approve
 from aeon.tools.stored import StoredInvoker
 from aeon.validation.semantic import SemanticValidator
 

@@ -83,15 +83,6 @@ def is_own_code(code: str) -> bool:
     return code in _OWN_CODES or code.endswith("_detected")
 
 
-def criterion_problem(name: str, text: str) -> str | None:
-    """Why a criterion cannot be used: its text is blank, or its name is a reason code of Aeon's own; None if it can."""
-    if not name.strip() or not text.strip():
-        return f"criterion {name!r} says nothing: describe in plain words when it is met"
-    if is_own_code(name):
-        return f"criterion {name!r} has the name of a reason code of Aeon's own: choose another"
-    return None
-
-
 class ConvergenceSettings(ConvergenceThresholds):
     """`convergence`: the thresholds, and custom criteria, each a name (its reason code) and plain words.
     `criteria_file` is a YAML or JSON file of more; validated settings hold its entries in `criteria`."""
@@ -102,8 +93,11 @@ class ConvergenceSettings(ConvergenceThresholds):
     @field_validator("criteria")
     @classmethod
     def _usable_criteria(cls, criteria: dict[str, str]) -> dict[str, str]:
-        if problems := [problem for name, text in criteria.items() if (problem := criterion_problem(name, text))]:
-            raise ValueError(problems[0])
+        for name, text in criteria.items():
+            if not name.strip() or not text.strip():
+                raise ValueError(f"criterion {name!r} says nothing: describe in plain words when it is met")
+            if is_own_code(name):
+                raise ValueError(f"criterion {name!r} has the name of a reason code of Aeon's own: choose another")
         return criteria
 
 

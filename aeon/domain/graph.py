@@ -52,8 +52,7 @@ def topological(steps: Sequence[PlanStep]) -> tuple[PlanStep, ...]:
 
 
 def layers(plan: Plan) -> tuple[tuple[str, ...], ...]:
-    """The step ids by layer, each in plan order: those without dependencies, those that depend only on them, and so
-    on."""
+    """The step ids by layer, each in plan order: a layer depends only on those before it."""
     sorter = _sorter(plan.steps)
     found: list[tuple[str, ...]] = []
     while sorter.is_active():
@@ -118,11 +117,6 @@ def unneeded(steps: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
     steps = tuple(steps)
     needed = {dependency for step in steps for dependency in step.dependencies}
     return tuple(step for step in steps if step.step_id not in needed)
-
-
-def dependents(plan: Plan, step_id: str) -> tuple[PlanStep, ...]:
-    """The steps that depend directly on a step, in plan order."""
-    return tuple(step for step in plan.steps if step_id in step.dependencies)
 
 
 def nesting_level(steps: Mapping[str, PlanStep], step_id: str) -> int:

@@ -43,13 +43,6 @@ ACTIONS: Mapping[ActionType, ActionRule] = {
 """What a REPLACE under the target's own id may do is what MODIFY may."""
 
 
-def missing_field(kind: ActionType, target_step_id: str | None, new_step: object) -> str:
-    """The field that an action of this type lacks; empty when it lacks none."""
-    if ACTIONS[kind].needs_target and not target_step_id:
-        return "target_step_id"
-    return "new_step" if ACTIONS[kind].needs_new_step and not new_step else ""
-
-
 class RefinementAction(Value):
     """One change to a plan, proposed by the planner. `addresses_issues` are the ids of the issues it answers,
     `overrides_issues` of those whose proposed repair it deliberately does not follow (FR-079)."""
@@ -65,8 +58,10 @@ class RefinementAction(Value):
 
     @model_validator(mode="after")
     def _has_what_its_type_needs(self) -> RefinementAction:
-        if missing := missing_field(self.action_type, self.target_step_id, self.new_step):
-            raise ValueError(f"{self.action_type} needs {missing}")
+        if self.rule.needs_target and not self.target_step_id:
+            raise ValueError(f"{self.action_type} needs target_step_id")
+        if self.rule.needs_new_step and not self.new_step:
+            raise ValueError(f"{self.action_type} needs new_step")
         return self
 
     @property

@@ -65,22 +65,16 @@ class SemanticValidationReport(Value):
         if len({issue.issue_id for issue in issues}) < len(issues):
             raise ValueError("issue_id must be unique within a report")
         repairs = [issue.proposed_repair.model_dump() for issue in issues if issue.proposed_repair]
-        derived = {"overall_severity": highest(issues), "issue_summary": summary(issues), "proposed_repairs": repairs}
+        counts = Counter(issue.type for issue in issues)
+        derived = {
+            "overall_severity": max((issue.severity for issue in issues), key=SEVERITIES.index, default="LOW"),
+            "issue_summary": {kind: counts[kind] for kind in get_args(IssueType)},
+            "proposed_repairs": repairs,
+        }
         for name in ("overall_severity", "issue_summary"):
             if data.get(name) and data[name] != derived[name]:
                 raise ValueError(f"{name} must follow from the issues: {derived[name]}")
         return {**derived, **{name: value for name, value in data.items() if value}, "issues": issues}
-
-
-def highest(issues: Any) -> Severity:
-    """The highest severity among issues; LOW when there are none."""
-    return max((issue.severity for issue in issues), key=SEVERITIES.index, default="LOW")
-
-
-def summary(issues: Any) -> dict[str, int]:
-    """How many issues there are of each type, every type named."""
-    counts = Counter(issue.type for issue in issues)
-    return {kind: counts[kind] for kind in get_args(IssueType)}
 
 
 def reaches(severity: Severity, threshold: Severity) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, fields
-from operator import add, attrgetter
+from dataclasses import astuple, dataclass, field
+from operator import add
 from typing import Any, Literal, Protocol, runtime_checkable
 
 _Planning = Literal["task_profile", "plan", "semantic_validation", "refinement", "subplan"]
@@ -37,10 +37,7 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*map(add, _COUNTS(self), _COUNTS(other)))
-
-
-_COUNTS = attrgetter(*(counted.name for counted in fields(Usage)))
+        return Usage(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +59,8 @@ class Parameters:
 
     def over(self, base: Parameters) -> Parameters:
         """These parameters, with `base` filling what is None here."""
-        pairs = zip(_PARAMETERS(self), _PARAMETERS(base), strict=True)
+        pairs = zip(astuple(self), astuple(base), strict=True)
         return Parameters(*(theirs if mine is None else mine for mine, theirs in pairs))
-
-
-_PARAMETERS = attrgetter(*(parameter.name for parameter in fields(Parameters)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from typing import Any
 
 from aeon.domain.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
 from aeon.domain.events import Emit, ToolCalled, ToolStarted, ignore
-from aeon.domain.graph import dependents, expected_calls, final_steps
+from aeon.domain.graph import expected_calls, final_steps
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMAdapter, current_site
@@ -28,9 +28,8 @@ from aeon.plan.transitions import ContextPart, everything_before, finish_step, w
 from aeon.plan.views import outline_view, plan_view
 from aeon.plan.workflow.references import Reference, references, resolve_arguments
 from aeon.supervisor.structured import StructuredCaller
-from aeon.tools.approval import on_behalf_of
 from aeon.tools.invoke import ToolInvoker
-from aeon.tools.registry import Tool, ToolRegistry
+from aeon.tools.registry import Tool, ToolRegistry, on_behalf_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class StepWorker:
         as_json = self._answer_schema is not None and [s.step_id for s in final_steps(plan)] == [step.step_id]
         schema = self._answer_schema if as_json else None
         variables = {
-            "used_by": [user.step_id for user in dependents(plan, step.step_id)],
+            "used_by": [user.step_id for user in plan.steps if step.step_id in user.dependencies],
             "previous_output": step.step_output,
             "previous_reason": step.clarity_reason,
             "answer_schema": schema,

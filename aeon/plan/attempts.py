@@ -25,8 +25,7 @@ class RefinementAttempts(Value):
 
 
 class Admission(Value):
-    """The actions of one refinement that may be tried, those that may not, and the counts after it.
-    `exhausted_fragments` are those whose limit refused an action: they need manual intervention (FR-065)."""
+    """The actions that may be tried, those that may not, and the fragments whose limit refused one (FR-065)."""
 
     admitted: tuple[RefinementAction, ...] = ()
     refused: tuple[RefusedAction, ...] = ()
@@ -45,8 +44,7 @@ def count_failure(attempts: RefinementAttempts) -> RefinementAttempts:
 
 
 def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, settings: RefinementSettings) -> Admission:
-    """Separate the actions whose fragment may still be refined from the others (FR-065). Several actions on one
-    fragment are one attempt; beyond the run's limit nothing is counted (FR-066)."""
+    """Refuse actions beyond the limits (FR-065, FR-066); several on one fragment are one attempt."""
     if not actions:
         return Admission(attempts=attempts)
     if not may_refine(attempts, settings):

@@ -1,6 +1,5 @@
-"""Applies refinement actions to a plan; an action that cannot be applied is refused, the others are applied (FR-009,
-FR-010, FR-015, FR-069, FR-070, FR-083). Actions may refer to steps that later ones add; `ACTIONS` says what each may do
-by its target's status alone."""
+"""Applies the refinement actions that can be applied, refuses the others (FR-009, FR-010, FR-069, FR-070, FR-083).
+Actions may refer to steps that later ones add; `ACTIONS` says what each may do."""
 
 from __future__ import annotations
 
@@ -19,8 +18,7 @@ _NO_SUBPLANS: Mapping[str, Subplan] = MappingProxyType({})
 
 
 class DeltaResult(Value):
-    """A plan after a refinement: which actions were applied, which refused and why, and what changed (FR-073).
-    `changes` come in plan order, steps that are gone last; renumbering alone is no change."""
+    """A plan after a refinement, and what changed in plan order, steps that are gone last (FR-073)."""
 
     plan: Plan
     accepted: tuple[RefinementAction, ...] = ()

@@ -1,5 +1,4 @@
-"""A plan to which actions are being applied, one by one. Private to `aeon.plan.deltas`. The reason to refuse an action
-is a sentence that a person, or a planner asked again, can act on."""
+"""A plan to which actions are being applied, one by one. Private to `aeon.plan.deltas`."""
 
 from __future__ import annotations
 
@@ -35,17 +34,13 @@ def kind_of(action: RefinementAction) -> ActionType:
 
 
 class Draft:
-    """The steps as they stand, in order, with every action worked in that cannot be objected to. `refused` says why the
-    others cannot. `heirs` says what dependents of a step that is gone depend on instead, `declared` what each action
-    said that its steps depend on, `held` what steps no longer pending depend on."""
+    """The steps with every action worked in that cannot be objected to; `refused` says why the others cannot. `heirs`
+    stand in for steps that are gone; `held` is what executed steps depend on, `declared` what actions say."""
 
     def __init__(
-        self,
-        plan: Plan,
-        actions: Mapping[int, RefinementAction],
-        subplans: Mapping[str, Subplan],
-        max_nesting_depth: int,
+        self, plan: Plan, actions: Mapping[int, RefinementAction], subplans: Mapping[str, Subplan], max_depth: int
     ) -> None:
+        self._subplans, self._max_depth = subplans, max_depth
         self.original = by_id(plan.steps)
         self.steps = by_id(plan.steps)
         self.held = {d for step in plan.steps if step.status != "pending" for d in step.dependencies}
@@ -55,9 +50,9 @@ class Draft:
         self.rewritten: set[str] = set()
         self.kinds: dict[str, list[str]] = {}
         for number, action in sorted(actions.items(), key=lambda each: each[1].rule.decomposes):
-            reason = self._object_to(action, subplans, max_nesting_depth)
+            reason = self._object_to(action)
             if reason is None:
-                self._apply(number, action, subplans)
+                self._apply(number, action)
             else:
                 self.refused[number] = reason
         self._settle()
@@ -72,9 +67,7 @@ class Draft:
             step_id = step.replaced_by
         return step_id
 
-    def _object_to(
-        self, action: RefinementAction, subplans: Mapping[str, Subplan], max_nesting_depth: int
-    ) -> str | None:
+    def _object_to(self, action: RefinementAction) -> str | None:
         """The reason to refuse an action, by ids and status alone; references to other steps are not checked."""
         rule, target = ACTIONS[kind_of(action)], None
         if rule.needs_target:
@@ -84,14 +77,12 @@ class Draft:
             if reason := self._object_to_target(action, target):
                 return reason
         new = action.new_step
-        if rule.adds and new is not None and not new.step_id.strip():
-            return "the new step has no step_id"
         if rule.adds and new is not None and self._knows(new.step_id):
             return f"the id '{new.step_id}' is taken: a new step needs a new id"
-        if rule.needs_new_step and new is not None and not new.description.strip():
-            return f"step '{action.fragment}' has no description"
+        if rule.needs_new_step and new is not None and not (new.step_id.strip() and new.description.strip()):
+            return "the new step has no step_id or no description"
         if rule.decomposes and target is not None:
-            return self._object_to_subplan(target.step_id, subplans.get(target.step_id), max_nesting_depth)
+            return self._object_to_subplan(target.step_id)
         return None
 
     def _knows(self, step_id: str) -> bool:
@@ -112,27 +103,21 @@ class Draft:
             return f"{named} is pending, and a step already executed depends on it: it has to stay"
         return None
 
-    def _object_to_subplan(self, parent_id: str, subplan: Subplan | None, max_nesting_depth: int) -> str | None:
-        level = nesting_level(self.steps, parent_id) + 1
-        if level > max_nesting_depth:
-            return (
-                f"step '{parent_id}' cannot be decomposed: its subplan would be level {level}, deeper than "
-                "refinement.max_nesting_depth allows; it needs manual intervention"
-            )
-        if subplan is None:
+    def _object_to_subplan(self, parent_id: str) -> str | None:
+        level, subplan = nesting_level(self.steps, parent_id) + 1, self._subplans.get(parent_id)
+        if level > self._max_depth:
+            deeper = "deeper than refinement.max_nesting_depth allows; it needs manual intervention"
+            return f"step '{parent_id}' cannot be decomposed: its subplan would be level {level}, {deeper}"
+        if subplan is None or subplan.parent_step_id != parent_id:
             return f"there is no subplan for step '{parent_id}'"
-        if subplan.parent_step_id != parent_id:
-            return f"the subplan for step '{parent_id}' belongs to step '{subplan.parent_step_id}'"
         ids = [substep_id(parent_id, step.step_id) for step in subplan.substeps]
         if len(set(ids)) < len(ids):
             return f"the subplan names an id twice: {', '.join(ids)}"
         if taken := [step_id for step_id in ids if self._knows(step_id)]:
             return f"the subplan's id '{taken[0]}' is taken: it needs new ids"
-        if not all(step.step_id.strip() and step.description.strip() for step in subplan.substeps):
-            return "a step of the subplan lacks an id or a description"
         return None
 
-    def _apply(self, number: int, action: RefinementAction, subplans: Mapping[str, Subplan]) -> None:
+    def _apply(self, number: int, action: RefinementAction) -> None:
         """Work in an action to which there is no objection."""
         kind, new = kind_of(action), cast(PlanStep, action.new_step)  # there where the action needs it
         if kind == "ADD":
@@ -154,7 +139,7 @@ class Draft:
             errors = (*target.errors, f"marked invalid: {action.justification}")
             self._change(target.step_id, status="invalid", errors=errors)
         else:
-            self._decompose(number, target, subplans[target.step_id])
+            self._decompose(number, target, self._subplans[target.step_id])
 
     def _settle(self) -> None:
         """Let parents wait for their substeps, and pending dependents let go of what was taken away."""

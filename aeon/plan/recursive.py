@@ -24,8 +24,7 @@ T = TypeVar("T")
 
 
 class RecursivePlanner:
-    """Makes and refines plans with the model. `aeon.plan.deltas` applies the changes that it proposes. Subplans nest at
-    most `max_nesting_depth`, five, deep (FR-083). With an `answer_schema` a plan ends with one step."""
+    """Makes and refines plans with the model; with an `answer_schema` a plan ends with one step."""
 
     def __init__(
         self,
@@ -46,8 +45,7 @@ class RecursivePlanner:
         self._memory = memory or ShownMemory()
 
     def generate_plan(self, task_description: str, context: dict[str, Any] | None = None) -> Plan:
-        """Make the initial plan of a task, in one model call (FR-086). Raises LLMError, and ValidationError when the
-        answer is malformed or structurally wrong and cannot be repaired."""
+        """Make the initial plan of a task, in one model call (FR-086). Raises LLMError and ValidationError."""
         one_final_step = self._answer_schema is not None
 
         def parse(answer: Mapping[str, Any]) -> Plan:
@@ -63,8 +61,7 @@ class RecursivePlanner:
         blocked_steps: list[str],
         executed_step_ids: list[str],
     ) -> list[RefinementAction]:
-        """The actions of `refine`, without its questions. `convergence_reason_codes` are those of an assessment:
-        incomplete, contradiction_detected, a criterion's name."""
+        """The actions of `refine`, without its questions; the codes are those of an assessment."""
         triggers = (
             *issue_triggers(validation_issues),
             *(Trigger(kind="blocked_step", about=step_id) for step_id in blocked_steps),
@@ -83,9 +80,8 @@ class RecursivePlanner:
         *,
         assessment: ConvergenceAssessment | None = None,
     ) -> Refinement:
-        """Propose changes and questions for a plan, in one model call (FR-010 to FR-012, FR-069). `triggers` are the
-        reasons, `closed_steps` those left to a person. An answer that leaves out an issue of severity HIGH or more is
-        repaired once, and then accepted as it is. Raises LLMError and ValidationError."""
+        """Propose changes and questions for a plan, in one model call (FR-010 to FR-012, FR-069). An answer that leaves
+        out an issue of severity HIGH or more is repaired once. Raises LLMError and ValidationError."""
         variables = {
             **_situation(current_plan),
             "executed_step_ids": list(executed_step_ids),

@@ -1,5 +1,4 @@
-"""The structure of a plan's steps: ids, references, cycles, sizes. No meaning is judged here (FR-014, FR-015, FR-083).
-The tools are passed by name."""
+"""The structure of a plan's steps: ids, references, cycles, sizes (FR-014, FR-015, FR-083)."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ _CYCLES_SHOWN = 10
 
 
 class StructuralFinding(Value):
-    """One structural fault of the steps, with what to do about it. `pointer` is a JSON pointer into the plan; `step_id`
-    is None when it is about the plan as a whole."""
+    """One structural fault; `pointer` is a JSON pointer, `step_id` None when it is about the whole plan."""
 
     pointer: str
     step_id: str | None

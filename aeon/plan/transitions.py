@@ -68,23 +68,19 @@ class ContextPart:
 
 
 def everything_before(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
-    """Results and errors of every earlier step, in plan order: the context of a step in core mode (Sprint 1 FR-002,
-    FR-055)."""
+    """Results and errors of all earlier steps: the context in core mode (Sprint 1 FR-002, FR-055)."""
     parts = []
-    for earlier in plan.steps:
-        result = results.get(earlier.step_id)
-        if earlier.step_id == step.step_id or result is None:
-            continue
+    for earlier in (other.step_id for other in plan.steps if other.step_id in results.keys() - {step.step_id}):
+        result = results[earlier]
         if result.error is not None:
-            parts.append(ContextPart("error", earlier.step_id, result.error))
+            parts.append(ContextPart("error", earlier, result.error))
         elif result.step_output is not None:
-            parts.append(ContextPart("output", earlier.step_id, result.step_output))
+            parts.append(ContextPart("output", earlier, result.step_output))
     return tuple(parts)
 
 
 def incoming_context(plan: Plan, step: PlanStep, results: Mapping[str, StepResult]) -> tuple[ContextPart, ...]:
-    """Outputs and hand-offs of a step's dependencies, in step order; empty when it has none (FR-090). A dependency that
-    is left to a person is marked as unfinished."""
+    """Outputs and hand-offs of a step's dependencies, in step order (FR-090)."""
     parts = []
     for earlier in (other for other in plan.steps if other.step_id in step.dependencies):
         result = results.get(earlier.step_id)

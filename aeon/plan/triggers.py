@@ -63,8 +63,7 @@ def issue_triggers(issues: Sequence[ValidationIssue], closed: Collection[str] = 
 
 
 def step_triggers(plan: Plan, closed: Collection[str] = (), raised: Collection[str] = ()) -> tuple[Trigger, ...]:
-    """A trigger for each BLOCKED, failed or invalid step that nothing has replaced yet (FR-093). An invalid step is a
-    trigger only once: not when an earlier refinement had it as a trigger (`raised`)."""
+    """A trigger for each BLOCKED, failed or, once (`raised`), invalid step that was not replaced (FR-093)."""
     found = []
     for step in (s for s in plan.steps if s.status in ("failed", "invalid") and s.replaced_by is None):
         kind: TriggerKind = "failed_step" if step.status == "failed" else "invalid_step"

@@ -58,8 +58,7 @@ def _state(step: PlanStep, shown_elsewhere: Sequence[str]) -> dict[str, Any]:
 
 
 def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
-    """The changed steps, each before and after, with the actions that are about it; none for a step that only loses or
-    gains a dependency."""
+    """The changed steps, each before and after, with the actions that are about it."""
     actions = [
         {
             "action_type": action.action_type,
@@ -105,9 +104,8 @@ def _nearest_steps(steps: Sequence[PlanStep], own: PlanStep, most: int) -> list[
 
 
 def outputs_view(steps: Sequence[PlanStep], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The outputs of steps, each with its step's state and the live steps that use it. Those of steps that were carried
-    out come first, by layer, so that later ones are added at the end and the earlier ones stay as they are. Those that
-    belong to none of the steps come last."""
+    """The outputs of steps, each with the state and users of its step. Those that were carried out come first, by
+    layer, so that earlier ones stay in place; those that belong to no step come last."""
     users, known, layer = _users_by_step(steps), by_id(steps), dict[str, int]()
     for step in steps:
         layer[step.step_id] = 1 + max((layer.get(d, 0) for d in step.dependencies), default=0)

@@ -20,16 +20,14 @@ MAX_ACTIONS = 300
 
 
 def parse_plan(answer: Mapping[str, Any], task: str, *, max_steps: int, one_final_step: bool) -> Plan:
-    """Parse a plan; its steps are put in stable topological order. Raises InvalidAnswer, naming every structural fault
-    (Sprint 1 FR-010)."""
+    """Parse a plan and sort its steps. Raises InvalidAnswer, naming every structural fault (Sprint 1 FR-010)."""
     steps = [_step(raw, f"/steps/{index}") for index, raw in enumerate(answer["steps"])]
     _check(steps, "/steps", max_steps=max_steps, one_final_step=one_final_step)
     return Plan(goal=answer["goal"], steps=topological(steps), task=task)
 
 
 def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Subplan:
-    """Parse the subplan of a step; substeps may depend on each other and on what the parent depends on. Raises
-    InvalidAnswer for any other dependency, and for structural faults."""
+    """Parse the subplan of a step. Raises InvalidAnswer for structural faults."""
     steps = []
     for index, raw in enumerate(answer["substeps"]):
         step = _step(raw, f"/substeps/{index}")
@@ -44,8 +42,7 @@ def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Su
 def parse_refinement(
     answer: Mapping[str, Any], issues: Sequence[ValidationIssue], closed: Collection[str] = ()
 ) -> Refinement:
-    """Parse the actions, the questions and the answers to `issues`; issues at `closed` steps need no answer. Raises
-    InvalidAnswer when an action lacks what its type needs, and for more than MAX_ACTIONS actions."""
+    """Parse the actions, the questions and the answers to `issues`. Raises InvalidAnswer."""
     if (count := len(answer["actions"])) > MAX_ACTIONS:
         wrong = f"there are {count} changes, at most {MAX_ACTIONS} are read: give the most important ones"
         raise InvalidAnswer([FieldError("/actions", wrong)])

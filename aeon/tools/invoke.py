@@ -1,5 +1,4 @@
-"""Calling a tool by its name: arguments checked, approval asked, time and output bounded, the result checked. A tool's
-function may never return, raise anything, and return no JSON or too much of it."""
+"""Calling a tool by its name: arguments checked, approval asked, time and output bounded, the result checked."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ from aeon.domain.tool_result import ToolErrorKind, ToolResult
 from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.files.text import TOO_DEEP, is_too_deep
 from aeon.schema.validators import FieldError, find_errors
-from aeon.tools.approval import ApprovalRequest, Approve, asking_step
-from aeon.tools.registry import RegisteredTool, Tool, ToolRegistry
+from aeon.tools.registry import ApprovalRequest, Approve, RegisteredTool, Tool, ToolRegistry, asking_step
 from aeon.tools.settings import Approval, ToolSettings
 
 _SHOWN_VIOLATIONS = 5
@@ -39,8 +37,7 @@ class ToolInvoker:
         self._asking = threading.Lock()
 
     def check_arguments(self, name: str, arguments: Any) -> list[FieldError]:
-        """The violations of the tool's input schema by the arguments, each with its JSON pointer; empty without any.
-        For a tool that is not registered, the one violation that says so."""
+        """The violations of the tool's input schema, each with its JSON pointer; empty without any."""
         entry = self._registry.entry(name)
         if entry is None:
             return [FieldError("", self._registry.describe_missing(name))]
@@ -53,8 +50,7 @@ class ToolInvoker:
         return next((policy for pattern, policy in self._settings.approval.items() if fnmatchcase(name, pattern)), own)
 
     def invoke(self, name: str, arguments: Any) -> ToolResult:
-        """Call a tool with its own copy of the arguments, within its time limit, plus that of the person who is asked.
-        `error` and `error_kind` say what went wrong; nothing is raised for a fault of the tool or of the arguments."""
+        """Call a tool within its time limit; `error` and `error_kind` say what went wrong, nothing is raised."""
         started = time.monotonic()
         entry = self._registry.entry(name)
         own_limit = entry.tool.max_output_characters if entry else None

@@ -1,14 +1,16 @@
-"""The tools a plan may name."""
+"""The tools a plan may name, and what is put to a person before one is called that needs approval."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aeon.domain.errors import ConfigError
+from aeon.domain.plan import PlanStep
 from aeon.schema.examples import NoExample, make_example
 from aeon.schema.validators import SchemaValidator, compile_schema, find_errors
 from aeon.tools.settings import Approval
@@ -68,8 +70,7 @@ class ToolRegistry:
             self.register(tool)
 
     def register(self, tool: Tool) -> None:
-        """Add a tool; one without examples gets one made from its input schema. Raises ConfigError for a name that is
-        taken or not of `A-Za-z0-9_.-`, a malformed schema, and a wrong example."""
+        """Add a tool. Raises ConfigError for a bad or taken name, a malformed schema, and a wrong example."""
         entry = _check_tool(tool)
         if self.get(tool.name) is not None or self._tools.setdefault(tool.name, entry) is not entry:
             raise ConfigError(f"a tool named {tool.name!r} is registered already")
@@ -145,3 +146,29 @@ def _check_tool(tool: Tool) -> RegisteredTool:
             made = make_example(tool.input_schema)
             tool = replace(tool, examples=(made,)) if isinstance(made, Mapping) else tool
     return RegisteredTool(tool, inputs, outputs)
+
+
+asking_step: ContextVar[PlanStep | None] = ContextVar("asking_step", default=None)
+"""The step that the tool call being made in this context is for; None when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """A call that waits for a person: the tool, a copy of its arguments, and the step that asks for it, if any."""
+
+    tool: Tool
+    arguments: Mapping[str, Any]
+    step: PlanStep | None = None
+
+
+Approve = Callable[[ApprovalRequest], bool]
+
+
+@contextlib.contextmanager
+def on_behalf_of(step: PlanStep) -> Iterator[None]:
+    """Tool calls in this block are made for a step, whatever stands between its worker and the tool."""
+    token = asking_step.set(step)
+    try:
+        yield
+    finally:
+        asking_step.reset(token)

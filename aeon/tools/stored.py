@@ -12,16 +12,14 @@ from aeon.domain.request import current_site
 from aeon.domain.tool_result import ToolResult
 from aeon.store.models import CallPath, StoreRequest
 from aeon.store.session import Session
-from aeon.tools.approval import Approve
 from aeon.tools.invoke import ToolInvoker, read_arguments
-from aeon.tools.registry import ToolRegistry
+from aeon.tools.registry import Approve, ToolRegistry
 from aeon.tools.settings import ToolSettings
 
 
 class StoredInvoker(ToolInvoker):
-    """A ToolInvoker that stores the result of each call in a run's session, errors and refusals too. `pure` tools are
-    called whenever they are needed; a stored call needs no approval. `stop` says that nobody approved because the run
-    is to stop. `invoke` raises StoreMiss, StoreFailed and, then, StopRequested."""
+    """A ToolInvoker that stores each result in a run's session, unless the tool is `pure`. `stop`: nobody approved
+    because the run is to stop. `invoke` raises StoreMiss, StoreFailed and StopRequested."""
 
     def __init__(
         self,

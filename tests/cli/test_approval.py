@@ -13,7 +13,7 @@ from aeon.cli.job import attendance
 from aeon.cli.terminal import questions as ask
 from aeon.cli.terminal.questions import approve
 from aeon.domain.plan import PlanStep
-from aeon.tools.approval import ApprovalRequest
+from aeon.tools.registry import ApprovalRequest
 from tests.cli.conftest import RunAeon
 from tests.tools.builders import a_tool
 

@@ -19,7 +19,7 @@ import pytest
 from aeon.cli.terminal import questions as asking
 from aeon.domain.errors import StopRequested
 from aeon.domain.plan import FollowUpQuestion
-from aeon.tools.approval import ApprovalRequest
+from aeon.tools.registry import ApprovalRequest
 from tests.tools.builders import a_tool
 
 QUESTION = FollowUpQuestion(question="Which currency?", assumption="Euro")

@@ -111,11 +111,6 @@ def test_there_is_no_answer_before_anything_is_complete() -> None:
     assert graph.answer_text(diamond()) == ""
 
 
-def test_dependents_are_direct_and_in_plan_order() -> None:
-    assert ids(graph.dependents(diamond(), "a")) == ["b", "c"]
-    assert graph.dependents(diamond(), "d") == ()
-
-
 def test_nesting_level_counts_parents() -> None:
     plan = plan_of(step("a.b.c", parent_step_id="a.b"), step("a.b", parent_step_id="a"), step("a"))
     assert [graph.nesting_level(graph.by_id(plan.steps), i) for i in ("a", "a.b", "a.b.c")] == [0, 1, 2]

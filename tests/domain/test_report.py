@@ -9,7 +9,6 @@ from aeon.domain.report import (
     ProposedRepair,
     SemanticValidationReport,
     ValidationIssue,
-    highest,
     reaches,
 )
 
@@ -74,4 +73,3 @@ def test_severities_are_ordered_and_reach_themselves_and_what_is_below() -> None
     assert SEVERITIES == ("LOW", "MEDIUM", "HIGH", "CRITICAL")
     for rank, severity in enumerate(SEVERITIES):
         assert [reaches(severity, threshold) for threshold in SEVERITIES] == [rank >= other for other in range(4)]
-    assert highest([issue("i1", "MEDIUM"), issue("i2", "CRITICAL"), issue("i3")]) == "CRITICAL"

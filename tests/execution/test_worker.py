@@ -12,9 +12,8 @@ from aeon.domain.history import StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.execution.outcome import find_outage
 from aeon.execution.worker import Situation, StepWorker, Worked
-from aeon.tools.approval import ApprovalRequest
 from aeon.tools.invoke import ToolInvoker
-from aeon.tools.registry import Tool, ToolRegistry
+from aeon.tools.registry import ApprovalRequest, Tool, ToolRegistry
 from aeon.tools.settings import ToolSettings
 from tests.support.scripted_model import ScriptedModel, blocked, clear
 from tests.tools.builders import a_tool

@@ -13,7 +13,7 @@ from aeon.app.aeon import Aeon
 from aeon.domain.errors import ConfigError
 from aeon.domain.result import RunResult
 from aeon.memory.run_memory import InMemory
-from aeon.tools.approval import ApprovalRequest
+from aeon.tools.registry import ApprovalRequest
 from tests.integration.test_artefacts_of_runs import converging
 from tests.support.scripted_model import ScriptedModel, assessment, plan, planned, unfinished
 

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from aeon.domain.tool_result import ToolResult
-from aeon.tools.approval import ApprovalRequest, Approve
 from aeon.tools.invoke import ToolInvoker
-from aeon.tools.registry import Tool, ToolRegistry
+from aeon.tools.registry import ApprovalRequest, Approve, Tool, ToolRegistry
 from aeon.tools.settings import ToolSettings
 from tests.tools.builders import a_tool
 

@@ -12,7 +12,7 @@ from aeon.cli.terminal.streams import say
 from aeon.cli.terminal.text import one_line
 from aeon.domain.errors import StopRequested
 from aeon.domain.plan import FollowUpQuestion
-from aeon.tools.approval import ApprovalRequest
+from aeon.tools.registry import ApprovalRequest
 
 Stopping = Callable[[], bool]
 _MOMENT = 0.1

@@ -1,6 +1,5 @@
-"""Finds all problems of a workflow file beyond its form, each with line and column. Private to workflows. Checked are
-the structure (`check_steps`), the references, and the tools and agents. Only the valid parts of a malformed file are
-checked, so that one mistake does not hide another."""
+"""Finds all problems of a workflow file beyond its form. Only the valid parts of a malformed file are checked, so that
+one mistake does not hide another."""
 
 from __future__ import annotations
 
@@ -141,8 +140,7 @@ class _Checker:
 
 
 def argument_problems(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
-    """Yield the place and the message of each violation of a tool's input schema by the arguments of a step. Texts with
-    references are skipped: what they will be is not known yet."""
+    """Yield place and message of each violation of an input schema; texts with references are skipped."""
     for error in find_errors(compile_schema(schema, "input_schema"), arguments):
         value: Any = arguments
         place: Place = ()

@@ -1,5 +1,4 @@
-"""Loads workflow files: plans that a person writes. All problems of a file are reported at once. The format is
-`WorkflowFile`, published for editors as `schemas/workflow.json` and explained in docs/workflows.md."""
+"""Loads workflow files, plans that a person writes; docs/workflows.md explains the format."""
 
 from __future__ import annotations
 
@@ -48,8 +47,7 @@ class Workflow:
         return tuple(dict.fromkeys((*self.content.inputs, *used)))
 
     def plan(self, task: str | None = None, inputs: Mapping[str, str] | None = None) -> Plan:
-        """The plan, in stable topological order (Sprint 1 FR-007). `task` overrides the task of the file. Descriptions
-        have `inputs` filled in; arguments keep their references. Raises PlanError for a missing input."""
+        """The plan, sorted (Sprint 1 FR-007), with `inputs` filled into the descriptions. Raises PlanError."""
         steps = [
             PlanStep(
                 step_id=step.id,
@@ -65,8 +63,7 @@ class Workflow:
 
 
 def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:
-    """Read and check a workflow file, YAML or, named `.json`, JSON. Raises ConfigError that lists all errors, one
-    `path:line:column: error: ...` a line."""
+    """Read and check a workflow file, YAML or JSON. Raises ConfigError that lists all errors."""
     workflow, problems = inspect_workflow(path, **checks)
     if workflow is None:
         errors = [problem for problem in problems if problem.severity == "error"]
@@ -78,8 +75,7 @@ def load_workflow(path: Path, **checks: Unpack[Checks]) -> Workflow:
 
 
 def inspect_workflow(path: Path, **checks: Unpack[Checks]) -> tuple[Workflow | None, tuple[Problem, ...]]:
-    """Read a workflow file: the workflow, None if it has errors, and all problems in the order of the file. Raises
-    ConfigError only when the file cannot be read at all."""
+    """Read a workflow file: the workflow, None if it has errors, and all problems in order."""
     try:
         document = LocatedYaml(path)
     except UnreadableFile as error:

@@ -28,8 +28,7 @@ class Reference(Value):
 
 
 class CutOutput(Value):
-    """Stands for the output of a step that was truncated; a reference to the output, or a part of it, is refused.
-    `characters` is the length of the output, `kept` the number of characters left, `limit` the name of the setting."""
+    """Stands for an output that was cut to `kept` characters by the setting `limit`; references are refused."""
 
     characters: int
     kept: int
@@ -74,9 +73,8 @@ def resolve_text(text: str, inputs: Mapping[str, str]) -> str:
 def resolve_arguments(
     arguments: Mapping[str, Any], inputs: Mapping[str, str], outputs: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056). `outputs` are JSON values, or
-    a `CutOutput`, by step id. A reference that is the whole text keeps the type of what it names. Raises PlanError
-    naming everything that cannot be resolved."""
+    """Replace every reference in the arguments of a tool by its value (Sprint 1 FR-056); one that is the whole text
+    keeps its type. Raises PlanError naming everything that cannot be resolved."""
     problems: list[str] = []
 
     def resolve(place: Place, text: str) -> Any:

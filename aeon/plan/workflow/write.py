@@ -44,29 +44,25 @@ add_core_schema(_Dumper)
 def workflow_text(
     plan: Plan, *, inputs: Mapping[str, str] | None = None, header: Sequence[str] = (), schema: str | None = None
 ) -> str:
-    """Write a plan as YAML that `load_workflow` reads back: goal, task, and the definition of each step. `inputs` are
-    names with a few words; `header` becomes a comment, `schema` says where editors find the format. References to those
-    inputs, and to outputs of earlier steps, stay references. Questions become comments."""
+    """Write a plan as YAML that `load_workflow` reads back; `header` and questions become comments. `inputs` are names
+    with a few words; `schema` says where editors find the format."""
     inputs = inputs or {}
     comments = [*([f"yaml-language-server: $schema={schema}"] if schema else []), *header]
     for question in plan.questions:
         about = f" (step {question.step_id})" if question.step_id else ""
         settled = f"Answered: {question.answer}" if question.answer else f"Assumed: {question.assumption}"
         comments += ["", f"Asked{about}: {question.question}", settled]
+    # Other characters could end a comment.
+    printable = ["".join(ch if ch.isprintable() else " " for ch in line) for line in comments]
     before = transitive_dependencies(plan.steps)
     top = {"goal": plan.goal, "task": plan.task, "inputs": dict(inputs)}
     entries = [_dump([_step_entry(step, inputs, before[step.step_id])]) for step in plan.steps]
     parts = [
-        "".join(f"# {_printable(line)}".rstrip() + "\n" for line in comments),
+        "".join(f"# {line}".rstrip() + "\n" for line in printable),
         *(_dump({name: value}) for name, value in top.items() if value),
         "steps:\n" + "\n".join(textwrap.indent(entry, "  ") for entry in entries),
     ]
     return "\n".join(part for part in parts if part)
-
-
-def _printable(line: str) -> str:
-    """A line without characters that would end a comment."""
-    return "".join(ch if ch.isprintable() else " " for ch in line)
 
 
 def _step_entry(step: PlanStep, inputs: Collection[str], before: Collection[str]) -> dict[str, Any]:

@@ -40,8 +40,7 @@ def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
 
 
 def file_tools(root: Path, max_bytes: int, max_entries: int = MAX_ENTRIES) -> tuple[Tool, Tool]:
-    """`read_file`, UTF-8 text of files under `root` of at most `max_bytes`, and `list_files`, what is in folders.
-    Raises ConfigError when `root` is missing."""
+    """`read_file` and `list_files` for one folder. Raises ConfigError when `root` is missing."""
     top = root.expanduser().resolve()
     if not top.is_dir():
         raise ConfigError(f"tools.builtin.root={root}: there is no such folder")

@@ -24,8 +24,7 @@ class Remembered(Value):
 
 
 def memory_tools(memory: Memory) -> tuple[Tool, ...]:
-    """`memory_read`, `memory_search` and `memory_write` of a memory. A person is asked before `memory_write` unless
-    `tools.approval` says otherwise."""
+    """`memory_read`, `memory_search` and `memory_write`, which a person is asked about, of a memory."""
 
     @tool(examples=[{"key": "step/collect/output"}])
     def memory_read(key: Annotated[str, Field(description="For example step/ID/output.")]) -> Remembered:

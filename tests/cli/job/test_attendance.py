@@ -21,7 +21,7 @@ from aeon.config.load import compose
 from aeon.config.settings import Settings
 from aeon.domain.events import Recorded, RunStarted
 from aeon.domain.plan import FollowUpQuestion
-from aeon.tools.approval import ApprovalRequest
+from aeon.tools.registry import ApprovalRequest
 from tests.tools.builders import a_tool
 
 STARTED = Recorded(1, 0, "2026-01-01T00:00:00+00:00", RunStarted(run_id="r", task="t", provider="p", synthetic=True))

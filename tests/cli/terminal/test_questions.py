@@ -9,7 +9,7 @@ from aeon.cli.progress.display import progress_for
 from aeon.cli.terminal.questions import approve, ask
 from aeon.domain.events import Recorded, RunStarted
 from aeon.domain.plan import FollowUpQuestion, PlanStep
-from aeon.tools.approval import ApprovalRequest
+from aeon.tools.registry import ApprovalRequest
 from tests.tools.builders import a_tool
 
 QUESTION = FollowUpQuestion(question="Which currency?", assumption="Euro")
