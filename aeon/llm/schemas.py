@@ -170,10 +170,9 @@ def read_schema(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise SchemaFileError(f"{path}: cannot be read: {error}") from error
     check_schema(schema, str(path))
-    schema = dict(schema)
     if schema.get("type") != "object":
         raise SchemaFileError(f'{path}#/type: must be "object": the answer to a call is an object')
-    return schema
+    return dict(schema)
 
 
 @cache

@@ -119,7 +119,6 @@ class LocalProvider(_Provider):
     max_tokens: Taken[int] = Field(default=2048, ge=1)
     schema_in_prompt: Taken[bool] = True
     timeout_seconds: Unneeded[float] = Field(default=600.0, gt=0)
-    # What failed in this process fails again.
     retry: Unneeded[RetrySettings] = RetrySettings(attempts=1)
 
     @model_validator(mode="before")

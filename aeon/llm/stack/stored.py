@@ -98,15 +98,14 @@ class Stored:
 
 
 class ProfileMemo:
-    """Answers the first profile of a task from `known`, the answers of the process by all that was asked. `sample`
-    tells apart several answers that are wanted to equal tasks. A failure is not remembered."""
+    """Answers the first profile of a task, and its repair, from `known`, the answers of the process by all that was
+    asked. `sample` tells apart several answers that are wanted to equal tasks. A failure is not remembered."""
 
     def __init__(self, inner: LLMAdapter, known: dict[str, LLMResponse], sample: int = 0) -> None:
         self._inner, self._known, self._sample = inner, known, sample
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
-        # Phase A, the one call that no TTL pays for, or the repair of its answer.
         if request.site.phase != "PROFILE" or request.site.cycle != 0:
             return self._inner.complete(request)
         messages = [[message.role, message.content] for message in request.messages]
