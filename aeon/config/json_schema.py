@@ -23,10 +23,7 @@ _BOUNDS = {"minimum": "at least", "exclusiveMinimum": "above", "maximum": "at mo
 
 
 def configuration_schema(group: str | None = None) -> Schema:
-    """The schema of a primary configuration file (`config.yaml`), or of the files of one group.
-
-    Raises ConfigError for a group that does not exist.
-    """
+    """The schema of `config.yaml`, or of the files of one group. Raises ConfigError for an unknown group."""
     whole = settings_schema()
     properties = whole["properties"]
     if group is not None and group not in properties:
@@ -58,10 +55,10 @@ def _loosened(value: Schema) -> Schema:
         # A part with keys of its own is said key by key, which is where an editor then reports what is wrong.
         return value
     notes = {key: item for key, item in value.items() if key in ("title", "description", "default")}
-    # Of a file that says a part only, more than one kind of provider may be true.
-    choices = value.get("oneOf") or value.get("anyOf")
     alone = {key: item for key, item in value.items() if key not in notes}
-    return {**notes, "anyOf": [*(choices or [alone]), _INTERPOLATION]}
+    # Of a file that says a part only, more than one kind of provider may be true.
+    choices = value.get("oneOf") or value.get("anyOf") or [alone]
+    return {**notes, "anyOf": [*choices, _INTERPOLATION]}
 
 
 def _describe(whole: Schema) -> None:

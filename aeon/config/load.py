@@ -29,11 +29,9 @@ from aeon.memory.settings import MemorySettings
 
 
 def compose(overrides: Sequence[str] = (), config_dir: str | Path | None = None) -> Settings:
-    """Compose the packaged configuration with Hydra overrides and validate it whole.
+    """Compose the packaged configuration with overrides, written as on the command line, and validate it whole.
 
-    Free text is literal, as on the command line. `config_dir` is a folder of one's own configuration files, looked in
-    first. Raises ConfigError, with every problem found.
-    """
+    `config_dir`, a folder of one's own files, is looked in first. Raises ConfigError, with every problem found."""
     return compose_settings(composition(overrides, config_dir))
 
 
@@ -50,9 +48,7 @@ def compose_settings(of: Composition) -> Settings:
 
 def settings_from(cfg: DictConfig) -> Settings:
     """Validate a composed configuration whole; files of criteria, of memory and of the answer's schema are read.
-
-    Raises ConfigError with every problem found, or SchemaFileError.
-    """
+    Raises ConfigError with every problem found, or SchemaFileError."""
     try:
         # Each by itself: Hydra's own part refers to a job that may not run.
         values = {str(name): _plain(cfg[name]) for name in cfg if name != "hydra"}
@@ -112,9 +108,7 @@ def _read_json_schema(path: Path) -> dict[str, Any]:
 
 def environment(directory: Path | None = None) -> Mapping[str, str]:
     """The process environment, after a `.env` file in `directory` (the current one) has filled in what is not set.
-
-    Raises ConfigError, without a word of the file: it holds keys.
-    """
+    Raises ConfigError, without a word of the file: it holds keys."""
     path = (directory or Path.cwd()) / ".env"
     try:
         load_dotenv(path, override=False, encoding="utf-8-sig")
@@ -158,10 +152,8 @@ def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
 
 
 def read_inputs(settings: Settings) -> dict[str, str]:
-    """The texts of `inputs` and `input_files`, by name, beside those of the run that is resumed.
-
-    Raises TaskTextError for text that is not valid UTF-8, else ConfigError.
-    """
+    """The texts of `inputs` and `input_files`, by name, beside those of the run that is resumed. Raises TaskTextError
+    for text that is not valid UTF-8, else ConfigError."""
     recorded = find_recorded_origin(settings)
     if both := sorted(settings.inputs.keys() & settings.input_files.keys()):
         raise ConfigError(f"given both as inputs and as input_files: {', '.join(both)}")

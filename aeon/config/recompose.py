@@ -34,10 +34,8 @@ _ABOVE_THE_GROUPS = ("task=null", "task_file=null", "~inputs", "~input_files")
 
 
 def composition(today: Composition) -> Composition:
-    """What is composed: today's overrides, after those of the run that is resumed or replayed, if one is.
-
-    `resume=DIR` among them names it, or `store.mode=replay store.path=PATH`. Raises ConfigError.
-    """
+    """What is composed: today's overrides, after those of the run that is resumed or replayed, if one is: by
+    `resume=DIR` or `store.mode=replay store.path=PATH` among them. Raises ConfigError."""
     named = [text for text in today.overrides if key_of(text) == "resume"]
     rest = [text for text in today.overrides if key_of(text) != "resume"]
     if named and (directory := _directory(named[-1])):
@@ -91,9 +89,7 @@ def _one_value(override: str, problem: str) -> str:
 
 def read_recorded_origin(path: Path) -> Origin | None:
     """The origin of the run that was recorded in a cassette, a run's directory, or the store in one, if it has one.
-
-    Raises ConfigError when it cannot be read.
-    """
+    Raises ConfigError when it cannot be read."""
     path = path.expanduser()
     if path.suffix == CASSETTE_SUFFIX and path.is_file():
         return _origin_of_cassette(path, path.stat().st_mtime_ns)
@@ -132,9 +128,8 @@ def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
 def recompose(origin: Origin, today: Composition, named: str) -> Composition:
     """The recorded composition with today's after it, so that today's wins; `named` says whose origin it is.
 
-    Task and inputs are not in it. Relative paths are those of the folder that the run was started in. Raises
-    ConfigError when the settings were made in a program, or the folder of configuration is gone.
-    """
+    Relative paths are those of the folder that the run was started in. Raises ConfigError when the settings were made
+    in a program, or the folder of configuration is gone."""
     if origin.overrides is None:
         hint = "Make them again, with `resume` set in them."
         raise ConfigError(f"{named}: its settings were made in a program", hint=hint)

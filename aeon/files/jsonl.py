@@ -13,11 +13,8 @@ from aeon.files.text import encode_json, unwritable_error
 
 
 class JsonLines:
-    """Appends JSON objects to a file, a line each, written through at once; may be used from many threads.
-
-    Lines given after `close` are dropped: work that outlived its run has nothing to add to it. Raises ArtefactError
-    when the file cannot be opened.
-    """
+    """Appends JSON objects to a file, a line each, written through at once, from any thread; after `close` they are
+    dropped. Raises ArtefactError when the file cannot be opened."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
@@ -49,9 +46,7 @@ class JsonLines:
 
 
 def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a journal, in the order they were written; a last line cut off by a crash is left out.
-
-    Raises OSError for a file that cannot be read, ValueError for another line that is not JSON.
-    """
+    """The objects of a journal, in the order they were written; a last line cut off by a crash is left out. Raises
+    OSError for a file that cannot be read, ValueError for another line that is not JSON."""
     lines = Path(path).read_bytes().split(b"\n")
     yield from (json.loads(line) for line in lines[:-1])

@@ -69,11 +69,8 @@ _Loader.yaml_constructors = {
 
 
 class LocatedYaml:
-    """The value of a YAML or `.json` file and the positions of its parts.
-
-    Raises ConfigError, naming file and line; also for a key that stands twice, more than `MAX_VALUES` values, and more
-    than `MAX_DEPTH` levels.
-    """
+    """The value of a YAML or `.json` file and the positions of its parts. Raises ConfigError, naming file and line;
+    also for a key that stands twice, more than `MAX_VALUES` values, and more than `MAX_DEPTH` levels."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,11 +95,9 @@ class LocatedYaml:
     def _json(self, text: str) -> Any:
         try:
             value = json.loads(text, parse_constant=_refuse_constant)
-        except json.JSONDecodeError as error:
-            position = Position(error.lineno, error.colno)
-            raise UnreadableFile(self.path, f"not JSON: {error.msg}", position) from error
         except ValueError as error:
-            raise UnreadableFile(self.path, f"not JSON: {error}") from error
+            position = Position(getattr(error, "lineno", 1), getattr(error, "colno", 1))
+            raise UnreadableFile(self.path, f"not JSON: {getattr(error, 'msg', error)}", position) from error
         with suppress(yaml.YAMLError):  # what YAML cannot read of JSON has no positions
             # JSON has tabs only between its tokens, where YAML wants blanks.
             self._compose(_Loader(text.replace("\t", " ")))

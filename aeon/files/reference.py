@@ -13,11 +13,8 @@ from aeon.files.stdout import redirect_prints_to_stderr
 
 
 def load_object(key: str, reference: str, kind: str) -> Any:
-    """Import what `reference` names; the working directory is searched last. `key` of the configuration names it, and
-    `kind` is what is wanted, both for the message.
-
-    Raises ConfigError when it is not of that form or cannot be imported.
-    """
+    """Import what `reference` names; the working directory is searched last. `key` and the `kind` that is wanted are
+    for the message. Raises ConfigError when it is not of that form or cannot be imported."""
     module, _, path = reference.partition(":")
     if not module or not path:
         raise ConfigError(f"{key}={reference}: write package.module:{kind}")

@@ -23,11 +23,8 @@ class _Fork:
 
 @contextmanager
 def redirect_prints_to_stderr() -> Iterator[None]:
-    """What this context writes to `sys.stdout` goes to `sys.stderr`; other threads are not touched.
-
-    Coroutines and `asyncio.to_thread` of this context are covered. A thread or a process that a tool starts by itself,
-    and code that writes to file descriptor 1, are not.
-    """
+    """What this context, with its coroutines and `asyncio.to_thread`, writes to `sys.stdout` goes to `sys.stderr`.
+    Threads and processes that a tool starts by itself are not covered."""
     if not isinstance(sys.stdout, _Fork):
         sys.stdout = cast(TextIO, _Fork(sys.stdout))
     token = _in_tool.set(True)

@@ -24,8 +24,7 @@ ARTIFACT_TYPES = ("plan", "step", "execution_artifact", "cross_phase")
 
 
 class SemanticValidator:
-    """Reviews artefacts for specificity, relevance, consistency, hallucination and do/say mismatch. Advisory, no oracle
-    (FR-081); `tool_registry` is what tools really exist (FR-039)."""
+    """Reviews artefacts. Advisory, no oracle (FR-081); `tool_registry` is what tools really exist (FR-039)."""
 
     def __init__(
         self,
@@ -55,9 +54,7 @@ class SemanticValidator:
 
         `artifact_type` is "plan", "step" (the `steps` are those new, changed or removed in `plan`, by `delta`),
         "execution_artifact" or "cross_phase" (outputs and answer too, FR-041). `memory_artifacts` are shown instead of
-        what the run's memory holds. Raises ValueError for another type, LLMError, ValidationError for an answer beyond
-        repair.
-        """
+        what memory holds. Raises ValueError for another type, LLMError, ValidationError for an answer beyond repair."""
         if artifact_type not in ARTIFACT_TYPES:
             raise ValueError(f"artifact_type must be one of {', '.join(ARTIFACT_TYPES)}, not {artifact_type!r}")
         reviewed, outputs = tuple(steps if steps is not None else plan.steps if plan else ()), outputs or {}

@@ -48,7 +48,6 @@ except ImportError:  # omegaconf 2.4
     from omegaconf._yaml import get_yaml_loader  # type: ignore[import-not-found,no-redef]
 
 CONFIG_NAME = "config"
-_MOST_REMEMBERED = 512
 
 
 def packaged_config_dir() -> Path:
@@ -58,10 +57,8 @@ def packaged_config_dir() -> Path:
 
 @contextmanager
 def hydra_in(config_dir: Path | None) -> Iterator[Hydra]:
-    """Hydra initialised in a folder; it parses, lists and merges files once.
-
-    Afterwards Hydra is in every respect as it was before. Raises ConfigError within it for a file that cannot be read.
-    """
+    """Hydra initialised in a folder; afterwards it is in every respect as it was before. Raises ConfigError within it
+    for a file that cannot be read."""
     version, backup = VersionBase.instance(), get_gh_backup()
     version_before = version.getbase()
     # A person's own folder comes first, if there is one, then the packaged one.
@@ -150,7 +147,7 @@ _remembered: dict[Any, Any] = {}
 
 def _once(key: Any, make: Callable[[], Any]) -> Any:
     if key not in _remembered:
-        if len(_remembered) >= _MOST_REMEMBERED:
+        if len(_remembered) >= 512:
             _remembered.clear()
         _remembered[key] = make()
     return _remembered[key]
@@ -164,15 +161,13 @@ def _stamps(repo: Any) -> tuple[Any, ...]:
     return (*sources, *((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats))
 
 
-@lru_cache(maxsize=1)
-def _loader() -> Any:
-    """OmegaConf's loader of YAML, on libyaml's parser, which is ten times as fast."""
-    return type("FastLoader", (yaml.CSafeLoader, get_yaml_loader()), {})
+# OmegaConf's loader of YAML, on libyaml's parser, which is ten times as fast.
+_LOADER: Any = type("_Loader", (yaml.CSafeLoader, get_yaml_loader()), {})
 
 
 @lru_cache(maxsize=512)
 def _parse(text: str) -> Any:
-    return yaml.load(text, Loader=_loader())
+    return yaml.load(text, Loader=_LOADER)
 
 
 def arguments_parser() -> argparse.ArgumentParser:
@@ -183,10 +178,7 @@ def arguments_parser() -> argparse.ArgumentParser:
 
 
 def show(flags: argparse.Namespace) -> None:
-    """Let Hydra print what its `flags` ask for, such as the composed configuration; it may leave with status 0.
-
-    Raises what Hydra raises.
-    """
+    """Let Hydra print what its `flags` ask for; it may leave with status 0. Raises what Hydra raises."""
     from hydra._internal.utils import _run_hydra
 
     os.environ.setdefault("HYDRA_FULL_ERROR", "")

@@ -25,13 +25,10 @@ _NAMED_ENTRY = re.compile(r"\+{0,2}(input_files|tools\.functions)\.[^=]+=")
 def quote(text: str) -> str:
     """The text as one single-quoted value of Hydra's grammar.
 
-    Backslashes before a quote, at the end, and before an interpolation are doubled; the quote and the interpolation get
-    one more.
-    """
+    Backslashes before a quote, an interpolation or the end are doubled; quote and interpolation get one more."""
     escaped = re.sub(r"(\\*)'", r"\1\1\\'", text)
     escaped = re.sub(r"(\\*)\$\{", r"\1\1\\${", escaped)
-    escaped = re.sub(r"(\\+)\Z", r"\1\1", escaped)
-    return f"'{escaped}'"
+    return "'" + re.sub(r"(\\+)\Z", r"\1\1", escaped) + "'"
 
 
 def format_value(value: Any) -> str:
@@ -64,11 +61,8 @@ def key_of(override: str) -> str:
 
 
 def quote_override(argument: str, read: Callable[[str, str], str] = lambda _key, text: text) -> str:
-    """An override with its free text quoted; any other argument unchanged.
-
-    `read` is given the key and the text and says what the text really is. A named entry and a pattern of
-    `tools.approval` are added or replaced (`++`), whether or not a configuration file has them already.
-    """
+    """An override with its free text, as `read` gives it for a key and a text, quoted; another argument unchanged. A
+    named entry and a pattern of `tools.approval` are added or replaced (`++`), whether or not they are there."""
     if approval := _APPROVAL.fullmatch(argument):
         pattern, policies = approval["pattern"], approval["policies"].split(",")
         return "++tools.approval=" + ",".join(f"{{{pattern}: {policy}}}" for policy in policies)
