@@ -1,6 +1,5 @@
-"""What happened in a run, as frozen values. An event is numbered when the work it reports is dispatched: `sequence`
-counts dispatches and the kernel's own events, `part` the events that follow one. So the numbers depend on answers
-alone."""
+"""What happened in a run, as frozen values. `sequence` counts dispatches and the kernel's own events, `part` the events
+that follow one: the numbers depend on answers alone."""
 
 from __future__ import annotations
 

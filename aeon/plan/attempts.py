@@ -16,8 +16,7 @@ _RUN_LIMIT = "the run has been refined as often as refinement.max_attempts_total
 
 
 class RefinementAttempts(Value):
-    """The number of refinements so far: by fragment that they named, and of those with an action, or failed, in all.
-    `left_alone` counts, for each fragment with a CRITICAL contradiction, the refinements running that left it alone."""
+    """The number of refinements, by fragment and in all, and how often each contradiction was `left_alone`."""
 
     by_fragment: Mapping[str, int] = Field(default_factory=dict)
     total: int = Field(default=0, ge=0)

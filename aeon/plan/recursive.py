@@ -107,8 +107,7 @@ class RecursivePlanner:
             return first[0]
 
     def create_subplan(self, parent_step: PlanStep, parent_plan: Plan, current_depth: int) -> Subplan:
-        """Decompose a step, in one model call (FR-009). `current_depth` is the level of the new subplan, from 1. Raises
-        PlanError when that is deeper than allowed, or the step is executed; LLMError and ValidationError."""
+        """Decompose a step, in one model call (FR-009). Raises PlanError, LLMError and ValidationError."""
         if current_depth > self.max_nesting_depth:
             raise PlanError(
                 f"step {parent_step.step_id!r} cannot be decomposed: level {current_depth} is deeper than allowed",

@@ -92,8 +92,7 @@ def pass_triggers(
     closed: Collection[str] = (),
     raised: Collection[str] = (),
 ) -> tuple[Trigger, ...]:
-    """Every trigger after a pass, except earlier ones (`raised`) and steps left to a person (`closed`, FR-065). Scores
-    that are too low are one only when nothing is left pending."""
+    """Every trigger after a pass, except earlier ones (`raised`) and steps left to a person (`closed`, FR-065)."""
     found = [*issue_triggers(issues, closed), *step_triggers(plan, closed, raised)]
     if assessment.converged:
         return tuple(found)

@@ -21,8 +21,7 @@ _CARRIED_OUT = (*_DEFINITION, "clarity_state", "clarity_reason")
 
 
 def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """A plan as prompts show it. `states` are its steps, where these `outputs` are shown above: one that was carried
-    out and has one lacks what stands beside its output."""
+    """A plan as prompts show it; `states` lack what stands beside these `outputs`."""
     users, steps, above = _users_by_step(plan.steps), [step.view for step in plan.steps], outputs or {}
     return {
         "goal": plan.goal,
@@ -81,8 +80,7 @@ def changes_view(delta: DeltaResult) -> list[dict[str, Any]]:
 
 
 def outline_view(plan: Plan, own: PlanStep, most: int) -> dict[str, Any]:
-    """The prompt variables that show a worker the plan around its own step, at most `most` steps in each. `outline` are
-    the live steps; `definitions` and `state` all, as they are planned and how far they are."""
+    """The prompt variables that show a worker the plan around its own step, at most `most` steps in each."""
     near = _nearest_steps(plan.steps, own, most)
     live = _nearest_steps([step for step in plan.steps if is_live(step)], own, most)
     return {

@@ -25,8 +25,7 @@ Outcome = dict[str, Any]
 
 
 class ToolInvoker:
-    """Calls the tools of a registry as the settings say; thread-safe, many calls at once. `approve` is asked, one call
-    at a time, for tools whose approval is `ask`; without it they are refused."""
+    """Calls the tools of a registry as the settings say, `approve` asked one call at a time; thread-safe."""
 
     def __init__(
         self, registry: ToolRegistry, settings: ToolSettings | None = None, *, approve: Approve | None = None

@@ -58,8 +58,7 @@ class RegisteredTool:
 
 
 class ToolRegistry:
-    """Tools by name, in order of registration; thread-safe, and tools may come and go while it is used. The tools of a
-    `parent` are seen as well, as they are at the moment: a run's own tools over those of the process."""
+    """Tools by name, in order of registration, with those of a `parent` as they are at the moment; thread-safe."""
 
     def __init__(self, tools: Sequence[Tool] = (), *, parent: ToolRegistry | None = None) -> None:
         self._parent = parent

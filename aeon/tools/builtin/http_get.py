@@ -40,8 +40,7 @@ def from_settings(settings: BuiltinSettings) -> tuple[Tool, ...]:
 
 
 def http_get_tool(allowed_hosts: Sequence[str], timeout_seconds: float, max_bytes: int) -> Tool:
-    """`http_get`: GET requests to `allowed_hosts`, `host` (the scheme's own port) or `host:port`, and to no other.
-    `timeout_seconds` is for everything together, `max_bytes` for the body."""
+    """`http_get` for `allowed_hosts` alone, `host` or `host:port`; the time is for everything together."""
     allowed = frozenset(host.lower() for host in allowed_hosts)
 
     @tool(timeout_seconds=timeout_seconds + 1, examples=[{"url": f"https://{allowed_hosts[0]}/"}])
