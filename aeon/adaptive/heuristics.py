@@ -85,8 +85,7 @@ class AdaptiveDepth:
 def configure_depth(
     profile: TaskProfile, allocated_ttl: int, table: TTLTable | None, *heuristics: str
 ) -> AdaptiveDepthConfiguration:
-    """What a profile comes to: reasoning mode, budget, and why (FR-030, FR-078). It rests on `heuristics`, and on the
-    `table`, None for a component that allocates without."""
+    """What a profile comes to (FR-030, FR-078), by `heuristics` and the `table`, None where it was not used."""
     levels, depth = table or packaged_table(), profile.reasoning_depth
     return AdaptiveDepthConfiguration(
         detected_complexity=levels.complexity[depth],

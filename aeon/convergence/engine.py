@@ -27,8 +27,7 @@ from aeon.schema.json_schema import enum_of
 from aeon.schema.validators import FieldError
 from aeon.supervisor.structured import StructuredCaller
 
-# The pairs that are not asked for where memory has nothing to show.
-UNREMEMBERED = ("memory_answer",)
+UNREMEMBERED = ("memory_answer",)  # what is not asked for where memory has nothing to show
 
 
 class ConvergenceEngine:
@@ -116,12 +115,10 @@ def parse_assessment(
     statuses |= {pair: PairStatus(status="not_applicable") for pair in missing}
     issues = [raw for raw in answer["issues"] if raw["description"].strip()]
     blocking = [raw for raw in issues if raw["blocking"]]
-    if errors := [
-        FieldError(f"/issues/{index}/description", "a blocking issue needs a description")
-        for index, raw in enumerate(answer["issues"])
-        if raw["blocking"] and raw not in blocking
-    ]:
-        raise InvalidAnswer(tuple(errors))
+    undescribed = [index for index, raw in enumerate(answer["issues"]) if raw["blocking"] and raw not in issues]
+    if undescribed:
+        problem = "a blocking issue needs a description"
+        raise InvalidAnswer(tuple(FieldError(f"/issues/{index}/description", problem) for index in undescribed))
     names = [f"{name}_score" for name in SCORE_CODES]
     scores = ConvergenceScores(**{name: answer[name] for name in names}, consistency_status=statuses)
     converged, codes = verdict(scores, thresholds, results, [raw["kind"] for raw in blocking])

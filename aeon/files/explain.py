@@ -28,8 +28,7 @@ _MUST_BE = {
 
 
 class Mistake(NamedTuple):
-    """One error: its place, what is wrong there, pydantic's name for its kind, the value given, and whether it is the
-    key that is wrong."""
+    """One error: `kind` is pydantic's name for it, `at_key` whether the key is what is wrong."""
 
     place: Place
     text: str
@@ -60,8 +59,7 @@ def explain(
     model: type[pydantic.BaseModel],
     other_spellings: Mapping[str, str] | None = None,
 ) -> Iterator[Mistake]:
-    """A mistake for each error of `model` in a document's value; `other_spellings` maps keys that people write to those
-    that they mean."""
+    """A mistake for each error of `model` in a value; `other_spellings` maps keys that people write to those meant."""
     for details in error.errors(include_url=False):
         # Of a list that is long enough each item is reported.
         if details["type"] != "too_short" or not details["input"]:
