@@ -1,13 +1,5 @@
 """One step, carried out the way it asks for: by a tool, by the model, or, when its tool is missing, repaired or by
-the model.
-
-    tool registered          arguments (given, or asked for) -> checked, repaired if need be -> tool
-    agent: llm, no tool      the model
-    tool unknown, or neither the supervisor picks a registered tool, else the model (Sprint 1, FR-056 to FR-062)
-
-A tool that disappears while the run goes on is an unknown one. No meaning is judged here: inputs and outputs are passed
-through (FR-092).
-"""
+the model (Sprint 1, FR-056 to FR-062). No meaning is judged here (FR-092)."""
 
 from __future__ import annotations
 

@@ -127,13 +127,10 @@ class Evaluation:
         if before is None or not run.affordable() or not mismatch:
             return
         update = adapt_method(self.depth.update_task_profile, AdaptiveDepth.update_task_profile)
-        task, signals = (
-            run.plan.task,
-            {"reason_codes": assessment.reason_codes, "planning": planning_signals(run.state)},
-        )
+        signals = {"reason_codes": assessment.reason_codes, "planning": planning_signals(run.state)}
         with run.phase("D", "PROFILE") as phase:
             try:
-                after = run.call("task_profile", lambda: update(before, True, issues, states, task, **signals))
+                after = run.call("task_profile", lambda: update(before, True, issues, states, run.plan.task, **signals))
             except (LLMError, ValidationError) as error:
                 phase.outcome = "unavailable"
                 run.advise("profile_fallback", f"The profile stays as it is: {error.message}")

@@ -5,9 +5,7 @@
     C  execute -> evaluate -> decide -> refine, pass after pass
     D  profile anew, at the end of a pass, when all signals say that the first profile was wrong
 
-The model emits structured signals; every decision about what happens next is made here, from those signals, the
-configured thresholds and the budget (FR-088). Each call is charged to the TTL in one place: `OpenRun.charge`.
-"""
+Every decision about what happens next is made here, from the model's signals, thresholds and the budget (FR-088)."""
 
 from __future__ import annotations
 

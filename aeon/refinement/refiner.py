@@ -7,8 +7,6 @@ FR-079).
     draft       the structurally sound actions, applied to a draft of the plan
     validate    everything the draft changes, once
     apply       what was not refused, to the plan
-
-The plan that comes out differs from the one that went in only by accepted actions and new questions.
 """
 
 from __future__ import annotations
@@ -249,10 +247,9 @@ def _make_remarks(record: RefinementRecord, issues: Sequence[ValidationIssue]) -
     """What a person should know of a refinement that these issues were given to: what was refused, which grave issues
     got no answer, and whose proposed repair an applied change overrides: the planner's wins (FR-079)."""
     remarks = [
-        Remark(
-            "refused_action", f"{each.action.action_type} {each.action.fragment}: {each.reason}", each.action.fragment
-        )
-        for each in record.refused
+        Remark("refused_action", f"{action.action_type} {action.fragment}: {refused.reason}", action.fragment)
+        for refused in record.refused
+        for action in [refused.action]
     ]
     for issue in issues:
         if issue.issue_id in record.unanswered:

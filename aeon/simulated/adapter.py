@@ -1,6 +1,5 @@
 """The simulated provider: no model at all, and still an answer for every call. An answer depends on the seed and on the
-request (its call, its schema, the values its prompts were rendered from), never on the wording of prompts, the order of
-calls or earlier answers: runs are repeatable, and steps do not disturb each other."""
+request alone, never on the wording of prompts, the order of calls or earlier answers."""
 
 from __future__ import annotations
 
@@ -33,10 +32,8 @@ _CHARACTERS_PER_TOKEN = 4
 
 
 class SimulatedAdapter:
-    """An LLMAdapter that makes its answers up; thread-safe, without run state (a scenario's `times` counts uses). Its
-    answers satisfy the request's schema unless the seed's character or the scenario wants otherwise. Usage is
-    estimated: four characters a token, the schema included. Raises ConfigError when `settings.scenario` cannot be
-    used."""
+    """An LLMAdapter that makes its answers up, thread-safe. They satisfy the schema unless the seed's character
+    or the scenario wants otherwise. Usage is estimated. Raises ConfigError when `settings.scenario` cannot be used."""
 
     def __init__(self, settings: SimulatedProvider) -> None:
         self.model = settings.model

@@ -161,9 +161,8 @@ def load_scenario(path: Path) -> Scenario:
 
 
 class Script:
-    """A scenario in use: which rule answers a request, and how often each was used. Thread-safe. Uses of a rule with
-    `when` are counted for each step id apart, so that steps which run at the same time do not take each other's; the
-    others are counted in the order in which requests arrive."""
+    """A scenario in use, thread-safe. Uses of a rule with `when` are counted for each step id apart, so that steps that
+    run at the same time do not take each other's."""
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario

@@ -135,12 +135,10 @@ def _target(outs: Sequence[str]) -> Path | None:
 
 def _make(request: _Request, aeon: Aeon, run: Run) -> Planned:
     """Make the plan; it is saved before each call, in case the program is killed."""
-    saved: list[Plan] = []
 
     def save_draft(recorded: Recorded) -> None:
         draft = recorded.event.plan if isinstance(recorded.event, CycleStarted) else None
-        if draft is not None and saved[-1:] != [draft]:
-            saved.append(draft)
+        if draft is not None:
             why = "its making was still under way"
             request.save(draft, Planned(plan=draft, synthetic=aeon.synthetic, cut_short=why))
 

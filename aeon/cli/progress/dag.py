@@ -7,9 +7,7 @@
        │ │
     3  ●─╯  compare  Compare them
 
-A step stands where its own lane begins; the lanes it depends on reach it sideways, or from straight above. A lane ends
-with the last step that needs it. `┼` and `┴` join, `─│─` passes by.
-"""
+A lane ends with the last step that needs it. `┼` and `┴` join, `─│─` passes by."""
 
 from __future__ import annotations
 

@@ -15,8 +15,6 @@ from aeon.domain.plan import FollowUpQuestion
 from aeon.tools.registry import ApprovalRequest
 
 Stopping = Callable[[], bool]
-_MOMENT = 0.1
-_DESCRIBED = 300
 
 
 def at_terminal() -> bool:
@@ -33,7 +31,7 @@ def approve(request: ApprovalRequest, stopping: Stopping = lambda: False) -> boo
     if step is not None:
         parent = step.parent_step_id
         name = f"substep {step.step_id} of step {parent}" if parent else f"step {step.step_id}"
-        lines.append(f"  For {one_line(name)}: {one_line(step.description, _DESCRIBED)}")
+        lines.append(f"  For {one_line(name)}: {one_line(step.description, 300)}")
     lines.append(f"  Side effects: {'yes, a call changes something outside' if tool.side_effects else 'none declared'}")
     lines.append(f"  Arguments: {one_line(json.dumps(dict(request.arguments), ensure_ascii=False))}")
     lines.append("  May it be called? [y/N]")
@@ -57,8 +55,7 @@ def ask(question: FollowUpQuestion, stopping: Stopping = lambda: False) -> str |
 
 
 def _answer(prompt: str, stopping: Stopping) -> str:
-    """A line of standard input, typed after the prompt was shown. Raises StopRequested when `stopping` says so before.
-    A read goes on after a signal handler has run, so `stopping` is polled while there is no input."""
+    # A read goes on after a signal handler has run, so `stopping` is polled while there is no input.
     with suppress(ImportError, AttributeError, OSError, ValueError):
         if sys.stdin.isatty():
             import termios  # not on every system
@@ -67,7 +64,7 @@ def _answer(prompt: str, stopping: Stopping) -> str:
     say(prompt)
     # A stream without a descriptor cannot be polled.
     with suppress(OSError, ValueError):
-        while not select.select([sys.stdin], [], [], _MOMENT)[0]:
+        while not select.select([sys.stdin], [], [], 0.1)[0]:
             if stopping():
                 raise StopRequested("the run was asked to stop")
     return sys.stdin.readline().strip()
