@@ -41,10 +41,9 @@ _log = logging.getLogger("aeon")
 class Aeon:
     """Runs tasks with one configuration; many runs may share it, also at the same time.
 
-    Without `settings` the packaged configuration is used, without `environ` the process environment and `.env`.
-    `tools` are offered beside the configured ones: `aeon.tool` makes one of a function. `memory` (or a mapping, the
-    beginning of one) and `adapter` are used instead of the configured ones, and stay the caller's. `composition` is
-    what the settings were composed of: without it a run cannot be resumed by overrides. Raises ConfigError.
+    Without `environ` the process environment and `.env` are used. `tools` are offered beside the configured ones;
+    `memory` (or a mapping, the beginning of one) and `adapter` replace the configured ones, and stay the caller's.
+    `composition` is what the settings were composed of, to resume the run by overrides. Raises ConfigError.
     """
 
     def __init__(
@@ -129,15 +128,9 @@ class Aeon:
         on_start: Callable[[Orchestrator], None] | None = None,
         warn: Callable[[str], None] = _log.warning,
     ) -> RunResult:
-        """Run a task to its end, whatever end that is, and give back everything it has.
-
-        A resumed run takes over task, inputs and context where none are given here. `inputs` is material to work on, by
-        name; `context` what is known already, as JSON values. Artefacts and journals are written into `directory`.
-        `observers` are called with every event, each in a thread of its own. `control` stops the run, `ask` puts
-        follow-up questions to a person, `on_start` is given the kernel, whose `state` may be read meanwhile, `warn` is
-        told of journals that are given up. Raises TaskTextError for an unusable task, ArtefactError when the directory
-        cannot be written, at the end with the `result`. A failing model is reported in the result's `error`.
-        """
+        """Run a task to its end, whatever end that is; a failing model is the result's `error`. A resumed run takes
+        over task, inputs and context where none are given. `observers` get every event, each in a thread of its own;
+        `on_start` gets the kernel. Raises TaskTextError, and ArtefactError when `directory` cannot be written."""
         person: dict[str, Any] = {"ask": ask, "approve": approve, "on_start": on_start, "warn": warn}
         control = control or RunControl()
         around = Surroundings(directory=directory, observers=observers, control=control, **person)

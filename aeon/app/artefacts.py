@@ -42,23 +42,19 @@ def create_directory(directory: Path, fill: Callable[[Path], None]) -> None:
 
 def write(result: RunResult, directory: Path) -> None:
     """Write a result into a directory that is there; each file is replaced whole, or left as it was. Raises
-    ArtefactError, which holds the result and names all files that could not be written."""
+    ArtefactError, which holds the result, for the first that cannot be written."""
     answer = result.answer if result.answer.endswith("\n") or not result.answer else result.answer + "\n"
     contents = {
         ANSWER: answer.encode("utf-8", "backslashreplace"),
-        HISTORY: write_json(history_document(result.history)),
         RESULT: write_json(result.model_dump(mode="json", exclude={"history"})),
+        HISTORY: write_json(history_document(result.history)),
     }
-    failed: dict[str, ArtefactError] = {}
-    for name, content in contents.items():
-        try:
-            replace_file(Path(directory) / name, content)
-        except ArtefactError as error:
-            failed[name] = error
-    if failed:
-        first = next(iter(failed.values()))
-        message = first.message.replace(next(iter(failed)), ", ".join(failed), 1)
-        raise ArtefactError(message, hint=first.hint, result=result) from first.__cause__
+    try:
+        for name, content in contents.items():
+            replace_file(directory / name, content)
+    except ArtefactError as error:
+        error.result = result
+        raise
 
 
 def write_json(value: dict[str, Any]) -> bytes:
@@ -68,7 +64,6 @@ def write_json(value: dict[str, Any]) -> bytes:
 
 def read(directory: Path) -> RunResult:
     """The result that `write` put into a directory, equal to the one it was given. Raises ArtefactError."""
-    directory = Path(directory)
     with _explain_errors(directory / RESULT, "a result"):
         head = json.loads((directory / RESULT).read_bytes())
         return RunResult.model_validate({**head, "history": read_history(directory)}, context=OWN_LEVELS)

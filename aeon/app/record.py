@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from uuid import uuid4
+from typing import TYPE_CHECKING, Any
 
-from aeon.app.parent import Parent
-from aeon.app.process import Process
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.config.recompose import select_recordable
@@ -27,6 +24,9 @@ from aeon.observability.ledger import Ledger
 from aeon.store.opening import shared_store, store_in
 from aeon.store.session import Session
 
+if TYPE_CHECKING:
+    from aeon.app.run import Run
+
 _ASKED_BY = ("plan_file", "convergence.criteria_file", "memory.entries_file", "answer.schema", "provider.scenario")
 _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "resume"}
 
@@ -42,23 +42,11 @@ class Work:
     task_in_plan: bool = False
 
 
-@dataclass
-class Identity:
-    """A run and all it was made of: the process it shares, its work, the composition of its settings, the run that it
-    resumes, and its id."""
-
-    shared: Process
-    work: Work
-    composition: Composition | None = None
-    parent: Parent | None = None
-    run_id: str = field(default_factory=lambda: uuid4().hex[:12])
-
-
 def _of_endpoint(provider: ProviderSettings, name: str) -> str | None:
     return getattr(provider, name) if isinstance(provider, EndpointSettings) else None
 
 
-def make_origin(run: Identity, started: str, directory: Path) -> Origin:
+def make_origin(run: Run, started: str, directory: Path) -> Origin:
     """The content of `run.json` in `directory`, for a run that is about to begin."""
     settings, parent, provider = run.shared.settings, run.parent, run.shared.settings.provider
     composition = run.composition or Composition()
@@ -94,9 +82,9 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
 
 def _named_files(settings: Settings) -> dict[str, FileOrigin]:
     """The files that decide what is asked, as they are now."""
-    named = {key: named_file(settings, key) for key in _ASKED_BY}
-    digests = {key: digest_of(path) if path else None for key, path in named.items()}
-    return {key: FileOrigin(path=str(named[key]), sha256=digest) for key, digest in digests.items() if digest}
+    named = {key: path for key in _ASKED_BY if (path := named_file(settings, key))}
+    digests = {key: digest for key, path in named.items() if (digest := digest_of(path))}
+    return {key: FileOrigin(path=str(named[key]), sha256=digest) for key, digest in digests.items()}
 
 
 def _overrides(composition: Composition, settings: Settings) -> tuple[str, ...]:
@@ -120,10 +108,10 @@ def _relative_paths(settings: Mapping[str, Any], prefix: str = "") -> dict[str, 
 
 
 def make_result(
-    run: Identity, outcome: Outcome, ledger: Ledger, session: Session, timings: Timings, of_multirun: Path | None
+    run: Run, outcome: Outcome, ledger: Ledger, session: Session, timings: Timings, of_multirun: Path | None
 ) -> RunResult:
     """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
-    settings, state, shared = run.shared.settings, outcome.state, run.shared
+    shared, state, provider = run.shared, outcome.state, run.shared.settings.provider
     assessment, assessed = state.assessment, latest_assessed(state.passes)
     scored = assessed.evaluation_results.convergence if assessed else None
     remaining = max(0, state.ttl_allocated - state.ttl_used)
@@ -152,25 +140,20 @@ def make_result(
         refused_actions=state.refused,
         timings=timings,
         versions=versions(),
-        provider=_provider_report(shared, ledger),
+        provider=ProviderReport(
+            kind=provider.kind,
+            base_url=_of_endpoint(provider, "base_url"),
+            models=ledger.models(),
+            endpoints=ledger.endpoints(),
+            findings=stack.findings(shared.adapter),
+        ),
         hashes=Hashes(task=sha256(run.work.task), inputs=inputs, **shared.digests),
-        configuration=settings.model_dump(mode="json", exclude=_NOT_IN_RESULT),
+        configuration=shared.settings.model_dump(mode="json", exclude=_NOT_IN_RESULT),
         history=outcome.history,
     )
 
 
-def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:
-    provider = shared.settings.provider
-    return ProviderReport(
-        kind=provider.kind,
-        base_url=_of_endpoint(provider, "base_url"),
-        models=ledger.models(),
-        endpoints=ledger.endpoints(),
-        findings=stack.findings(shared.adapter),
-    )
-
-
-def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> ParentRun | None:
+def _parent_run(run: Run, session: Session, of_multirun: Path | None) -> ParentRun | None:
     """What a run was answered from and what that saved; None for a run that had no such answers."""
     store, parent, run_id = run.shared.settings.store, run.parent, None
     if parent is not None:
@@ -184,18 +167,14 @@ def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> Pa
     usage = sum(session.saved_usage.values(), Usage())
     prices = price_book(run.shared.settings.provider)
     costs = [prices.cost(of_model, answered=model) for model, of_model in sorted(session.saved_usage.items())]
-    return ParentRun(
-        path=str(path),
-        run_id=run_id,
-        saved=Saved(
-            model_calls=session.saved["model"],
-            tool_calls=session.saved["tool"],
-            person_answers=session.saved["person"],
-            **{name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")},
-            cost=None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
-        ),
-        differing=session.differing,
+    saved = Saved(
+        model_calls=session.saved["model"],
+        tool_calls=session.saved["tool"],
+        person_answers=session.saved["person"],
+        **{name: getattr(usage, name) for name in ("input_tokens", "output_tokens", "total_tokens")},
+        cost=None if not costs or None in costs else sum(cost for cost in costs if cost is not None),
     )
+    return ParentRun(path=str(path), run_id=run_id, saved=saved, differing=session.differing)
 
 
 def sha256(text: str) -> str:

@@ -129,9 +129,9 @@ def _rehearse(
     recorder = _Recorder()
     memory = RunMemory(held=shared.settings.memory.entries or {"note": "An example memory."})
     parts = build_components(shared, recorder, inputs, EventStream(), memory)
-    tooled = replace(shared, registry=ToolRegistry([EXAMPLE_TOOL]))
+    tooled = replace(shared, registry=ToolRegistry([_TOOL]))
     with_tool = build_components(tooled, recorder, {}, EventStream(), memory)
-    for call, ask in _calls(parts, with_tool, shared, example_plan(task, goal), recorder):
+    for call, ask in _calls(parts, with_tool, shared, _make_plan(task, goal), recorder):
         if only in ("", call):
             with suppress(NotSent):
                 ask()
@@ -141,10 +141,18 @@ def _rehearse(
 def _calls(
     parts: Components, with_tool: Components, shared: Process, plan: Plan, recorder: _Recorder
 ) -> Iterator[tuple[CallName, Callable[[], object]]]:
-    task, issues, answer, steps = plan.task, (EXAMPLE_ISSUE,), plan.steps[-1], list(plan.steps)
+    task, issues, answer, steps = plan.task, (_ISSUE,), plan.steps[-1], list(plan.steps)
     outputs, criteria = current_outputs(plan.steps), shared.settings.convergence.criteria
-    report, assessment, profile = EXAMPLE_REPORT, EXAMPLE_ASSESSMENT, DEFAULT_PROFILE
-    triggers, delta = pass_triggers(plan, issues, assessment), apply_actions(plan, [example_action(plan)])
+    triggers = pass_triggers(plan, issues, _ASSESSMENT)
+    changed = plan.steps[1].model_copy(update={"description": "Compare by cost", "status": "pending"})
+    action = RefinementAction(
+        action_type="MODIFY",
+        target_step_id="answer",
+        new_step=changed,
+        justification="It now names the measure.",
+        semantic_validation_input=issues,
+    )
+    delta = apply_actions(plan, [action])
     supervisor = Supervisor(recorder, prompts=shared.prompts, schemas=shared.schemas)
     validate, refine = parts.validator.validate, parts.planner.refine
     yield "task_profile", lambda: parts.adaptive.infer_task_profile(task)
@@ -157,12 +165,13 @@ def _calls(
     for left in (None, 3) if shared.settings.mode.kind == "core" else (3, None):
         for whole in (alone, plan):
             yield "step", partial(_step, parts, whole, left)
-            yield "tool_arguments", partial(_step, with_tool, whole, left, tool=EXAMPLE_TOOL.name)
-    yield "task_profile", lambda: parts.adaptive.update_task_profile(profile, True, list(issues), ["BLOCKED"], task)
+            yield "tool_arguments", partial(_step, with_tool, whole, left, tool=_TOOL.name)
+    update = parts.adaptive.update_task_profile
+    yield "task_profile", lambda: update(DEFAULT_PROFILE, True, list(issues), ["BLOCKED"], task)
     yield "semantic_validation", lambda: validate("cross_phase", plan, steps, outputs)
-    assess = partial(parts.convergence.assess, report, plan, steps, outputs, criteria, left_to_person=issues)
+    assess = partial(parts.convergence.assess, _REPORT, plan, steps, outputs, criteria, left_to_person=issues)
     yield "convergence", assess
-    yield "refinement", lambda: refine(plan, issues, triggers, ["gather"], ["other"], assessment=assessment)
+    yield "refinement", lambda: refine(plan, issues, triggers, ["gather"], ["other"], assessment=_ASSESSMENT)
     schema, errors = shared.schemas.wire("step").schema, [FieldError("", "not JSON")]
     yield "repair", lambda: supervisor.repair_json("{", schema, errors=errors, call="step")
 
@@ -177,18 +186,18 @@ def _step(parts: Components, plan: Plan, ttl_remaining: int | None = None, tool:
 
 
 _WORD = {"word": {"type": "string"}}
-EXAMPLE_TOOL = Tool(
+_TOOL = Tool(
     name="example",
     description="Looks a word up.",
     input_schema={"type": "object", "properties": _WORD, "required": ["word"], "additionalProperties": False},
     output_schema={"type": "string"},
     invoke=lambda arguments: arguments["word"],
 )
-EXAMPLE_ISSUE = ValidationIssue(
+_ISSUE = ValidationIssue(
     issue_id="i1", type="specificity", severity="MEDIUM", description="The comparison names no measure."
 )
-EXAMPLE_REPORT = SemanticValidationReport(validation_id="example", artifact_type="cross_phase", issues=(EXAMPLE_ISSUE,))
-EXAMPLE_ASSESSMENT = ConvergenceAssessment(
+_REPORT = SemanticValidationReport(validation_id="example", artifact_type="cross_phase", issues=(_ISSUE,))
+_ASSESSMENT = ConvergenceAssessment(
     converged=False,
     reason_codes=("incomplete", "omission_detected"),
     scores=ConvergenceScores(completeness_score=0.4, coherence_score=0.9, consistency_score=0.9),
@@ -198,7 +207,7 @@ EXAMPLE_ASSESSMENT = ConvergenceAssessment(
 )
 
 
-def example_plan(task: str, goal: str = _GOAL) -> Plan:
+def _make_plan(task: str, goal: str) -> Plan:
     """A plan under way: one step complete, one BLOCKED, whose description is `goal`."""
     complete = {"status": "complete", "step_output": "The facts.", "agent": "llm"}
     blocked = {"status": "invalid", "step_output": "A draft.", "agent": "llm", "clarity_state": "BLOCKED"}
@@ -208,14 +217,3 @@ def example_plan(task: str, goal: str = _GOAL) -> Plan:
     question = {"question": "What matters most?", "assumption": "Cost.", "step_id": "answer"}
     goal_of_plan = "An answer to use as it stands."
     return Plan.model_validate({"goal": goal_of_plan, "task": task, "steps": [gather, answer], "questions": [question]})
-
-
-def example_action(plan: Plan) -> RefinementAction:
-    """A change of the BLOCKED step that answers the review's issue."""
-    return RefinementAction(
-        action_type="MODIFY",
-        target_step_id="answer",
-        new_step=plan.steps[1].model_copy(update={"description": "Compare by cost", "status": "pending"}),
-        justification="It now names the measure.",
-        semantic_validation_input=(EXAMPLE_ISSUE,),
-    )

@@ -52,17 +52,13 @@ class Session:
     ) -> None:
         self._lookups, self._own, self._shared, self._recording = tuple(lookups), own, shared, recording
         self._warn = warn
+        self.replays = recording is not None
         self._failed: list[AnswerStore] = []
         self._lock = threading.Lock()
         self._requests: Counter[str] = Counter()
         self.saved: Counter[str] = Counter()
         """The requests that a store answered, by their kind; and the usage of the models among them, by name."""
         self.saved_usage: dict[str, Usage] = {}
-
-    @property
-    def replays(self) -> bool:
-        """Whether no new request is ever made."""
-        return self._recording is not None
 
     @property
     def differing(self) -> int:

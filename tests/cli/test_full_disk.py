@@ -46,7 +46,7 @@ def test_an_answer_that_cannot_be_written_is_printed_and_the_run_ends_with_1(aeo
     ended = aeon("task=secret-word", *QUIET)
     assert ended.status == 1
     assert ended.out.startswith(SIMULATED_LINE)
-    assert "answer.md, history.json, result.json cannot be written: No space left" in ended.err
+    assert "answer.md cannot be written: No space left" in ended.err
     assert "Error executing job" not in ended.err
     assert "Traceback" not in ended.err
     assert not (tmp_path / "run" / "result.json").exists()
