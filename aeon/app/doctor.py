@@ -13,12 +13,10 @@ from aeon.app.process import Process
 from aeon.domain.errors import AeonError, ProviderError
 from aeon.domain.request import CallName, LLMRequest, Message, Parameters, Role, Usage
 from aeon.llm.exchange import exchange
-from aeon.llm.protocols import LearningAdapter
 from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.llm.stack.build import Endpoint, Endpoints
 from aeon.llm.stack.limits import LimitSettings
-from aeon.schema.validators import kind_of
 
 ROLE_CALLS: Mapping[Role, tuple[CallName, CallName]] = {
     "planner": ("plan", "plan"),
@@ -87,15 +85,8 @@ def _ask(shared: Process, endpoint: Endpoint, check: RoleCheck, parameters: Para
     check.answered = answered.response.model
     check.usage = answered.response.usage if answered.response.usage_reported else None
     if answered.errors:
-        # Another form helps only where the endpoint has one that is not in use already.
-        adapter = endpoint.adapter
-        has_form = isinstance(adapter, LearningAdapter) and adapter.form_in_use(check.asked) != "prompt"
-        has_other = has_form and kind_of(answered.errors) == "form"
-        other = ", or provider.structured_output=prompt" if has_other else ""
         check.problem = f"the answer is not valid by its schema: {answered.errors[0]}"
-        check.hint = (
-            f"The model does not follow the schema: every such answer costs a repair. Try another model{other}."
-        )
+        check.hint = "Every such answer costs a repair. Try another model, or another provider.structured_output."
     return False
 
 
