@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from uuid import uuid4
 
+from aeon.app.parent import Parent
+from aeon.app.process import Process
 from aeon.config.compose.literal import Composition, key_of
 from aeon.config.origin import FileOrigin, Origin, ParentOrigin, ProviderOrigin, digest_of
 from aeon.config.recompose import select_recordable
@@ -24,9 +27,6 @@ from aeon.observability.ledger import Ledger
 from aeon.store.opening import shared_store, store_in
 from aeon.store.session import Session
 
-if TYPE_CHECKING:
-    from aeon.app.run import Run
-
 _ASKED_BY = ("plan_file", "convergence.criteria_file", "memory.entries_file", "answer.schema", "provider.scenario")
 _NOT_IN_RESULT = {"task", "task_file", "inputs", "input_files", "resume"}
 
@@ -42,11 +42,22 @@ class Work:
     task_in_plan: bool = False
 
 
+@dataclass
+class Identity:
+    """A run and all it was made of; `parent` is the run that it resumes."""
+
+    shared: Process
+    work: Work
+    composition: Composition | None = None
+    parent: Parent | None = None
+    run_id: str = field(default_factory=lambda: uuid4().hex[:12])
+
+
 def _of_endpoint(provider: ProviderSettings, name: str) -> str | None:
     return getattr(provider, name) if isinstance(provider, EndpointSettings) else None
 
 
-def make_origin(run: Run, started: str, directory: Path) -> Origin:
+def make_origin(run: Identity, started: str, directory: Path) -> Origin:
     """The content of `run.json` in `directory`, for a run that is about to begin."""
     settings, parent, provider = run.shared.settings, run.parent, run.shared.settings.provider
     composition = run.composition or Composition()
@@ -108,7 +119,7 @@ def _relative_paths(settings: Mapping[str, Any], prefix: str = "") -> dict[str, 
 
 
 def make_result(
-    run: Run, outcome: Outcome, ledger: Ledger, session: Session, timings: Timings, of_multirun: Path | None
+    run: Identity, outcome: Outcome, ledger: Ledger, session: Session, timings: Timings, of_multirun: Path | None
 ) -> RunResult:
     """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
     shared, state, provider = run.shared, outcome.state, run.shared.settings.provider
@@ -153,7 +164,7 @@ def make_result(
     )
 
 
-def _parent_run(run: Run, session: Session, of_multirun: Path | None) -> ParentRun | None:
+def _parent_run(run: Identity, session: Session, of_multirun: Path | None) -> ParentRun | None:
     """What a run was answered from and what that saved; None for a run that had no such answers."""
     store, parent, run_id = run.shared.settings.store, run.parent, None
     if parent is not None:

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from uuid import uuid4
 
 from aeon.app import artefacts, wiring
-from aeon.app.parent import Parent
-from aeon.app.process import Process
-from aeon.app.record import Work, make_origin, make_result
+from aeon.app.record import Identity, make_origin, make_result
 from aeon.app.wiring import Surroundings
 from aeon.config import origin as origins
-from aeon.config.compose.literal import Composition
 from aeon.domain.errors import LimitReached, StopRequested
 from aeon.domain.events import RunStarted
 from aeon.domain.history import Advisory
@@ -51,16 +47,10 @@ class Planned:
 
 
 @dataclass
-class Run:
-    """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`. `parent` is the run that it
-    resumes. `memory` is used instead of the one that is configured, and the caller closes it."""
+class Run(Identity):
+    """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`. The caller closes its `memory`."""
 
-    shared: Process
-    work: Work
-    composition: Composition | None = None
-    parent: Parent | None = None
     memory: Memory | None = None
-    run_id: str = field(default_factory=lambda: uuid4().hex[:12])
 
     def __post_init__(self) -> None:
         self._settings = self.shared.settings
