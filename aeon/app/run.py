@@ -48,7 +48,7 @@ class Planned:
 
 @dataclass
 class Run(Identity):
-    """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`. The caller closes its `memory`."""
+    """One run of `work`: begun in its directory, then carried `to_end`, or to its `plan`. `memory` stays open."""
 
     memory: Memory | None = None
 
@@ -138,15 +138,12 @@ class Run(Identity):
     def _open_session(self, around: Surroundings, opened: ExitStack) -> Session:
         """The run's use of the store; what the runs that it stands on were answered comes first."""
         store, parent = self._settings.store, self.parent
-        answers = []
-        for path in parent.directories if parent else ():
-            answers.append(open_source(path, store.backend))
-            opened.callback(answers[-1].close)
+        paths = parent.directories if parent else ()
+        answers = [opened.enter_context(closing(open_source(path, store.backend))) for path in paths]
         session = open_session(
             store, directory=around.directory, parents=answers, of_multirun=around.of_multirun, warn=around.warn
         )
-        opened.callback(session.close)
-        return session
+        return opened.enter_context(closing(session))
 
     def _open_memory(self, around: Surroundings, session: Session, opened: ExitStack) -> RunMemory:
         """The run's memory: what was there, and the entries that the settings give it."""
@@ -156,8 +153,7 @@ class Run(Identity):
 
         memory = self.memory
         if memory is None:
-            memory = own = open_memory(self._settings.memory, self.run_id)
-            opened.callback(own.close)
+            memory = opened.enter_context(closing(open_memory(self._settings.memory, self.run_id)))
         begins_empty = self.memory is None and isinstance(memory, InMemory)
         read = None if begins_empty else partial(GuardedMemory(memory, report).search, "")
         of_run = RunMemory(memory, stored_memory(read, session))

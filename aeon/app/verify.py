@@ -60,16 +60,16 @@ class Verified:
 def run_tasks(
     settings: Mapping[Mode, Settings], environ: Mapping[str, str], tasks: Sequence[str] = TASKS
 ) -> Iterator[Verified]:
-    """Every task in every mode, each run made as it is asked for, all in one process. `limits.max_cost` is for all of
-    them together: no run is made after it, or after one whose cost is not known. Raises ConfigError at first."""
+    """Every task in every mode, each run made as it is asked for. `limits.max_cost` is for all of them together: no run
+    is made after it, or after one whose cost is not known. Raises ConfigError."""
     spent = 0.0
     made = process.build_process(settings[MODES[0]], environ)
     with ExitStack() as leaving:
         leaving.callback(process.close_process, made)
         of_mode = {mode: settings[mode].model_copy(update={"provider": made.settings.provider}) for mode in MODES}
         processes = {mode: replace(made, settings=of_mode[mode]) for mode in MODES}
-        for mode in MODES:
-            rehearsal.check(processes[mode])
+        for shared in processes.values():
+            rehearsal.check(shared)
         for task in tasks:
             for mode in MODES:
                 shared = processes[mode]

@@ -43,8 +43,8 @@ _log = logging.getLogger("aeon")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a run has around it while it goes on. Without a `directory` nothing is written; `of_multirun` is the folder
-    of its multirun, whose jobs share a store; `ask` and `approve` are the person, `on_start` is given the kernel."""
+    """What a run has around it. Without a `directory` nothing is written; the jobs of the folder `of_multirun` share a
+    store; `ask` and `approve` are the person, `on_start` is given the kernel."""
 
     directory: Path | None = None
     of_multirun: Path | None = None

@@ -33,15 +33,12 @@ class InMemory:
 
     def search(self, prefix: str) -> dict[str, Any]:
         """Every key that starts with `prefix`, with its value, sorted by key."""
-        return self._select(lambda key: key.startswith(prefix))
+        with self._lock:
+            found = [(key, text) for key, text in self._values.items() if key.startswith(prefix)]
+        return {key: json.loads(text) for key, text in sorted(found)}
 
     def close(self) -> None:
         """Nothing is held open."""
-
-    def _select(self, is_wanted: Callable[[str], bool]) -> dict[str, Any]:
-        with self._lock:
-            found = [(key, text) for key, text in self._values.items() if is_wanted(key)]
-        return {key: json.loads(text) for key, text in sorted(found)}
 
 
 class RunMemory(InMemory):
@@ -62,7 +59,7 @@ class RunMemory(InMemory):
 
     def notes(self) -> dict[str, Any]:
         """Everything but the results of steps, sorted by key."""
-        return self._select(lambda key: not key.startswith(STEPS))
+        return _without_steps(self.search(""))
 
 
 class GuardedMemory:

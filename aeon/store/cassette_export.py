@@ -120,15 +120,10 @@ def find_provenance(entries: Iterable[Entry], answered_by: str | None = None, pr
     else:
         named = "nobody (every call failed)" if of_models else "tools and persons (no model was asked)"
     reported = {bool(answer.get("usage_reported", True)) for answer in answers}
-    times = sorted(entry.time for entry in entries)
-    return Provenance(
-        answered_by=answered_by or named,
-        models=models,
-        synthetic=synthetic,
-        usage=_USAGE[tuple(sorted(reported))],
-        first=times[0],
-        last=times[-1],
-    )
+    usage = _USAGE[tuple(sorted(reported))]
+    named, times = answered_by or named, [entry.time for entry in entries]
+    first, last = min(times), max(times)
+    return Provenance(answered_by=named, models=models, synthetic=synthetic, usage=usage, first=first, last=last)
 
 
 def remove_places(origin: Mapping[str, Any], home: Path) -> dict[str, Any]:
