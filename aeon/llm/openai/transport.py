@@ -49,7 +49,7 @@ class Transport:
         self.closings = 0
         self._slots = threading.Semaphore(max_concurrency)
         self._lock = threading.Lock()
-        self._idle: list[tuple[socket.socket, float]] = []
+        self._idle: list[tuple[socket.socket, float, int]] = []  # each with when, and in which process, it was used
         weakref.finalize(self, _close_all, self._idle)
         self._busy: set[socket.socket] = set()
 
@@ -112,7 +112,7 @@ class Transport:
                 self._busy.discard(connection)
                 keep = keep and self.closings == closings
                 if keep:
-                    self._idle.append((connection, time.monotonic()))
+                    self._idle.append((connection, time.monotonic(), os.getpid()))
             if not keep:
                 connection.close()
 
@@ -122,13 +122,15 @@ class Transport:
             with self._lock:
                 if not self._idle:
                     return None
-                kept, since = self._idle.pop()
-            kept.settimeout(0)
-            try:
-                socket.socket.recv(kept, 1, socket.MSG_PEEK)  # of the socket itself, below any TLS
-            except OSError as error:
-                if isinstance(error, BlockingIOError) and time.monotonic() - since < KEPT_SECONDS:
+                kept, since, process = self._idle.pop()
+            if time.monotonic() - since < KEPT_SECONDS and process == os.getpid():
+                kept.settimeout(0)
+                try:
+                    socket.socket.recv(kept, 1, socket.MSG_PEEK)  # of the socket itself, below any TLS
+                except BlockingIOError:
                     return kept
+                except OSError:
+                    pass
             kept.close()
 
     def _connect(self, deadline: float) -> socket.socket:
@@ -168,7 +170,7 @@ class Transport:
         return "".join(f"{line}\r\n" for line in lines).encode("ascii") + b"Content-Length: "
 
 
-def _close_all(idle: list[tuple[socket.socket, float]]) -> None:
+def _close_all(idle: list[tuple[socket.socket, float, int]]) -> None:
     while idle:
         idle.pop()[0].close()
 

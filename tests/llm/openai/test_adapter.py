@@ -1,5 +1,6 @@
 """The OpenAI adapter against a real server on loopback: what is sent, what is read, and connections."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -186,6 +187,22 @@ def test_a_connection_is_kept_for_the_next_call(openai_server: OpenAIServer, con
     for _ in range(5):
         adapter.complete(request())
     assert openai_server.connections == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_leaves_its_parents_connection_alone(openai_server: OpenAIServer, connect: Connect) -> None:
+    openai_server.script["plan"] = {"answer": "x"}
+    adapter = connect()
+    adapter.complete(request())
+    child = os.fork()
+    if not child:
+        try:
+            adapter.complete(request())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    adapter.complete(request())
+    assert openai_server.connections == 2
 
 
 def test_importing_and_building_the_adapter_imports_no_event_loop_and_no_tls() -> None:
