@@ -13,9 +13,7 @@ Place = tuple[str | int, ...]
 """Where a value stands in a document: keys, and places in lists from 0."""
 
 MAX_DEPTH = 200
-"""The most levels of objects and arrays in a value that a model, a tool, a server or a file gave: what writes results
-stops at 255 levels, and a value stands some levels deep in a result."""
-
+"""The most levels of objects and arrays in a value from outside; what writes results stops at 255."""
 TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 

@@ -26,10 +26,7 @@ _OVERRIDES = (
 _ADVICE_OF_HYDRA = ("To append to your", "Key '", "Search path")
 
 HYDRA_ERRORS = (HydraException, OmegaConfBaseException, ValueError, yaml.YAMLError)
-"""What a composition may end with."""
-
-NOT_A_KEY = re.compile(r"Could not override '([^']+)'")
-"""What Hydra says of an override whose key the composed configuration does not have."""
+NOT_A_KEY = re.compile(r"Could not override '([^']+)'")  # what Hydra says of an override of a key that is not there
 
 
 def settings_error(error: PydanticError, root: type[BaseModel], values: Mapping[str, Any]) -> ConfigError:
