@@ -134,7 +134,6 @@ class StepWorker:
         }
 
     def _use_tool(self, step: PlanStep, situation: Situation, *, repaired: bool = False) -> Worked:
-        """By its tool; a step whose tool has gone meanwhile is repaired once, if a cycle was paid for it."""
         name = step.tool or ""
         try:
             step, arguments, remarks = self._find_arguments(step, situation)

@@ -139,7 +139,6 @@ class Evaluation:
                 self._reallocate(this.number, before, after)
 
     def _reallocate(self, pass_number: int, before: TaskProfile, after: TaskProfile) -> None:
-        """The budget of a changed profile: by the table, but at least three more cycles than were used."""
         run, by_table = self.run, self.depth.allocate_ttl(after, self.options.base_ttl)
         allocated = min(self.limit, max(by_table, run.state.ttl_used + 3))
         transition = ProfileTransition(

@@ -164,7 +164,6 @@ class Loop:
         return self._run.open_pass(number, ready, brief=self._core and number > 0)
 
     def _step_done(self, this: OpenPass) -> TerminationReason | None:
-        """Core mode has no evaluation: the run ends when nothing is pending, or nothing is left to spend."""
         plan = self._run.plan
         this.complete = True
         if not pending_steps(plan):

@@ -244,8 +244,6 @@ def is_stuck(before: Plan, after: Plan) -> bool:
 
 
 def _make_remarks(record: RefinementRecord, issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:
-    """What a person should know of a refinement that these issues were given to: what was refused, which grave issues
-    got no answer, and whose proposed repair an applied change overrides: the planner's wins (FR-079)."""
     remarks = [
         Remark("refused_action", f"{action.action_type} {action.fragment}: {refused.reason}", action.fragment)
         for refused in record.refused

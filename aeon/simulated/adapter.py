@@ -102,7 +102,6 @@ def _fit(schema: Mapping[str, Any], wish: Any) -> Any:
 
 
 def _repair(situation: Situation) -> Any:
-    """The answer to be repaired, completed; a new one of the same call where half of it or more is missing."""
     schema = situation.request.schema
     properties = schema.get("properties", {})
     try:
@@ -117,7 +116,6 @@ def _repair(situation: Situation) -> Any:
 
 
 def _spoil(value: Any, situation: Situation) -> str:
-    """A plan, and some other answers, as an untidy model gives them: a step's cut off, others without a property."""
     call, text = situation.request.call, _to_json(value)
     if call in ("repair", "subplan") or (call != "plan" and situation.rng.random() > 0.3):
         return text
@@ -128,7 +126,6 @@ def _spoil(value: Any, situation: Situation) -> str:
 
 
 def _complete_answer(answer: Any, situation: Situation) -> Any:
-    """A scripted answer, what is missing taken from a calm simulated one, deeper down the least there can be."""
     schema = situation.request.schema
     if isinstance(answer, dict) and situation.request.call in _WISHES:
         calm = _WISHES[situation.request.call](situation)

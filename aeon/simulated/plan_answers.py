@@ -98,7 +98,6 @@ def _change_step(situation: Situation, step: ShownStep) -> list[dict[str, Any]]:
 
 
 def _add_cross_check(situation: Situation, changes: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A new step beside the others that the final step then needs too; nothing when there is no single final step."""
     changed = {change["target_step_id"] for change in changes}
     final = [step for step in situation.final if step.status == "pending" and step.step_id not in changed]
     if len(final) != 1 or len(situation.live) < 2 or situation.count_steps(ADDED):
@@ -120,7 +119,6 @@ def _extend(situation: Situation) -> list[dict[str, Any]]:
 
 
 def _ask_questions(situation: Situation) -> list[dict[str, Any]]:
-    """One question: "strict" asks before the plan runs, "stuck" about its BLOCKED step."""
     blocked = [step.step_id for step in situation.select("BLOCKED")]
     character = situation.character
     asks = (character.refuses and not situation.is_started) or (character.on_blocked == "nothing" and blocked)

@@ -88,8 +88,6 @@ def _export(source: AnswerSource, run: Path, out: Path, given: argparse.Namespac
 
 
 def _read_beside(run: Path) -> tuple[Mapping[str, Any], list[Any]]:
-    """What lies beside a store: the recorded start of the run as JSON values, empty when there is none, and the
-    configurations of one that is finished and of one that Hydra has begun."""
     directory, configurations = run if run.is_dir() else run.parent, list[Any]()
     with suppress(OSError, ValueError):
         configurations.append(json.loads((directory / "result.json").read_bytes()).get("configuration"))

@@ -131,7 +131,6 @@ def candidates(words: Sequence[str]) -> list[str]:
 
 
 def _overrides(typed: str, own: Sequence[Path]) -> list[str]:
-    """The groups, options and keys that an override may begin with; its `+` or `~` stays before them."""
     bare = typed.lstrip("+~")
     key, options = bare.partition("=")[0], groups(own)
     if "=" in bare:

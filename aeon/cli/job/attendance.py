@@ -81,8 +81,6 @@ def _view(settings: Settings) -> RunView:
 
 
 def _find_recording(store: StoreSettings) -> Provenance | None:
-    """Who answered what a replay replays, and when; None without a replay, or when the recording cannot be read, which
-    the run itself reports."""
     if store.mode == "replay" and store.path is not None:
         with suppress(StoreFailed), closing(open_source(store.path, store.backend)) as source:
             if isinstance(source, CassetteSource):

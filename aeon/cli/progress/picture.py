@@ -106,7 +106,6 @@ def _step_table(view: RunView, now: datetime, width: int, rows: int) -> list[Tex
 
 
 def _select_steps(view: RunView, rows: int) -> list[StepView]:
-    """As many steps as there are rows, from the last one before all that are not done."""
     steps = list(view.steps.values())
     places = [place for place, one in enumerate(steps) if state_of(one.step) not in ("complete", "replaced")]
     first = max(0, min(places[0] - 1 if places else len(steps), len(steps) - rows))
@@ -114,7 +113,6 @@ def _select_steps(view: RunView, rows: int) -> list[StepView]:
 
 
 def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView]]:
-    """The steps with their lanes, without those that others have replaced; none where they do not all fit."""
     steps = tuple(one.step for one in view.steps.values() if state_of(one.step) != "replaced")
     if view.plan is None or not 0 < len(steps) <= rows:
         return []
