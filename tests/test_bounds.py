@@ -11,7 +11,7 @@ import aeon
 ROOT = Path(aeon.__file__).parent
 MOST_LINES_OF_A_FUNCTION = 40
 MOST_LINES_OF_A_FILE = 300
-MOST_LINES_OF_THE_PACKAGE = 34_600
+MOST_LINES_OF_THE_PACKAGE = 23_000
 LONG_FUNCTIONS: dict[str, str] = {}
 LONG_FILES: dict[str, str] = {}
 
