@@ -122,7 +122,7 @@ def make_result(
     run: Identity, outcome: Outcome, ledger: Ledger, session: Session, timings: Timings, of_multirun: Path | None
 ) -> RunResult:
     """The result of a run that has ended; `of_multirun` is the folder of its multirun."""
-    shared, state, provider = run.shared, outcome.state, run.shared.settings.provider
+    shared, state = run.shared, outcome.state
     assessment, assessed = state.assessment, latest_assessed(state.passes)
     scored = assessed.evaluation_results.convergence if assessed else None
     remaining = max(0, state.ttl_allocated - state.ttl_used)
@@ -151,16 +151,21 @@ def make_result(
         refused_actions=state.refused,
         timings=timings,
         versions=versions(),
-        provider=ProviderReport(
-            kind=provider.kind,
-            base_url=_of_endpoint(provider, "base_url"),
-            models=ledger.models(),
-            endpoints=ledger.endpoints(),
-            findings=stack.findings(shared.adapter),
-        ),
+        provider=_provider_report(shared, ledger),
         hashes=Hashes(task=sha256(run.work.task), inputs=inputs, **shared.digests),
         configuration=shared.settings.model_dump(mode="json", exclude=_NOT_IN_RESULT),
         history=outcome.history,
+    )
+
+
+def _provider_report(shared: Process, ledger: Ledger) -> ProviderReport:
+    provider = shared.settings.provider
+    return ProviderReport(
+        kind=provider.kind,
+        base_url=_of_endpoint(provider, "base_url"),
+        models=ledger.models(),
+        endpoints=ledger.endpoints(),
+        findings=stack.findings(shared.adapter),
     )
 
 
