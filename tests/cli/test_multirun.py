@@ -23,6 +23,7 @@ def results(root: Path) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 def test_a_sweep_over_task_files_runs_a_job_for_each(aeon: RunAeon, tmp_path: Path) -> None:
     texts = ["one, with a comma", "two\r\nlines"]
     for name, text in zip("ab", texts, strict=True):
@@ -32,6 +33,7 @@ def test_a_sweep_over_task_files_runs_a_job_for_each(aeon: RunAeon, tmp_path: Pa
     assert [result["task"] for result in results(tmp_path)] == texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flag", ["--multirun", "-m", "hydra.mode=MULTIRUN"])
 def test_free_text_is_one_job_in_a_multirun_too(aeon: RunAeon, tmp_path: Path, flag: str) -> None:
     text = "a,b 'c' \"d\" [e,f] {g: h} #i ${j} k=l \\ \n日本語"
@@ -53,6 +55,7 @@ def test_a_failing_job_does_not_keep_the_next_from_running(aeon: RunAeon, scenar
     assert [result["termination_reason"] for result in results(tmp_path)] == ["failed", "converged"]
 
 
+@pytest.mark.slow
 def test_a_ready_made_sweep_is_used_in_a_multirun_alone_and_what_it_sweeps_over_is_shown(
     aeon: RunAeon, tmp_path: Path
 ) -> None:
@@ -128,6 +131,7 @@ def test_each_job_is_told_before_its_own_lines(aeon: RunAeon) -> None:
     assert heads[0] < endings[0] < heads[1] < endings[1]
 
 
+@pytest.mark.slow
 def test_a_sweep_of_a_resumed_run_tells_what_was_saved(aeon: RunAeon, tmp_path: Path) -> None:
     assert aeon("task=x", "convergence.completeness=0.9", *QUIET).status == 0
     (recorded,) = tmp_path.glob("outputs/*/*")
@@ -159,6 +163,7 @@ def test_what_the_jobs_of_a_multirun_ask_alike_is_asked_once(aeon: RunAeon, tmp_
     assert resumed["parent"]["saved"]["model_calls"] == second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", ["store.share_in_multirun=false", "store.sample=0,1"])
 def test_jobs_that_are_to_ask_for_themselves_do(aeon: RunAeon, tmp_path: Path, more: str) -> None:
     assert aeon("-m", "task=x", "limits.max_passes=1,1", more, *QUIET).status in (0, 3)
@@ -177,6 +182,7 @@ def test_a_shared_store_that_cannot_be_used_costs_no_job(aeon: RunAeon, tmp_path
     assert "this job's answers are not shared with the other jobs" in ended.err
 
 
+@pytest.mark.slow
 def test_a_multirun_leaves_its_jobs_as_a_table_that_programs_read(aeon: RunAeon, tmp_path: Path) -> None:
     aeon("-m", "task=x", "ttl.base=1,10", "convergence=lenient,strict", "hydra.sweep.dir=sweep", *QUIET)
     with (tmp_path / "sweep" / "summary.csv").open(newline="") as file:
@@ -195,6 +201,7 @@ def test_a_multirun_leaves_its_jobs_as_a_table_that_programs_read(aeon: RunAeon,
     assert (rows[0]["completeness"], rows[0]["converged"], rows[2]["cost"]) == ("", "false", "0.0")
 
 
+@pytest.mark.slow
 def test_the_table_fits_the_terminal(aeon: RunAeon, tmp_path: Path) -> None:
     given = f"convergence.criteria.cited={'a long text in wide 文字 ' * 5}"
     aeon("-m", "task=x", "ttl.base=1,10", given, "hydra.sweep.dir=sweep", *QUIET)

@@ -54,7 +54,7 @@ def test_a_folder_without_the_set_that_is_chosen_names_one_that_it_has(aeon: Run
     (tmp_path / "own" / "terse" / "plan.system.j2").write_text("Be brief.", encoding="utf-8")
     ended = aeon(*RUN, "prompts.dir=own")
     assert ended.status == 2
-    assert "prompts.set=terse" in ended.err
+    assert "there is no prompt set 'default'; there are: terse" in ended.err
 
 
 def test_folders_that_hold_one_file_or_a_group_of_ones_own_are_used(aeon: RunAeon, tmp_path: Path) -> None:

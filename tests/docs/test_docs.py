@@ -119,6 +119,7 @@ def compositions() -> Iterator[list[str]]:
         yield [option for option in options if option is not None]
 
 
+@pytest.mark.slow
 def test_every_key_of_every_option_is_documented() -> None:
     documented = [re.escape(key).replace(r"\*", "[^.]+") for _, key, _ in rows()]
     known = re.compile(rf"(?:{'|'.join(documented)})(?:\..*)?")

@@ -15,6 +15,8 @@ from tests.cli.conftest import aeon as aeon
 from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import content_of, simulated
 
+pytestmark = pytest.mark.slow
+
 QUIET = ("progress=none", "execution.max_parallel=4")
 # So that completeness alone decides: another reason why a pass is not converged is another prompt for its refinement.
 ALONE = ("convergence.coherence=0.1", "convergence.consistency=0.1", "convergence.completeness=0.9")

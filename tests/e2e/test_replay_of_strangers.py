@@ -15,6 +15,8 @@ from aeon.config.recompose import select_overrides
 from tests.cli.conftest import RunAeon
 from tests.cli.conftest import aeon as aeon
 
+pytestmark = pytest.mark.slow
+
 SUM = Path(__file__).parents[2] / "examples" / "cassettes" / "sum.aeon"
 REPLAY = ("store.mode=replay", "store.path=strange.aeon", "store.match=order", "progress=none")
 HARMLESS = "convergence.completeness=0.5"

@@ -260,6 +260,7 @@ def test_another_plan_file_of_today_brings_its_own_task(runs: Runs, tmp_path: Pa
     assert result(second)["task"] == "task other"
 
 
+@pytest.mark.slow
 def test_a_job_of_a_multirun_goes_on_whatever_its_directory_is_called(runs: Runs, server: OpenAIServer) -> None:
     odd = "hydra.sweep.subdir='${hydra.job.override_dirname}'"
     _, directory = runs("-m", "task=x", "ttl.base=10", "limits.max_llm_calls=4,5", "convergence.completeness=0.8", odd)
@@ -497,6 +498,7 @@ def test_several_runs_cannot_be_resumed_at_once(aeon: RunAeon, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_multirun_names_its_jobs(aeon: RunAeon, tmp_path: Path) -> None:
     aeon("-m", "task=x", "limits.max_llm_calls=2,3", "progress=none")
     directory = newest(tmp_path).parent
@@ -578,6 +580,7 @@ def test_the_key_of_today_is_not_for_the_server_of_a_provider_that_had_another(
     assert getattr(resolved.provider, "base_url", None) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "given",
     ["convergence={criteria_file: criteria.yaml}", "experiment=mine", "convergence.criteria_file=criteria.yaml"],
@@ -630,6 +633,7 @@ def test_a_run_that_a_configuration_file_names_is_refused(runs: Runs, tmp_path: 
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", ["store.mode='replay'", 'store.mode="replay"', "store='replay'"])
 @pytest.mark.parametrize("path", [r"store.path=S\${y}", r"store.path='S\${y}'"])
 def test_a_replay_is_seen_however_it_is_written(runs: Runs, tmp_path: Path, written: str, path: str) -> None:

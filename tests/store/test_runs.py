@@ -30,6 +30,8 @@ from tests.support.scripted_model import ScriptedModel, assessment, blocked, pla
 from tests.support.timing import SOON
 from tests.tools.builders import a_tool
 
+pytestmark = pytest.mark.slow
+
 OPENAI = ("provider=openai", "provider.model=some-model", "execution.max_parallel=4")
 
 

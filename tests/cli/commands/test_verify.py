@@ -13,6 +13,8 @@ from tests.integration.wire import script
 from tests.support.openai_server import Completion, Failure, OpenAIServer
 from tests.support.scripted_model import clear
 
+pytestmark = pytest.mark.slow
+
 PRICED = "provider.prices={gpt-5-mini: {input: 1000, output: 1000}, scripted: {input: 1000, output: 1000}}"
 A_RUN = "P|LER|XE"
 
