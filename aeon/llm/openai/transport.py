@@ -19,6 +19,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 
 MAX_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 30.0
+_MOST_HANGUPS = 2
 KEPT_SECONDS = 15.0
 _PART_BYTES = 65536
 
@@ -52,6 +53,7 @@ class Transport:
         self._idle: list[tuple[socket.socket, float, int]] = []  # each with when, and in which process, it was used
         weakref.finalize(self, _close_all, self._idle)
         self._busy: set[socket.socket] = set()
+        self._hangups = 0
 
     @contextmanager
     def slot(self, closings: int) -> Iterator[None]:
@@ -71,8 +73,11 @@ class Transport:
             kept = self._take_kept()
             try:
                 return self._exchange(kept or self._connect(deadline), request, deadline, closings)
-            except BrokenPipeError:
+            except ConnectionError as error:
                 if kept is None:
+                    raise
+                self._hangups += 1
+                if not isinstance(error, BrokenPipeError):
                     raise
                 return self._exchange(self._connect(deadline), request, deadline, closings)
         except (OSError, HTTPException, NotConnected):
@@ -110,7 +115,8 @@ class Transport:
         finally:
             with self._lock:
                 self._busy.discard(connection)
-                keep = keep and self.closings == closings
+                # A server that hangs up on kept connections gets a new one for each request.
+                keep = keep and self.closings == closings and self._hangups < _MOST_HANGUPS
                 if keep:
                     self._idle.append((connection, time.monotonic(), os.getpid()))
             if not keep:

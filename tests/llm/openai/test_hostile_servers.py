@@ -154,6 +154,16 @@ def test_a_refusal_counts_where_its_connection_is_closed_unsaid(ask: Any) -> Non
         Retry(adapter, RetrySettings(initial_seconds=0, jitter_seconds=0)).complete(request())
 
 
+def test_a_server_that_hangs_up_on_whatever_comes_next_is_asked_over_new_connections(ask: Any) -> None:
+    def respond(connection: socket.socket) -> None:
+        connection.sendall(response(b'{"error": {"message": "Bad request"}}', "400 Bad Request"))
+        connection.recv(1)
+
+    _, adapter = ask(respond)
+    with pytest.raises(RequestRefused, match="Bad request"):
+        Retry(adapter, RetrySettings(initial_seconds=0, jitter_seconds=0)).complete(request())
+
+
 def test_half_responses_now_and_then_are_made_good_by_trying_again(ask: Any) -> None:
     closed = {"connection": "close"}
     answers = iter(
