@@ -162,7 +162,8 @@ def _stamps(repo: Any) -> tuple[Any, ...]:
 
 
 # OmegaConf's loader of YAML, on libyaml's parser, which is ten times as fast.
-_LOADER: Any = type("_Loader", (yaml.CSafeLoader, get_yaml_loader()), {})
+_USUAL, _FAST = get_yaml_loader(), getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_LOADER: Any = _USUAL if issubclass(_USUAL, _FAST) else type("_Loader", (_FAST, _USUAL), {})
 
 
 @lru_cache(maxsize=512)
