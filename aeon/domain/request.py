@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import astuple, dataclass, field
-from operator import add
+from dataclasses import dataclass, field, fields
+from operator import add, attrgetter
 from typing import Any, Literal, Protocol, runtime_checkable
 
 _Planning = Literal["task_profile", "plan", "semantic_validation", "refinement", "subplan"]
@@ -37,7 +37,7 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(*map(add, astuple(self), astuple(other)))
+        return Usage(*map(add, _COUNTS(self), _COUNTS(other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Parameters:
 
     def over(self, base: Parameters) -> Parameters:
         """These parameters, with `base` filling what is None here."""
-        pairs = zip(astuple(self), astuple(base), strict=True)
+        pairs = zip(_PARAMETERS(self), _PARAMETERS(base), strict=True)
         return Parameters(*(theirs if mine is None else mine for mine, theirs in pairs))
 
 
@@ -141,3 +141,8 @@ class LLMAdapter(Protocol):
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request; blocks until the answer is there. Raises `aeon.domain.errors.LLMError`."""
         ...
+
+
+# Of fields alone: `dataclasses.astuple` copies their values, and these are added up with every call.
+_COUNTS = attrgetter(*(each.name for each in fields(Usage)))
+_PARAMETERS = attrgetter(*(each.name for each in fields(Parameters)))

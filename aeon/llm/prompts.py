@@ -103,6 +103,7 @@ class PromptLibrary:
         self._folders = _prompt_folders(directory, prompt_set)
         self._loader = _Loader(self._folders)
         self._environment = ENVIRONMENT.overlay(loader=self._loader, cache_size=-1)
+        self._schema_prompts: dict[tuple[CallName, str, bool], str] = {}
 
     def render(self, call: CallName, variables: Mapping[str, Any]) -> tuple[Message, Message]:
         """The system and the user message of a call. PromptError, with file and line, when it cannot be rendered."""
@@ -120,8 +121,10 @@ class PromptLibrary:
     def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
         """The words that give a model the schema of its answer; few where its messages hold the schema already."""
         text = to_json(schema)
-        shown = any(text in message.content for message in messages)
-        return self.text("_schema.j2", {"call": call, "schema": schema, "shown": shown})
+        key = call, text, any(text in message.content for message in messages)
+        if key not in self._schema_prompts:
+            self._schema_prompts[key] = self.text("_schema.j2", {"call": call, "schema": schema, "shown": key[2]})
+        return self._schema_prompts[key]
 
     def files(self, call: CallName) -> dict[str, Path]:
         """The file that each part (`system`, `user`) of a call comes from."""

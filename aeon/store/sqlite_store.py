@@ -50,6 +50,7 @@ class SqliteStore:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self._reading, self._writing = threading.Lock(), threading.Lock()
+        self._stored_texts: set[str] = set()
         # Requests that follow each other share most of their texts.
         self._text = lru_cache(4096)(self._read_text)
         self._closed = False
@@ -107,16 +108,18 @@ class SqliteStore:
         request, path = entry.request, entry.request.path
         place = (getattr(path, name) for name in _PLACE)
         values = map(json_text, (body, places, entry.answer))
+        new = [(name, text) for name, text in texts.items() if name not in self._stored_texts]
         row = (request.key, request.content, request.kind, *place, *values, entry.time)
         try:
             writer.execute("BEGIN IMMEDIATE")
-            writer.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
+            writer.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", new)
             writer.execute(f"INSERT OR IGNORE INTO answers ({_COLUMNS}) VALUES ({', '.join('?' * len(row))})", row)
             writer.execute("COMMIT")
         except sqlite3.Error:
             if writer.in_transaction:
                 writer.execute("ROLLBACK")
             raise
+        self._stored_texts.update(texts)
 
     def _find(self, condition: str, value: str | int) -> Entry | None:
         with _explain_errors(self.path, "read"), self._reading:
