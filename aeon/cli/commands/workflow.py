@@ -13,16 +13,11 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from aeon.app import artefacts
-from aeon.app.aeon import Aeon
 from aeon.app.directory import claim_run_directory, identify_start, relative_to_here
-from aeon.app.run import Planned, Run
 from aeon.app.tools import build, build_run_registry
 from aeon.cli.job.arguments import parse
-from aeon.cli.job.attendance import attend
-from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED, USAGE
 from aeon.cli.terminal.streams import put, say, stdout, warn
@@ -44,6 +39,10 @@ from aeon.plan.workflow.references import resolve_arguments
 from aeon.plan.workflow.write import workflow_text
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool, ToolRegistry
+
+if TYPE_CHECKING:
+    from aeon.app.aeon import Aeon
+    from aeon.app.run import Planned, Run
 
 _WIDEST = 120
 PLAN = "plan.yaml"
@@ -86,7 +85,9 @@ class _Request:
     def save(self, plan: Plan, made: Planned) -> None:
         """Write the plan into the run's directory. Raises ArtefactError."""
         path = self.directory / PLAN
-        artefacts.replace_file(path, self.text(plan, made, path).encode())
+        from aeon.app.artefacts import replace_file
+
+        replace_file(path, self.text(plan, made, path).encode())
 
 
 def plan(arguments: Sequence[str]) -> int:
@@ -98,6 +99,8 @@ def plan(arguments: Sequence[str]) -> int:
     given = parse(words)
     identify_start()
     whole, _ = config_compose.compose(given, with_hydra=True)
+    from aeon.cli.job.prepare import composition_of, prepare_job  # the engine: slow to load
+
     aeon, run = prepare_job(whole, composition_of(whole.hydra))
     if aeon.workflow is not None:
         raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")
@@ -135,6 +138,8 @@ def _target(outs: Sequence[str]) -> Path | None:
 
 def _make(request: _Request, aeon: Aeon, run: Run) -> Planned:
     """Make the plan; it is saved before each call, in case the program is killed."""
+    from aeon.app.run import Planned
+    from aeon.cli.job.attendance import attend
 
     def save_draft(recorded: Recorded) -> None:
         draft = recorded.event.plan if isinstance(recorded.event, CycleStarted) else None
