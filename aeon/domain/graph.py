@@ -20,7 +20,7 @@ def cycle_in(dependencies: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
         TopologicalSorter(dependencies).prepare()
     except CycleError as error:
         along = list(reversed(error.args[1]))[:-1]
-        first = along.index(next(step_id for step_id in dependencies if step_id in along))
+        first = along.index(next(filter(set(along).__contains__, dependencies)))
         return tuple(along[first:] + along[:first])
     return ()
 

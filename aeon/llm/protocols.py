@@ -38,9 +38,6 @@ class LearningAdapter(Protocol):
     def new_findings(self) -> tuple[Finding, ...]:
         """Those findings that no adapter of this process has returned here before."""
 
-    def form_in_use(self, model: str) -> str:
-        """How the next request to a model sends its schema: json_schema, json_object or prompt."""
-
     def beliefs(self) -> dict[str, Any]:
         """What is believed of the server where it is not what was configured, as JSON values; empty if nothing is."""
 

@@ -12,6 +12,7 @@ from aeon.domain.values import Value
 
 MAX_NESTING_DEPTH = 5
 _CYCLES_SHOWN = 10
+_MAX_ID = 200
 
 
 class StructuralFinding(Value):
@@ -68,20 +69,21 @@ def _not_one_final(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
 
 def _faults_of(step: PlanStep, known: Collection[str], tool_names: Collection[str] | None) -> Iterator[tuple[str, str]]:
     """The faults of one step, each with its field."""
+    name = f"step '{step.step_id[:_MAX_ID]}'"  # else a long id in many messages costs the square of its length
     if not step.step_id.strip():
         yield "step_id", "a step has a blank step_id: give it one"
     if not step.description.strip():
-        yield "description", f"step '{step.step_id}' has no description: say what it does"
+        yield "description", f"{name} has no description: say what it does"
     if tool_names is not None and step.tool is not None and step.tool not in tool_names:
         there_are = ", ".join(sorted(tool_names)) or "there are none"
-        yield "tool", f"step '{step.step_id}' uses the tool '{step.tool}', which does not exist (tools: {there_are})"
+        yield "tool", f"{name} uses the tool '{step.tool}', which does not exist (tools: {there_are})"
     for place, dependency in enumerate(step.dependencies):
         if dependency == step.step_id:
-            yield f"dependencies/{place}", f"step '{step.step_id}' depends on itself: remove that dependency"
+            yield f"dependencies/{place}", f"{name} depends on itself: remove that dependency"
         elif dependency not in known:
             yield (
                 f"dependencies/{place}",
-                f"step '{step.step_id}' depends on '{dependency}', which is not a step of the plan: "
+                f"{name} depends on '{dependency}', which is not a step of the plan: "
                 "name a step_id of the plan, or remove the dependency",
             )
 
@@ -96,4 +98,5 @@ def _cycles(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
         message = f"the dependencies form a cycle: {cycle_text(cycle)}; remove one of these dependencies"
         pointer = f"/steps/{position[cycle[0]]}/dependencies"
         yield StructuralFinding(pointer=pointer, step_id=cycle[0], message=message)
-        edges = {one: [d for d in others if d not in cycle] for one, others in edges.items() if one not in cycle}
+        cut = set(cycle)
+        edges = {one: [d for d in others if d not in cut] for one, others in edges.items() if one not in cut}

@@ -8,7 +8,6 @@ from hydra.types import RunMode
 
 from aeon.app.directory import identify_start
 from aeon.cli.job.arguments import parse
-from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.config.compose import compose as config_compose
 from aeon.domain.errors import ConfigError
 
@@ -26,9 +25,11 @@ def run(arguments: Sequence[str]) -> int:
         return run_several(given, whole, added)
     if len(plain) < len(given.overrides):
         whole, _ = config_compose.compose(given, with_hydra=True)
-    aeon, prepared = prepare_job(whole, composition_of(whole.hydra))
+    # Slow to load, and not needed for what Hydra shows or refuses.
     from aeon.cli.job.job import run_one
+    from aeon.cli.job.prepare import composition_of, prepare_job
 
+    aeon, prepared = prepare_job(whole, composition_of(whole.hydra))
     return run_one(aeon, prepared, whole, given.config_name)
 
 

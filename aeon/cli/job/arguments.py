@@ -23,7 +23,6 @@ from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import CONFIG_NAME
 from aeon.config.compose.literal import Composition, quote_override
 from aeon.config.compose.problems import composition_error
-from aeon.config.load import settings_from
 from aeon.domain.errors import ConfigError
 from aeon.files.text import decode_utf8
 
@@ -78,6 +77,8 @@ def _show(flags: argparse.Namespace, composed: Composition) -> None:
     plain = config_compose.without_sweeps(composed.overrides)
     whole, added = config_compose.compose(composed.with_overrides(plain))
     if added:
+        from aeon.config.load import settings_from  # slow to load
+
         settings_from(whole)  # it knows the nearest key, and which keys may be added; Hydra does not
     flags.overrides, flags.config_name = config_compose.add_unknown_keys(composed.overrides, added), name
     flags.config_path = str(own) if own else None

@@ -12,9 +12,9 @@ from aeon.domain.errors import ConfigError
 TEXTS = Path(__file__).parents[1] / "commands" / "texts"
 GENERAL = "aeon"
 COMMANDS = {
-    **{"ask": "run", "cassette": "cassette", "check": "workflow", "completion": "docs", "docs": "docs"},
-    **{"doctor": "provider", "help": "docs", "init": "files", "plan": "workflow", "render": "files", "schema": "files"},
-    **{"tools": "workflow", "verify": "provider"},
+    **{"ask": "run", "cassette": "cassette", "check": "check", "completion": "docs", "docs": "docs"},
+    **{"doctor": "provider", "help": "docs", "init": "files", "plan": "plan", "render": "files", "schema": "files"},
+    **{"tools": "tools", "verify": "provider"},
 }
 """The subcommands, each with the module in `commands/` whose function of that name runs it and returns its status."""
 

@@ -11,6 +11,7 @@ A lane ends with the last step that needs it. `┼` and `┴` join, `─│─` 
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -25,12 +26,14 @@ NODE = "\0"
 _MODEL, _TOOL = "●", "■"
 _LEAST_LABEL = 36
 _LONGEST_ID = 24
+_WIDEST = 120
 
 
-def draw(plan: Plan, *, width: int = 80, ascii_only: bool = False) -> str:
-    """The plan as text, no line wider than `width` columns (at least 40), its layers numbered, a legend last.
+def draw(plan: Plan, *, width: int = 0, ascii_only: bool = False) -> str:
+    """The plan as text, no line wider than `width` columns (at least 40; 0: the terminal's, at most 120), its layers
+    numbered, a legend last.
     Dependencies that need more lanes than fit are named instead. Raises PlanError when they form a cycle."""
-    width = max(40, width)
+    width = max(40, width or min(_WIDEST, shutil.get_terminal_size((80, 24)).columns))
     rows = _rows(plan)
     lanes = max((len(text) for text, _, _ in rows), default=0)
     named = lanes > width - _LEAST_LABEL - 4

@@ -9,7 +9,7 @@ from typing import Any
 
 from aeon.domain.errors import AnswerError, ConnectionFailed, LLMError, ProviderError
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
-from aeon.llm.dialects.dialect import Dialect, Form, Wire
+from aeon.llm.dialects.dialect import Dialect, Wire
 from aeon.llm.dialects.refusal import find_error
 from aeon.llm.dialects.server import Beliefs, Outcome, Server, negotiate, server_at, servers_at
 from aeon.llm.openai.answer import assemble, follows_schema, read_answer
@@ -77,11 +77,6 @@ class OpenAIAdapter:
     def new_findings(self) -> tuple[Finding, ...]:
         """Those findings that no adapter of the process has returned here before."""
         return tuple(finding for server in servers_at(*self._place) for finding in server.findings(only_new=True))
-
-    def form_in_use(self, model: str) -> Form:
-        """How the next call of a model sends its schema: as configured, or as `auto` has found out by now."""
-        wanted = self._settings.structured_output
-        return server_at(*self._place, model).beliefs.dialect.form if wanted == "auto" else wanted
 
     def beliefs(self) -> dict[str, Any]:
         """What is believed of the server by now, for `learn` of a later process; without the address itself."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.commands.workflow import describe_tool
+from aeon.cli.commands.tools import describe_tool
 from tests.cli.conftest import RunAeon
 from tests.tools.builders import a_tool
 

@@ -148,7 +148,7 @@ def test_twenty_steps_side_by_side_fit_80_columns_as_a_drawing() -> None:
 
 def test_dependencies_are_named_where_there_are_too_many_to_draw() -> None:
     parts = {f"part{n}": "start" for n in range(90)}
-    text = draw(plan({"start": "", **parts, "end": "part0 part1 part89 " + " ".join(parts)}))
+    text = draw(plan({"start": "", **parts, "end": "part0 part1 part89 " + " ".join(parts)}), width=80)
     assert "●  part0   ← start" in text
     assert "●  end     ← part0, part1, part89, " in text
     assert max(map(cell_len, text.splitlines())) <= 80

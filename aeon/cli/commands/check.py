@@ -1,0 +1,110 @@
+"""`aeon check FILE...`: what is wrong with workflow files, or what they come to, their steps drawn."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from aeon.app.tools import build, build_run_registry
+from aeon.cli.job.arguments import parse
+from aeon.cli.progress.dag import draw
+from aeon.cli.terminal.status import DONE, USAGE
+from aeon.cli.terminal.streams import put, say, stdout
+from aeon.cli.terminal.text import count_noun, is_utf
+from aeon.config.load import compose_settings, environment, read_inputs
+from aeon.config.settings import Settings
+from aeon.domain.errors import ConfigError
+from aeon.domain.graph import final_steps, layers
+from aeon.domain.plan import Plan, PlanStep
+from aeon.execution.worker import cycles, forecast
+from aeon.memory.run_memory import InMemory
+from aeon.plan.workflow.load import format_problem, inspect_workflow
+from aeon.plan.workflow.models import Problem
+from aeon.plan.workflow.references import resolve_arguments
+from aeon.tools.invoke import ToolInvoker
+from aeon.tools.registry import ToolRegistry
+
+
+def check(arguments: Sequence[str]) -> int:
+    """Check each file as a run with these settings would and print the findings; inputs only when some are given. 2
+    when one of the files cannot be used, else 0. Raises ConfigError for a bad configuration."""
+    parser = argparse.ArgumentParser(prog="aeon check", add_help=False)
+    parser.add_argument("words", nargs="+", metavar="FILE")
+    for flag in ("--json", "--ascii", "--no-project"):
+        parser.add_argument(flag, action="store_true")
+    parser.add_argument("--config-dir", metavar="DIR")
+    given = parser.parse_intermixed_args(list(arguments))
+    overrides = [word for word in given.words if "=" in word and not Path(word).exists()]
+    files = [Path(word) for word in given.words if word not in overrides]
+    if not files:
+        raise ConfigError("which file?", hint="aeon check workflow.yaml")
+    flags = ["--config-dir", given.config_dir] if given.config_dir else []
+    flags += ["--no-project"] if given.no_project else []
+    settings = compose_settings(parse([*overrides, *flags]))
+    with closing(build(settings.tools, environment(), report=say)) as registry:
+        tools = build_run_registry(registry, InMemory(), settings=settings.tools)
+    is_ascii = given.ascii or not is_utf(getattr(stdout(), "encoding", None) or "ascii")
+    found, texts = list[dict[str, Any]](), list[str]()
+    for path in files:
+        facts, text = _check(path, settings, tools, is_ascii)
+        found.append(facts)
+        texts.append(text)
+    is_fine = all(facts["ok"] for facts in found)
+    put(json.dumps({"ok": is_fine, "files": found}, indent=2) if given.json else "\n\n".join(texts))
+    return DONE if is_fine else USAGE
+
+
+def _check(path: Path, settings: Settings, tools: ToolRegistry, is_ascii: bool) -> tuple[dict[str, Any], str]:
+    try:
+        workflow, problems = inspect_workflow(
+            path,
+            tool_names={tool.name: tool.input_schema for tool in tools.list()},
+            input_names={*settings.inputs, *settings.input_files} or None,
+            max_steps=settings.execution.max_steps,
+            one_final_step=settings.answer.json_schema is not None,
+            unavailable=tools.unavailable,
+        )
+    except ConfigError as error:
+        workflow, message = None, error.message.removeprefix(f"{path}: ")
+        problems = (Problem(line=1, column=1, severity="error", message=message),)
+    found: dict[str, Any] = {"file": str(path), "ok": workflow is not None, "summary": None}
+    found["problems"] = [problem.model_dump() for problem in problems]
+    lines = [format_problem(path, problem) for problem in problems]
+    if workflow is None:
+        errors = sum(problem.severity == "error" for problem in problems)
+        return found, "\n".join((*lines, f"{path}: {count_noun(errors, 'error')}, cannot be run"))
+    plan = workflow.plan()
+    found["summary"] = facts = _summarise(plan, settings, tools) | {"inputs": list(workflow.input_names)}
+    steps, layered = count_noun(facts["steps"], "step"), count_noun(len(facts["layers"]), "layer")
+    calls = facts["expected_llm_calls"]
+    lines += [
+        f"{path}: {steps} in {layered}, ending with {', '.join(facts['final_steps'])}",
+        f"Calls to the model: about {calls['adaptive']} with mode=adaptive, {calls['core']} with mode=core",
+        f"Tools: {', '.join(facts['tools']) or 'none'}",
+        f"Inputs: {', '.join(facts['inputs']) or 'none'}\n",
+        draw(plan, ascii_only=is_ascii),
+    ]
+    return found, "\n".join(lines)
+
+
+def _summarise(plan: Plan, settings: Settings, tools: ToolRegistry) -> dict[str, Any]:
+    invoker, texts = ToolInvoker(tools, settings.tools), dict(settings.inputs)
+    with suppress(ConfigError):
+        texts = read_inputs(settings)
+
+    def cost(step: PlanStep) -> int:
+        return cycles(step, tools, invoker, lambda: resolve_arguments(step.arguments or {}, texts, {}))
+
+    return {
+        "goal": plan.goal,
+        "task": plan.task,
+        "steps": len(plan.steps),
+        "layers": [list(layer) for layer in layers(plan)],
+        "final_steps": [step.step_id for step in final_steps(plan)],
+        "tools": sorted({step.tool for step in plan.steps if step.tool}),
+        "expected_llm_calls": {mode: forecast(plan, cost, core=mode == "core") for mode in ("adaptive", "core")},
+    }

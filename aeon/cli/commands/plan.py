@@ -1,0 +1,153 @@
+"""`aeon plan task=... [out=FILE]`: makes a plan as a workflow file."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from aeon.app.aeon import Aeon
+from aeon.app.artefacts import replace_file
+from aeon.app.directory import claim_run_directory, identify_start, relative_to_here
+from aeon.app.run import Planned, Run
+from aeon.cli.job.arguments import parse
+from aeon.cli.job.attendance import attend
+from aeon.cli.job.prepare import composition_of, prepare_job
+from aeon.cli.progress.dag import draw
+from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
+from aeon.cli.terminal.streams import put, say, warn
+from aeon.cli.terminal.text import command_of, count_noun, is_utf
+from aeon.config.compose import compose as config_compose
+from aeon.config.settings import Settings
+from aeon.domain.errors import AeonError, ConfigError
+from aeon.domain.events import CycleStarted, Recorded
+from aeon.domain.graph import layers
+from aeon.domain.plan import Plan
+from aeon.files.resources import resource_root
+from aeon.files.text import unwritable_error
+from aeon.plan.workflow.write import workflow_text
+
+PLAN = "plan.yaml"
+"""The file in the run's directory."""
+_OUT = "out="
+# A run of the plan needs none of these: the task is in the plan, the others are about how the plan was made.
+_FOR_PLANNING = re.compile(r"\+{0,2}(task|task_file|resume|store|store\.\w+|hydra\.run\.dir)=")
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """A plan to be made. `out` None is standard output; `arguments` are those that a run of the plan needs too, and
+    `way_on` is the command that goes on with the making."""
+
+    settings: Settings
+    directory: Path
+    out: Path | None
+    arguments: tuple[str, ...]
+    way_on: str
+
+    def command(self, file: Path) -> str:
+        """The command line that runs this plan, saved as `file`."""
+        return command_of((f"plan_file={relative_to_here(file)}", *self.arguments))
+
+    def text(self, plan: Plan, made: Planned, path: Path | None) -> str:
+        """The text of a workflow file that is to stand at `path`, None if that is not known."""
+        header = ["SIMULATED: no model was called, nothing here means anything."] if made.synthetic else []
+        header += [
+            "A plan made by `aeon plan`. Change it as you like; `aeon docs workflows` explains the format. Run it:",
+            f"  {self.command(path or Path(PLAN))}",
+        ]
+        header += [f"Cut short: {made.cut_short}."] if made.cut_short else []
+        header += [f"Note: {advisory.message}" for advisory in made.advisories]
+        inputs = {name: f"The contents of {file.name}." for name, file in self.settings.input_files.items()}
+        inputs |= dict.fromkeys(self.settings.inputs, "A text.")
+        format_file = resource_root() / "schemas" / "workflow.json"
+        schema = Path(os.path.relpath(format_file, path.resolve().parent)).as_posix() if path else None
+        return workflow_text(plan, inputs=inputs, header=header, schema=schema)
+
+    def save(self, plan: Plan, made: Planned) -> None:
+        """Write the plan into the run's directory. Raises ArtefactError."""
+        path = self.directory / PLAN
+        replace_file(path, self.text(plan, made, path).encode())
+
+
+def plan(arguments: Sequence[str]) -> int:
+    """Make the plan and write it. 3 when the budget ended before it was reviewed and refined, 130 when interrupted.
+    Raises ConfigError before any model call for what cannot be used, ArtefactError when the plan cannot be written:
+    then it is on standard output."""
+    outs = [argument.removeprefix(_OUT) for argument in arguments if argument.startswith(_OUT)]
+    words = [argument for argument in arguments if not argument.startswith(_OUT)]
+    given = parse(words)
+    identify_start()
+    whole, _ = config_compose.compose(given, with_hydra=True)
+    aeon, run = prepare_job(whole, composition_of(whole.hydra))
+    if aeon.workflow is not None:
+        raise ConfigError("plan_file is a plan already", hint="`aeon check` says whether it can be used.")
+    out = _target(outs)
+    directory = claim_run_directory(whole, run)
+    # The arguments of a resumed run are recorded in the new directory.
+    resume = f"resume={relative_to_here(directory)}"
+    needed = [resume] if aeon.settings.resume else [word for word in words if not _FOR_PLANNING.match(word)]
+    request = _Request(aeon.settings, directory, out, tuple(needed), command_of(("plan", resume)))
+    try:
+        made = _make(request, aeon, run)
+    except AeonError:
+        say(f"To go on from what was answered: {request.way_on}")
+        raise
+    if made.plan is not None:
+        _deliver(request, made, made.plan)
+    else:
+        no_plan = f"No plan: {made.cut_short}. Raise ttl.base, ttl.limit or limits."
+        say("Interrupted." if made.interrupted else no_plan)
+    if made.cut_short or made.interrupted:
+        say(f"To go on from what was answered: {request.way_on}")
+    return INTERRUPTED if made.interrupted else NOT_CONVERGED if made.cut_short else DONE
+
+
+def _target(outs: Sequence[str]) -> Path | None:
+    if not outs or outs == ["-"]:
+        return None
+    path = Path(outs[0]).expanduser()
+    if len(outs) > 1 or path.is_dir() or not path.parent.is_dir():
+        raise ConfigError(f"out={' out='.join(outs)}: must name one file, in a folder that is there")
+    if path.exists():
+        raise ConfigError(f"out={path}: already there, and is not overwritten", hint="Choose another name, or move it.")
+    return path
+
+
+def _make(request: _Request, aeon: Aeon, run: Run) -> Planned:
+    """Make the plan; it is saved before each call, in case the program is killed."""
+
+    def save_draft(recorded: Recorded) -> None:
+        draft = recorded.event.plan if isinstance(recorded.event, CycleStarted) else None
+        if draft is not None:
+            why = "its making was still under way"
+            request.save(draft, Planned(plan=draft, synthetic=aeon.synthetic, cut_short=why))
+
+    warn(*aeon.warnings)
+    with aeon, attend(aeon.settings, request.directory, request.way_on) as (around, _):
+        return run.plan(replace(around, observers=[*around.observers, save_draft]))
+
+
+def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
+    request.save(plan, made)
+    out, written = request.out, request.directory / PLAN
+    text = request.text(plan, made, out)
+    if out is None:
+        put(text)
+    elif not made.interrupted:
+        written = out
+        try:
+            with out.open("x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        except OSError as error:
+            put(text)
+            raise unwritable_error(out, error) from error
+    say(f"\n{draw(plan, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")
+    if made.cut_short:
+        say(f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.")
+    steps, layered = count_noun(len(plan.steps), "step"), count_noun(len(layers(plan)), "layer")
+    say(f"{steps} in {layered}, about {made.calls} calls to the model to carry out.")
+    say(f"Written to {relative_to_here(written)}. Run it: {request.command(written)}")

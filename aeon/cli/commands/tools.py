@@ -1,0 +1,48 @@
+"""`aeon tools`: what the steps of a plan may use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import closing
+
+from aeon.app.tools import build, build_run_registry
+from aeon.cli.job.arguments import parse
+from aeon.cli.terminal.status import DONE
+from aeon.cli.terminal.streams import put, warn
+from aeon.cli.terminal.text import one_line
+from aeon.config.load import compose_settings, environment
+from aeon.memory.run_memory import InMemory
+from aeon.tools.invoke import ToolInvoker
+from aeon.tools.registry import Tool
+
+
+def tools(arguments: Sequence[str]) -> int:
+    """List the tools; --json prints what a model is shown, and the conditions. ConfigError if they cannot be had."""
+    settings = compose_settings(parse([argument for argument in arguments if argument != "--json"]))
+    registry = build(settings.tools, environment(), report=warn)
+    with closing(registry):
+        of_run = build_run_registry(registry, InMemory(), settings=settings.tools)
+        invoker = ToolInvoker(of_run, settings.tools)
+        offered = [(tool, invoker.approval(tool.name)) for tool in of_run.list()]
+    if "--json" in arguments:
+        listed = [
+            {**tool.describe(), "side_effects": tool.side_effects, "pure": tool.pure, "approval": approval}
+            for tool, approval in offered
+        ]
+        put(json.dumps(listed, indent=2, ensure_ascii=False))
+    else:
+        none = "There are no tools. tools=builtin has some; `aeon docs tools` explains how to add others."
+        put("\n".join(describe_tool(tool, approval) for tool, approval in offered) or none)
+    return DONE
+
+
+def describe_tool(tool: Tool, approval: str) -> str:
+    """The text for a tool: description, conditions, schemas, examples; a server's words are not trusted."""
+    conditions = f"side effects: {'yes' if tool.side_effects else 'no'}, pure: {'yes' if tool.pure else 'no'}"
+    conditions += f", approval: {approval}" if approval != "always" else ""
+    values = [("input ", tool.input_schema), ("output", tool.output_schema)]
+    values += [("for example", example) for example in tool.examples]
+    lines = [*tool.description.splitlines(), conditions]
+    shown = (f"  {name}  {one_line(json.dumps(dict(value), ensure_ascii=False))}" for name, value in values)
+    return "\n".join((tool.name, *(f"  {one_line(line)}" for line in lines), *shown, ""))
