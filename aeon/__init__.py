@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aeon.app.aeon import Aeon
-    from aeon.app.artefacts import read_history
     from aeon.domain.errors import (
         AeonError,
         ArtefactError,
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from aeon.domain.result import RunResult
+    from aeon.observability.artefacts import read_history
     from aeon.tools.function import tool
     from aeon.tools.registry import Tool
 
@@ -30,7 +30,7 @@ _HOMES = {
     "Aeon": "aeon.app.aeon",
     "RunResult": "aeon.domain.result",
     "Tool": "aeon.tools.registry",
-    "read_history": "aeon.app.artefacts",
+    "read_history": "aeon.observability.artefacts",
     "tool": "aeon.tools.function",
 }
 

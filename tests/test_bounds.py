@@ -11,7 +11,17 @@ import aeon
 ROOT = Path(aeon.__file__).parent
 MOST_LINES_OF_A_FUNCTION = 40
 MOST_LINES_OF_A_FILE = 300
-MOST_LINES_OF_THE_PACKAGE = 23_000
+MOST_LINES_OF_THE_ENGINE = 22_500
+MOST_LINES_OF_WHAT_SHOWS_A_RUN = 5_000
+SHOWS_A_RUN = (
+    "report/",
+    "observability/otel",
+    "cli/progress/",
+    "cli/commands/inspect",
+    "cli/commands/runs",
+    "cli/commands/compare",
+)
+"""Rooms and modules that no run needs to reach its end."""
 LONG_FUNCTIONS: dict[str, str] = {}
 LONG_FILES: dict[str, str] = {}
 
@@ -39,7 +49,10 @@ def test_files_are_short():
 
 
 def test_the_package_is_small():
-    assert sum(len(text.splitlines()) for _, text in sources()) <= MOST_LINES_OF_THE_PACKAGE
+    lines = {name: len(text.splitlines()) for name, text in sources()}
+    shows = sum(count for name, count in lines.items() if name.startswith(SHOWS_A_RUN))
+    assert shows <= MOST_LINES_OF_WHAT_SHOWS_A_RUN
+    assert sum(lines.values()) - shows <= MOST_LINES_OF_THE_ENGINE
 
 
 def test_functions_are_simple():

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from aeon.app import artefacts, wiring
+from aeon.app import wiring
 from aeon.app.record import Identity, make_origin, make_result
 from aeon.app.wiring import Surroundings
 from aeon.config import origin as origins
@@ -27,6 +27,7 @@ from aeon.llm.stack import build as stack
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, RunMemory
 from aeon.memory.settings import open_memory
+from aeon.observability import artefacts
 from aeon.observability.ledger import Ledger
 from aeon.observability.sinks import QueuedObserver, open_sinks
 from aeon.store.opening import check_own_store, create_store, open_session, open_source

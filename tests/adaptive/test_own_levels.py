@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from aeon.app import artefacts
 from aeon.app.aeon import Aeon
 from aeon.domain.errors import SchemaFileError
 from aeon.files.resources import resource_root
+from aeon.observability import artefacts
 from tests.support.scripted_model import ScriptedModel, profile
 
 

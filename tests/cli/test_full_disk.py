@@ -9,12 +9,12 @@ from unittest.mock import Mock
 
 import pytest
 
-from aeon.app import artefacts
 from aeon.app.aeon import Aeon
 from aeon.config.load import compose
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import SIMULATED_LINE
 from aeon.files.jsonl import JsonLines
+from aeon.observability import artefacts
 from tests.cli.conftest import RunAeon
 
 QUIET = ("provider=simulated", "progress=none", "hydra.run.dir=run")

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from aeon.app import artefacts
 from aeon.domain.errors import AuthenticationFailed, ServerFailed, Truncated
 from aeon.domain.outcome import is_spent
 from aeon.domain.result import RunResult
 from aeon.files.jsonl import read_lines
 from aeon.files.resources import resource_root
+from aeon.observability import artefacts
 from aeon.observability.cycle_log import plan_of
 from tests.integration.artefacts import Late, documents, run
 from tests.support.scripted_model import (

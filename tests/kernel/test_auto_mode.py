@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from aeon.app import artefacts
 from aeon.app.aeon import Aeon
 from aeon.domain import events
 from aeon.domain.history import Outcome
 from aeon.domain.plan import Plan, PlanStep
+from aeon.observability import artefacts
 from aeon.tools.registry import ToolRegistry
 from tests.kernel.build import phases, run, statuses
 from tests.support.scripted_model import ScriptedModel, add, assessment, plan, profile, refinement, unfinished

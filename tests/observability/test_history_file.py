@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from aeon import ArtefactError, read_history
-from aeon.app import artefacts
 from aeon.domain.history import ExecutionHistory
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, SubplanOrigin
+from aeon.observability import artefacts
 from aeon.observability.plan_delta import (
     apply_change,
     apply_steps,

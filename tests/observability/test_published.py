@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from aeon.app import artefacts
 from aeon.files.jsonl import read_lines
 from aeon.files.resources import resource_root
+from aeon.observability import artefacts
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
 from tests.observability.published import build_schemas, write

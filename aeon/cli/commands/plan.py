@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aeon.app.aeon import Aeon
-from aeon.app.artefacts import replace_file
 from aeon.app.directory import claim_run_directory, identify_start, relative_to_here
 from aeon.app.run import Planned, Run
 from aeon.cli.job.arguments import parse
@@ -28,6 +27,7 @@ from aeon.domain.graph import layers
 from aeon.domain.plan import Plan
 from aeon.files.resources import resource_root
 from aeon.files.text import unwritable_error
+from aeon.observability.artefacts import replace_file
 from aeon.plan.workflow.write import workflow_text
 
 PLAN = "plan.yaml"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from aeon.app import artefacts
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import SIMULATED_LINE
+from aeon.observability import artefacts
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
 from tests.observability.support import a_result, feed, realistic_run

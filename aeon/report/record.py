@@ -1,0 +1,143 @@
+"""A finished run read back from its directory: its result, its journals, and each call with its prompt and answer."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from aeon.config.settings import Settings
+from aeon.domain.errors import StoreFailed
+from aeon.domain.request import Usage
+from aeon.domain.result import RunResult
+from aeon.files.jsonl import read_lines
+from aeon.llm.prices import price_book
+from aeon.observability import artefacts
+from aeon.store.models import Entry
+from aeon.store.opening import open_source, store_in
+
+Line = dict[str, Any]
+_Place = tuple[int, str, str, str | None, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request to a model, and what came of it.
+
+    `number` counts the requests of a run from 1, in order of dispatch. `cycle` is the LLM cycle it was charged to (0:
+    the free profile call), `attempt` 0 for the call itself and 1, 2 for its repairs. `started` is ISO 8601, UTC.
+    `request` (model, messages, schema, strict, parameters, sample) and `text`, the raw answer, are None where no store
+    has them; `cost` is None without a price; `error` is the error's class for a request that failed, else None.
+    """
+
+    number: int
+    sequence: int
+    part: int
+    pass_number: int
+    phase: str
+    cycle: int
+    call: str
+    role: str
+    step_id: str | None
+    attempt: int
+    model: str
+    endpoint: str
+    started: str
+    seconds: float
+    usage: Usage
+    cost: float | None
+    request: Mapping[str, Any] | None
+    text: str | None
+    error: str | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A run as its directory tells it. `origin` is `run.json`, `overrides` what the command line changed; `events` and
+    `cycles` are the lines of the journals, in order of dispatch. What was not written, or is gone, is empty."""
+
+    directory: Path
+    result: RunResult
+    origin: Mapping[str, Any]
+    overrides: tuple[str, ...]
+    events: tuple[Line, ...]
+    cycles: tuple[Line, ...]
+    calls: tuple[Call, ...]
+
+
+def load_record(directory: Path, result: RunResult | None = None) -> Record:
+    """Read a run's directory; `result` is what it gave, if that is at hand. Raises ArtefactError for a directory
+    without a result that can be read; journals and stores that cannot be read are left out."""
+    result = result or artefacts.read(directory)
+    events = sorted(_journal(directory / "events.jsonl"), key=lambda line: (line["sequence"], line["part"]))
+    origin: dict[str, Any] = {}
+    overrides: list[Any] = []
+    with suppress(OSError, ValueError):
+        origin = json.loads((directory / "run.json").read_bytes())
+    with suppress(OSError, yaml.YAMLError):
+        overrides = yaml.safe_load((directory / ".hydra" / "overrides.yaml").read_text("utf-8")) or []
+    return Record(
+        directory=directory,
+        result=result,
+        origin=origin,
+        overrides=tuple(str(text) for text in overrides or origin.get("overrides") or ()),
+        events=tuple(events),
+        cycles=tuple(sorted(_journal(directory / "cycles.jsonl"), key=lambda line: line["step_number"])),
+        calls=tuple(_calls(events, _entries(directory, result), result)),
+    )
+
+
+def _journal(path: Path) -> list[Line]:
+    try:
+        return list(read_lines(path))
+    except (OSError, ValueError):
+        return []
+
+
+def _entries(directory: Path, result: RunResult) -> list[Entry]:
+    """The answers of models in the run's own store."""
+    backend = str((result.configuration.get("store") or {}).get("backend") or "sqlite")
+    if backend == "sqlite" and not store_in(directory).is_file():
+        return []
+    with suppress(StoreFailed):
+        source = open_source(directory, backend)
+        try:
+            return [entry for entry in source.entries() if entry.request.kind == "model"]
+        finally:
+            source.close()
+    return []
+
+
+def _calls(events: Iterable[Line], entries: Iterable[Entry], result: RunResult) -> Iterable[Call]:
+    """The requests among the events, each with the answer that was stored from the same place of the run."""
+    stored: defaultdict[_Place, deque[Entry]] = defaultdict(deque)
+    for entry in entries:
+        path = entry.request.path
+        stored[path.pass_number, path.phase, path.call, path.step_id, path.attempt].append(entry)
+    prices = price_book(Settings.model_validate({**result.configuration, "task": result.task}).provider)
+    lines = (line for line in events if line["event"] in ("call_answered", "call_failed"))
+    for number, line in enumerate(lines, start=1):
+        site, usage, asked = line["site"], Usage(**line["usage"]), line.get("asked") or ""
+        place = (site["pass_number"], site["phase"], line["call"], site["step_id"], site["attempt"])
+        answered = line["event"] == "call_answered"
+        found = stored[place].popleft() if answered and stored[place] else None
+        yield Call(
+            number=number,
+            **{name: site[name] for name in ("pass_number", "phase", "cycle", "step_id", "attempt")},
+            **{name: line[name] for name in ("sequence", "part", "call", "role", "model", "endpoint", "seconds")},
+            started=(datetime.fromisoformat(line["time"]) - timedelta(seconds=line["seconds"])).isoformat(),
+            usage=usage,
+            cost=prices.cost(usage, endpoint=line["endpoint"], answered=line["model"], asked=asked),
+            request=found.request.body if found else None,
+            text=str(found.answer.get("text") or "") if found else None,
+            error=line.get("error"),
+            message=line.get("message") or "",
+        )

@@ -1,0 +1,40 @@
+"""A run's directory read back: every request with its prompt, its answer and its cost."""
+
+from pathlib import Path
+
+import pytest
+
+from aeon import Aeon, ArtefactError
+from aeon.report.record import load_record
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "run"
+    with Aeon.from_config(["provider=simulated"]) as aeon:
+        aeon.run("plan a move", directory=path)
+    return path
+
+
+def test_every_request_stands_in_order_with_its_prompt_and_answer(directory: Path) -> None:
+    record = load_record(directory)
+    assert [call.number for call in record.calls] == list(range(1, record.result.usage.total.requests + 1))
+    for call in record.calls:
+        assert call.request is not None
+        assert call.text
+        assert call.cost == 0.0
+    assert "plan a move" in str(record.calls[0].request)
+    assert [call.sequence for call in record.calls] == sorted(call.sequence for call in record.calls)
+
+
+def test_a_record_without_its_store_and_journals_is_what_the_result_says(directory: Path, tmp_path: Path) -> None:
+    for name in ("result.json", "history.json"):
+        (tmp_path / name).write_bytes((directory / name).read_bytes())
+    record = load_record(tmp_path)
+    assert record.result == load_record(directory).result
+    assert (record.events, record.cycles, record.calls, record.overrides) == ((), (), (), ())
+
+
+def test_a_directory_without_a_result_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArtefactError, match=r"result\.json cannot be read"):
+        load_record(tmp_path)
