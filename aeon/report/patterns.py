@@ -1,0 +1,144 @@
+"""Patterns across the passes of a run (FR-076): counts, and comparisons of the scores that the judge gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+from pydantic import Field
+
+from aeon.domain.history import ExecutionHistory
+from aeon.domain.refinement import RefinementRecord
+from aeon.domain.values import Value
+from aeon.report import scores, spending
+from aeon.report.record import Call, Record
+
+
+class RefinementGain(Value):
+    """What followed one refinement. `gain` is the change of the mean of the three scores from its pass to the next
+    assessed one, `to_pass`; `tokens` are those of the refinement and of what came after it, up to that assessment. None
+    where there is no assessment before or after it, as of the refinement of pass 0, or no journal."""
+
+    pass_number: int
+    to_pass: int | None = None
+    triggers: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    refused: int = 0
+    tokens: int | None = None
+    gain: float | None = None
+    gain_per_1000_tokens: float | None = None
+
+
+class RefinedFragment(Value):
+    """A step that refinements were about: how often, in which passes, how many of the changes were refused, and whether
+    it was left to a person in the end."""
+
+    step_id: str
+    times: int
+    passes: tuple[int, ...] = ()
+    refused: int = 0
+    left_to_person: bool = False
+
+
+class Patterns(Value):
+    """The patterns of one run. A field is empty where the run, or what is left of it, says nothing on it; passes are
+    given by their numbers."""
+
+    assessed: tuple[scores.AssessedPass, ...] = ()
+    thresholds: dict[str, float] = Field(default_factory=dict)
+    best_pass: int | None = None
+    blockers: tuple[scores.Blocker, ...] = ()
+    plateaus: tuple[tuple[int, ...], ...] = ()
+    without_gain: tuple[int, ...] = ()
+    regressions: tuple[scores.Regression, ...] = ()
+    judge_conflicts: tuple[scores.JudgeConflict, ...] = ()
+    fragments: tuple[RefinedFragment, ...] = ()
+    refinements: tuple[RefinementGain, ...] = ()
+    by_pass: dict[int, spending.Spending] = Field(default_factory=dict)
+    by_phase: dict[str, spending.Spending] = Field(default_factory=dict)
+    by_step: dict[str, spending.Spending] = Field(default_factory=dict)
+    by_call: dict[str, spending.Spending] = Field(default_factory=dict)
+    repairs_by_call: dict[str, spending.RepairRate] = Field(default_factory=dict)
+    repairs_by_model: dict[str, spending.RepairRate] = Field(default_factory=dict)
+    waits: dict[str, spending.Waiting] = Field(default_factory=dict)
+    prefix: spending.PrefixShare = spending.PrefixShare()
+
+
+def find_patterns(record: Record) -> Patterns:
+    """Compute all patterns of a run."""
+    result, history = record.result, record.result.history
+    assessed = scores.assessed_passes(history)
+    refined = {number: tuple(action.fragment for action in made.accepted) for number, made in _refinements(history)}
+    return Patterns(
+        assessed=assessed,
+        thresholds=scores.thresholds_of(history),
+        best_pass=result.best_pass.pass_number if result.best_pass else None,
+        blockers=scores.find_blockers(history),
+        plateaus=scores.find_plateaus(assessed),
+        without_gain=scores.find_without_gain(assessed),
+        regressions=scores.find_regressions(assessed, refined),
+        judge_conflicts=scores.find_judge_conflicts(history, assessed),
+        fragments=_fragments(history),
+        refinements=tuple(_gain(number, made, assessed, record.calls) for number, made in _refinements(history)),
+        by_pass=spending.spend_by_pass(record),
+        by_phase=spending.spend_by_phase(record),
+        by_step=spending.spend_by_step(record),
+        by_call=spending.spend_by_call(record),
+        repairs_by_call=spending.repairs_by_call(record),
+        repairs_by_model=spending.repairs_by_model(record),
+        waits=spending.find_waits(record),
+        prefix=spending.measure_prefixes(record.calls),
+    )
+
+
+def _refinements(history: ExecutionHistory) -> list[tuple[int, RefinementRecord]]:
+    return [(passed.pass_number, passed.refinement) for passed in history.passes if passed.refinement is not None]
+
+
+def _fragments(history: ExecutionHistory) -> tuple[RefinedFragment, ...]:
+    """The steps that were refined, most often first."""
+    passes: dict[str, list[int]] = {}
+    refused: dict[str, int] = {}
+    for number, made in _refinements(history):
+        for step in dict.fromkeys([action.fragment for action in (*made.accepted, *(r.action for r in made.refused))]):
+            passes.setdefault(step, []).append(number)
+        for refusal in made.refused:
+            refused[refusal.action.fragment] = refused.get(refusal.action.fragment, 0) + 1
+    counted, left = history.overall_statistics.fragments_refined, history.final_result.metadata
+    found = [
+        RefinedFragment(
+            step_id=step,
+            times=counted.get(step, len(passes.get(step, ()))),
+            passes=tuple(passes.get(step, ())),
+            refused=refused.get(step, 0),
+            left_to_person=step in (left.get("manual_intervention") or ()),
+        )
+        for step in {**counted, **passes}
+    ]
+    return tuple(sorted(found, key=lambda fragment: -fragment.times))
+
+
+def _gain(
+    number: int, made: RefinementRecord, assessed: Sequence[scores.AssessedPass], calls: Sequence[Call]
+) -> RefinementGain:
+    mean = {each.pass_number: fmean(each.scores.values()) for each in assessed}
+    following = next((n for n in mean if n > number), None)
+    used = [
+        call.usage.total_tokens
+        for call in calls
+        if following is not None
+        and ((call.pass_number == number and call.phase == "REFINE") or number < call.pass_number <= following)
+        and not (call.pass_number == following and call.phase == "REFINE")
+    ]
+    gain = round(mean[following] - mean[number], 4) if following is not None and number in mean else None
+    tokens = sum(used) or None
+    return RefinementGain(
+        pass_number=number,
+        to_pass=following,
+        triggers=made.triggers,
+        steps=tuple(action.fragment for action in made.accepted),
+        refused=len(made.refused),
+        tokens=tokens,
+        gain=gain,
+        gain_per_1000_tokens=round(gain * 1000 / tokens, 4) if gain is not None and tokens else None,
+    )

@@ -1,0 +1,208 @@
+"""What the judge said, pass beside pass: scores, what held convergence back, plateaus, regressions, contradictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field
+
+from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment, is_own_code
+from aeon.domain.history import ExecutionHistory, ExecutionPass
+from aeon.domain.values import Value
+
+NOTICEABLE = 0.02
+"""The least difference of two scores that counts as one."""
+_SCORE_OF = {low: name for name, (_, low) in SCORE_CODES.items()}
+
+
+class AssessedPass(Value):
+    """A pass that a model assessed: its scores by name, the criteria met or not, and the codes of what failed."""
+
+    pass_number: int
+    scores: dict[str, float]
+    criteria: dict[str, bool] = Field(default_factory=dict)
+    missed: tuple[str, ...] = ()
+
+
+class Blocker(Value):
+    """What held convergence back, by its reason code: in which passes, and whether in the last assessment too. Of a
+    score the threshold, the best and the last value; `words` are the model's, of the last pass that it held back."""
+
+    code: str
+    kind: Literal["score", "criterion", "issue", "unavailable"]
+    passes: tuple[int, ...]
+    at_end: bool
+    score: str | None = None
+    threshold: float | None = None
+    best: float | None = None
+    last: float | None = None
+    words: tuple[str, ...] = ()
+
+
+class Regression(Value):
+    """A score that fell, or a criterion (1: met, 0: not) that is not met any more, from one assessed pass to the next;
+    `refined` are the steps that refinements between the two were about."""
+
+    name: str
+    kind: Literal["score", "criterion"]
+    from_pass: int
+    to_pass: int
+    before: float
+    after: float
+    refined: tuple[str, ...] = ()
+
+
+class JudgeConflict(Value):
+    """Two things that the judge said and that do not go together. `same_work`: the same answer from the same outputs of
+    steps has another score, or another word on a criterion, in the pass after. `pairs`: a pair of artefacts (`name`)
+    disagrees in a pass whose scores all reach their thresholds; `values` is the consistency score."""
+
+    kind: Literal["same_work", "pairs"]
+    name: str
+    passes: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+def thresholds_of(history: ExecutionHistory) -> dict[str, float]:
+    """The thresholds that were in force, by the name of the score."""
+    given = history.configuration.get("convergence_criteria") or {}
+    return {name: float(given[name]) for name in SCORE_CODES if name in given}
+
+
+def assessed_passes(history: ExecutionHistory) -> tuple[AssessedPass, ...]:
+    """The passes that a model assessed, in their order."""
+    found = []
+    for number, assessment in _assessments(history):
+        if assessment.evaluated:
+            scores = {name: float(assessment.scores[f"{name}_score"]) for name in SCORE_CODES}
+            criteria = {criterion.name: criterion.met for criterion in assessment.criteria}
+            missed = () if assessment.converged else assessment.reason_codes
+            found.append(AssessedPass(pass_number=number, scores=scores, criteria=criteria, missed=missed))
+    return tuple(found)
+
+
+def _assessments(history: ExecutionHistory) -> Iterator[tuple[int, ConvergenceAssessment]]:
+    for passed in history.passes:
+        if passed.evaluation_results.convergence is not None:
+            yield passed.pass_number, passed.evaluation_results.convergence
+
+
+def find_blockers(history: ExecutionHistory) -> tuple[Blocker, ...]:
+    """What held convergence back, what did so at the end first, then by how often."""
+    assessments, thresholds = dict(_assessments(history)), thresholds_of(history)
+    missed: dict[str, list[int]] = {}
+    for number, assessment in assessments.items():
+        for code in () if assessment.converged else assessment.reason_codes:
+            missed.setdefault(code, []).append(number)
+    found = []
+    for code, passes in missed.items():
+        name, latest = _SCORE_OF.get(code), assessments[passes[-1]]
+        values = [each.scores[f"{name}_score"] for each in assessments.values() if name and each.evaluated]
+        found.append(
+            Blocker(
+                code=code,
+                kind=_kind_of(code),
+                passes=tuple(passes),
+                at_end=passes[-1] == max(assessments),
+                score=name,
+                threshold=thresholds.get(name) if name else None,
+                best=max(values, default=None),
+                last=values[-1] if values else None,
+                words=_words_on(code, latest),
+            )
+        )
+    return tuple(sorted(found, key=lambda blocker: (not blocker.at_end, -len(blocker.passes))))
+
+
+def _kind_of(code: str) -> Literal["score", "criterion", "issue", "unavailable"]:
+    if code in _SCORE_OF:
+        return "score"
+    if code == "evaluation_unavailable":
+        return "unavailable"
+    return "issue" if is_own_code(code) else "criterion"
+
+
+def _words_on(code: str, assessment: ConvergenceAssessment) -> tuple[str, ...]:
+    kind = _kind_of(code)
+    if kind == "criterion":
+        return tuple(each.reason for each in assessment.criteria if each.name == code and each.reason)
+    if kind == "issue":
+        return assessment.blocking_issues
+    return (assessment.explanation,) if assessment.explanation else ()
+
+
+def _differences(before: AssessedPass, after: AssessedPass) -> dict[str, tuple[float, float]]:
+    """The scores that differ noticeably, and the criteria that do, before and after."""
+    scores = {name: (before.scores[name], after.scores[name]) for name in SCORE_CODES}
+    common = before.criteria.keys() & after.criteria.keys()
+    criteria = {name: (float(before.criteria[name]), float(after.criteria[name])) for name in sorted(common)}
+    # Rounded, since 0.72 - 0.7 is less than 0.02.
+    return {name: two for name, two in (scores | criteria).items() if round(abs(two[1] - two[0]), 6) >= NOTICEABLE}
+
+
+def find_plateaus(assessed: Sequence[AssessedPass]) -> tuple[tuple[int, ...], ...]:
+    """Passes running, two at least, that differ from the first of them in no score, criterion or missed code."""
+    stretches: list[list[AssessedPass]] = []
+    for each in assessed:
+        first = stretches[-1][0] if stretches else None
+        if first and first.missed and set(first.missed) == set(each.missed) and not _differences(first, each):
+            stretches[-1].append(each)
+        else:
+            stretches.append([each])
+    return tuple(tuple(each.pass_number for each in stretch) for stretch in stretches if len(stretch) > 1)
+
+
+def find_without_gain(assessed: Sequence[AssessedPass]) -> tuple[int, ...]:
+    """The passes in which, against the assessed pass before, no score rose, no criterion was met and no code went."""
+    return tuple(
+        after.pass_number
+        for before, after in pairwise(assessed)
+        if not any(new > old for old, new in _differences(before, after).values())
+        and not set(before.missed) - set(after.missed)
+    )
+
+
+def find_regressions(assessed: Sequence[AssessedPass], refined: Mapping[int, Sequence[str]]) -> tuple[Regression, ...]:
+    """What fell from one assessed pass to the next; `refined` has the steps that the refinement of a pass was about."""
+    return tuple(
+        Regression(
+            name=name,
+            kind="score" if name in SCORE_CODES else "criterion",
+            from_pass=before.pass_number,
+            to_pass=after.pass_number,
+            before=old,
+            after=new,
+            refined=tuple(step for n in range(before.pass_number, after.pass_number) for step in refined.get(n, ())),
+        )
+        for before, after in pairwise(assessed)
+        for name, (old, new) in _differences(before, after).items()
+        if new < old
+    )
+
+
+def find_judge_conflicts(history: ExecutionHistory, assessed: Sequence[AssessedPass]) -> tuple[JudgeConflict, ...]:
+    """Where the judge said two things that do not go together."""
+    work = {
+        passed.pass_number: (passed.answer, [(step.step_id, step.step_output) for step in passed.steps])
+        for passed in history.passes
+    }
+    found = [
+        JudgeConflict(kind="same_work", name=name, passes=(before.pass_number, after.pass_number), values=two)
+        for before, after in pairwise(assessed)
+        if work[before.pass_number] == work[after.pass_number]
+        for name, two in _differences(before, after).items()
+    ]
+    least = thresholds_of(history)
+    for each in assessed:
+        if all(each.scores[name] >= value for name, value in least.items()):
+            found += _pairs_that_disagree(history.passes[each.pass_number], each.scores["consistency"])
+    return tuple(found)
+
+
+def _pairs_that_disagree(passed: ExecutionPass, score: float) -> Iterator[JudgeConflict]:
+    assessment = passed.evaluation_results.convergence
+    for pair, status in assessment.scores.consistency_status.items() if assessment else ():
+        if status.status == "inconsistent":
+            yield JudgeConflict(kind="pairs", name=pair, passes=(passed.pass_number,), values=(score,))
