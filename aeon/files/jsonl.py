@@ -21,6 +21,7 @@ class JsonLines:
         self._lock = threading.Lock()
         try:
             self._file = self.path.open("ab", buffering=0)
+            self._size = self._file.tell()
         except OSError as error:
             raise unwritable_error(self.path, error) from error
 
@@ -30,14 +31,15 @@ class JsonLines:
         with self._lock:
             if self._file.closed:
                 return
-            start = self._file.tell()
+            size, rest = self._size + len(line), line
             try:
-                while line:
-                    line = line[self._file.write(line) :]
+                while rest:
+                    rest = rest[self._file.write(rest) :]
             except OSError as error:
                 with suppress(OSError):
-                    self._file.truncate(start)
+                    self._file.truncate(self._size)
                 raise unwritable_error(self.path, error) from error
+            self._size = size
 
     def close(self) -> None:
         """Close the file; may be called twice."""

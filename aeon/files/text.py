@@ -68,8 +68,11 @@ def encode_json(value: Any, *, indent: int | None = None) -> bytes:
             data = to_json(value, indent=indent)
             if b"NaN" not in data and b"Infinity" not in data:
                 return data
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent)
-    return text.encode("utf-8", "backslashreplace")
+    encoder = _LINE if indent is None else json.JSONEncoder(ensure_ascii=False, allow_nan=False, indent=indent)
+    return encoder.encode(value).encode("utf-8", "backslashreplace")
+
+
+_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def unwritable_error(path: Path, error: OSError) -> ArtefactError:

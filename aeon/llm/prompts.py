@@ -27,9 +27,11 @@ from pydantic import BaseModel
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName, Message
 from aeon.files.resources import digest_of_files, resource_root
+from aeon.schema.json_schema import once_per_schema
 
 PARTS = ("system", "user")
 CALLS: tuple[CallName, ...] = get_args(CallName)
+_CLOSING = re.compile(r"<\s*/\s*([A-Za-z0-9_-]+)\s*>")
 _LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
@@ -41,7 +43,7 @@ def fence(value: Any, label: str, **attributes: Any) -> str:
         raise ValueError(f"{label!r} cannot be the label of a fence")
     text = value if isinstance(value, str) else "" if value is None else to_json(value)
     # `</ TASK >` may pass for a closing tag.
-    closed = {name.lower() for name in re.findall(r"<\s*/\s*([A-Za-z0-9_-]+)\s*>", text)}
+    closed = {name.lower() for name in _CLOSING.findall(text)} if "<" in text else set()
     tags = itertools.chain([label], (f"{label}-{number}" for number in itertools.count(2)))
     tag = next(tag for tag in tags if tag.lower() not in closed)
     given = "".join(f' {name}="{_attribute(v)}"' for name, v in attributes.items() if v is not None)
@@ -87,11 +89,24 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_
 
 
 _FORMAT = {"keep_trailing_newline": True, "trim_blocks": True, "lstrip_blocks": True, "autoescape": False}
-ENVIRONMENT: Environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, auto_reload=False, **_FORMAT)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        # The member of a mapping of JSON is what a template asks for most; the usual way there is an exception.
+        if type(obj) is dict and attribute in obj and not hasattr(dict, attribute):
+            return obj[attribute]
+        return super().getattr(obj, attribute)
+
+
+ENVIRONMENT: Environment = _Environment(undefined=StrictUndefined, auto_reload=False, **_FORMAT)
 """Sandboxed, and its templates render equal values to equal text. Each library has its own overlay."""
 ENVIRONMENT.filters.update(fence=fence, json=to_json, json_lines=to_json_lines)
 ENVIRONMENT.globals.pop("lipsum")
 ENVIRONMENT.filters.pop("random")
+
+
+_schema_json = once_per_schema(to_json)
 
 
 class PromptLibrary:
@@ -120,7 +135,7 @@ class PromptLibrary:
 
     def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
         """The words that give a model the schema of its answer; few where its messages hold the schema already."""
-        text = to_json(schema)
+        text = _schema_json(schema)
         key = call, text, any(text in message.content for message in messages)
         if key not in self._schema_prompts:
             self._schema_prompts[key] = self.text("_schema.j2", {"call": call, "schema": schema, "shown": key[2]})

@@ -236,11 +236,13 @@ def _dependents(plan: Plan, step_ids: Collection[str]) -> set[str]:
 def is_stuck(before: Plan, after: Plan) -> bool:
     """Whether nothing changed and nothing can run. A question without an answer changes nothing, and neither does
     leaving a step to a person."""
-    unmarked = (
-        [step.model_copy(update={"manual_intervention": False}) for step in plan.steps] for plan in (before, after)
-    )
     is_answered = any(question.answer is not None for question in after.questions[len(before.questions) :])
-    return next(unmarked) == next(unmarked) and not is_answered and not ready_steps(after)
+    is_same = len(before.steps) == len(after.steps) and all(map(_differ_in_mark_alone, before.steps, after.steps))
+    return is_same and not is_answered and not ready_steps(after)
+
+
+def _differ_in_mark_alone(one: PlanStep, other: PlanStep) -> bool:
+    return one is other or other == one.model_copy(update={"manual_intervention": other.manual_intervention})
 
 
 def _make_remarks(record: RefinementRecord, issues: Sequence[ValidationIssue]) -> tuple[Remark, ...]:

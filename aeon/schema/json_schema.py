@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from aeon.domain.errors import SchemaFileError
@@ -25,6 +26,25 @@ _TYPES: Mapping[str, Any] = {
     "object": Mapping,
 }
 _DEFINITIONS = ("$defs", "definitions")
+_MOST_REMEMBERED = 256
+_T = TypeVar("_T")
+
+
+def once_per_schema(work: Callable[[Any], _T]) -> Callable[[Any], _T]:
+    """Remember what a function gives for a schema, by the schema's identity: one that was given is not changed."""
+    remembered: dict[int, tuple[Any, _T]] = {}
+
+    @wraps(work)
+    def recall(schema: Any) -> _T:
+        known = remembered.get(id(schema))
+        if known is None:
+            if len(remembered) >= _MOST_REMEMBERED:
+                remembered.clear()
+            # The schema is kept with it, so that no other object gets its identity.
+            known = remembered[id(schema)] = schema, work(schema)
+        return known[1]
+
+    return recall
 
 
 def pointer(path: Iterable[str | int]) -> str:

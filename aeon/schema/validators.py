@@ -14,7 +14,7 @@ import jsonschema_rs
 from referencing import Registry
 
 from aeon.domain.errors import SchemaFileError
-from aeon.schema.json_schema import pointer, resolve, walk
+from aeon.schema.json_schema import once_per_schema, pointer, resolve, walk
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -85,7 +85,12 @@ def is_valid(schema: Mapping[str, Any], value: Any) -> bool:
 
 def validator_of(schema: Mapping[str, Any]) -> SchemaValidator:
     """The validator of a schema of Aeon's own or a person's, stored by the process. Raises ValueError for no schema."""
-    return _validator_of(json.dumps(schema, default=str))
+    return _validator_of(_text_of(schema))
+
+
+@once_per_schema
+def _text_of(schema: Mapping[str, Any]) -> str:
+    return json.dumps(schema, default=str)
 
 
 @lru_cache(maxsize=1024)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field
 
 from aeon.domain.values import Value
+from aeon.schema.json_schema import once_per_schema
 
 Kind = Literal["model", "tool", "person", "memory"]
 FOUND_OUT = "found_out"
@@ -39,7 +41,13 @@ class StoreRequest(Value):
     @cached_property
     def content(self) -> str:
         """SHA-256, hex, of the request, whatever its place."""
-        return digest([self.kind, self.body])
+        if "schema" not in self.body:
+            return digest([self.kind, self.body])
+        # The same text, its schema written once for many requests.
+        before = canonical({name: value for name, value in self.body.items() if name < "schema"})
+        after = canonical({name: value for name, value in self.body.items() if name > "schema"})
+        members = (before[1:-1], f'"schema":{canonical_schema(self.body["schema"])}', after[1:-1])
+        return _sha256(f'["{self.kind}",{{{",".join(filter(None, members))}}}]')
 
     @cached_property
     def key(self) -> str:
@@ -57,9 +65,22 @@ class Entry(Value):
 
 def canonical(value: Any) -> str:
     """JSON text that is the same for equal values."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _CANONICAL.encode(value)
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def digest(value: Any) -> str:
     """SHA-256, hex, of a JSON value's canonical text."""
-    return hashlib.sha256(canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
+    return _sha256(canonical(value))
+
+
+@once_per_schema
+def canonical_schema(schema: Mapping[str, Any]) -> str:
+    """The canonical text of a schema."""
+    return canonical(schema)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 from zlib import crc32
 
+from aeon.schema.json_schema import once_per_schema
 from aeon.store.models import canonical
 
 SHORTEST = 256
 """Characters: a shorter text costs less where it is than the name of a row."""
+_MOST_OF_A_CHARACTER = 6  # \u0000
 _UNCUT = 2048
 _MEAN_CHUNK = 1024
 _LONGEST_CHUNK = 8192
@@ -34,10 +37,13 @@ def condense(request: dict[str, Any]) -> tuple[dict[str, Any], Places, Rows]:
     rows: Rows = {}
 
     def replace(value: Any, path: list[str | int]) -> Any:
-        if isinstance(value, str) or (isinstance(value, dict) and len(path) == 1):
-            text = json_text(value)
+        is_long = isinstance(value, str) and _MOST_OF_A_CHARACTER * len(value) + 2 >= SHORTEST
+        if is_long or (isinstance(value, dict) and len(path) == 1):
+            text = _schema_text(value) if path == ["schema"] else json_text(value)
             if len(text) >= SHORTEST:
-                places.append((path, add_text(rows, text)))
+                name, added = cut_text(text)
+                rows.update(added)
+                places.append((path, name))
                 return None
         if isinstance(value, dict):
             return {name: replace(inner, [*path, name]) for name, inner in value.items()}
@@ -63,8 +69,10 @@ def restore(request: dict[str, Any], places: Places, row: Callable[[str], str]) 
     return request
 
 
-def add_text(rows: Rows, text: str) -> str:
-    """Add the rows of a text to `rows`. Returns the name of the one that stands for the whole text."""
+@lru_cache(maxsize=64)
+def cut_text(text: str) -> tuple[str, Rows]:
+    """The rows of a text, which are not to be changed, and the name of the one that stands for the whole text."""
+    rows: Rows = {}
 
     def add(row: str) -> str:
         name = sha256(row.encode()).hexdigest()[:_NAME_LENGTH]
@@ -72,7 +80,7 @@ def add_text(rows: Rows, text: str) -> str:
         return name
 
     if len(text) <= _UNCUT:
-        return add(text)
+        return add(text), rows
     names: list[str] = []
     chunk: list[str] = []
     size = 0
@@ -92,7 +100,7 @@ def add_text(rows: Rows, text: str) -> str:
                 groups.append([])
             groups[-1].append(name)
         names = [add(f"*{' '.join(group)}") for group in groups]
-    return names[0]
+    return names[0], rows
 
 
 def json_text(value: Any) -> str:
@@ -103,6 +111,9 @@ def json_text(value: Any) -> str:
     except UnicodeEncodeError:
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
     return text
+
+
+_schema_text = once_per_schema(json_text)
 
 
 def _lines(text: str) -> Iterator[str]:

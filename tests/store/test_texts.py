@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aeon.store.models import canonical, digest
 from aeon.store.sqlite_store import SqliteStore
-from aeon.store.texts import Rows, add_text, condense, json_text, restore
+from aeon.store.texts import Rows, condense, cut_text, json_text, restore
 from tests.store.entries import asked, entry
 
 MOST = 1.15
@@ -30,10 +30,10 @@ def test_a_request_comes_back_byte_for_byte(one: list[str], other: list[str]) ->
 def test_texts_that_differ_in_a_line_share_almost_all_rows() -> None:
     lines = [f"output of step {number}: {random.Random(number).random()}" for number in range(3000)]
     rows: Rows = {}
-    add_text(rows, json_text("\n".join(lines)))
+    rows |= cut_text(json_text("\n".join(lines)))[1]
     before = len(rows)
     lines[1500] = "something else"
-    add_text(rows, json_text("\n".join(lines)))
+    rows |= cut_text(json_text("\n".join(lines)))[1]
     assert before > 60
     assert len(rows) - before <= 6
 

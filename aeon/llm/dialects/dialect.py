@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -12,6 +12,7 @@ from aeon.domain.request import LLMRequest, Message, Parameters
 from aeon.llm.prompts import packaged_prompts
 from aeon.llm.roles import Effort
 from aeon.llm.settings import EndpointSettings, ModelRule
+from aeon.schema.json_schema import once_per_schema
 
 Form = Literal["json_schema", "json_object", "prompt"]
 FORMS: tuple[Form, ...] = ("json_schema", "json_object", "prompt")
@@ -55,8 +56,7 @@ class Wire:
         self.request, self.settings = request, settings
         self.model = given.model or settings.model
         self._given, self.changed = fit_parameters(settings.models, self.model, given)
-        schema = f"{request.strict} {json.dumps(request.schema)}".encode("utf-8", "replace")
-        self.digest = hashlib.blake2b(schema, digest_size=16).hexdigest()
+        self.digest = _schema_digests(request.schema)[request.strict]
 
     def token_parameter(self, dialect: Dialect) -> str:
         """The name of the limit of tokens."""
@@ -94,6 +94,13 @@ class Wire:
             body["response_format"] = {"type": "json_object", **beside}
         body |= {**self.parameters(dialect), **self.settings.extra_body}
         return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+@once_per_schema
+def _schema_digests(schema: Mapping[str, Any]) -> dict[bool, str]:
+    """What tells a schema from others, by whether it is strict."""
+    texts = {strict: f"{strict} {json.dumps(schema)}".encode("utf-8", "replace") for strict in (True, False)}
+    return {strict: hashlib.blake2b(text, digest_size=16).hexdigest() for strict, text in texts.items()}
 
 
 def schema_in_words(request: LLMRequest) -> str:

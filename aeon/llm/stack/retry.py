@@ -108,6 +108,8 @@ def in_other_words(failed: Sequence[LLMError], message: str) -> LLMError:
 
 def with_usage_of(failed: Sequence[LLMError], response: LLMResponse) -> LLMResponse:
     """The response, its usage that of the failed attempts before it too."""
+    if not failed:
+        return response
     usage, reported = usage_of(failed)
     return replace(response, usage=usage + response.usage, usage_reported=response.usage_reported and reported)
 
@@ -141,11 +143,12 @@ class Fallback:
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. Raises the last endpoint's error, which quotes the errors of those before it."""
         failed: list[LLMError] = []
-        elsewhere = replace(request, parameters=replace(request.parameters, model=None))
         for endpoint in self._in_order():
             is_first = endpoint is self._endpoints[0]
+            # Another than the first answers with its own model.
+            asked = request if is_first else replace(request, parameters=replace(request.parameters, model=None))
             try:
-                response = endpoint.adapter.complete(request if is_first else elsewhere)
+                response = endpoint.adapter.complete(asked)
             except LLMError as error:
                 error.endpoint = endpoint.name
                 failed.append(error)
@@ -154,7 +157,8 @@ class Fallback:
                 continue
             if not is_first:
                 self._report(request, failed, endpoint.name)
-            return with_usage_of(failed, replace(response, endpoint=endpoint.name))
+            named = response if response.endpoint == endpoint.name else replace(response, endpoint=endpoint.name)
+            return with_usage_of(failed, named)
         if len(failed) == 1:
             raise failed[0]
         before = "; ".join(f"{error.endpoint}: {type(error).__name__}: {error.message}" for error in failed[:-1])

@@ -80,7 +80,7 @@ class Stored:
             "sample": request.sample or self._store.sample,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
             "strict": request.strict,
-            "schema": dict(request.schema),
+            "schema": request.schema,
         }
         return StoreRequest(kind="model", path=CallPath(call=request.call, **place), body=body)
 
