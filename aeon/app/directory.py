@@ -24,11 +24,6 @@ def identify_start() -> None:
     os.environ[RUN_ID] = secrets.token_hex(4)
 
 
-def relative_to_here(path: Path) -> Path:
-    """A path as it can be typed here."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
 def claim_run_directory(cfg: DictConfig, run: Run) -> Path:
     """Begin the run in its directory. Raises ConfigError when that cannot be made or already holds a run."""
     return _claim(cfg, "hydra.run.dir", lambda directory: run.begin(directory, lambda made: (made / ".hydra").mkdir()))

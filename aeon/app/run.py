@@ -89,7 +89,19 @@ class Run(Identity):
         result = make_result(self, outcome, self._ledger, session, timings, around.of_multirun)
         if around.directory is not None:
             artefacts.write(result, around.directory)
+            self._write_report(around.directory, result, around.warn)
         return result
+
+    def _write_report(self, directory: Path, result: RunResult, warn: Callable[[str], None]) -> None:
+        """Leave the page of the run, if it is wanted."""
+        if not self._settings.observability.report:
+            return
+        try:
+            from aeon.report.page import write_report  # only for runs that leave a page
+
+            write_report(directory, result)
+        except Exception as error:  # the run is over: whatever fails here has not failed it
+            warn(f"report.html: {type(error).__name__}: {error}; `aeon inspect {directory}` tries it again")
 
     def plan(self, around: Surroundings) -> Planned:
         """Make the plan, review and refine it, and run no step; a budget or a person that ends it early leaves the plan

@@ -113,6 +113,7 @@ def test_with_a_directory_every_artefact_is_written(aeon: Aeon, tmp_path: Path):
         "result.json",
         "history.json",
         "answer.md",
+        "report.html",
         "events.jsonl",
         "cycles.jsonl",
         "store.sqlite",

@@ -27,7 +27,7 @@ def test_a_run_prints_the_answer_alone_and_writes_its_artefacts(aeon: RunAeon, t
     assert result["task"] == "compare, 'a' and ${b}"
     assert str(directory) in ended.err
     names = {"result.json", "history.json", "cycles.jsonl", "events.jsonl", "answer.md", "run.json", "store.sqlite"}
-    names |= {".hydra"}
+    names |= {".hydra", "report.html"}
     assert {path.name for path in directory.iterdir()} == names
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from aeon import Aeon
-from aeon.cli.job.ending import ending
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import lines as told_lines
 from aeon.domain.events import FallbackUsed
 from aeon.domain.request import CallSite
+from aeon.report.ending import ending
 from tests.integration.wire import TASK, overrides, script
 from tests.support.fixtures import StartServer
 from tests.support.openai_server import Completion, Failure, OpenAIServer

@@ -15,11 +15,11 @@ import yaml
 
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
-from aeon.cli.terminal.text import count_noun, one_line
 from aeon.config import origin as origins
 from aeon.config import recompose
 from aeon.config.load import environment
 from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.report.words import count_noun, one_line
 from aeon.store.cassette import CassetteSource, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
 from aeon.store.interface import AnswerSource

@@ -14,7 +14,6 @@ from aeon.cli.job.arguments import parse
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.status import DONE, USAGE
 from aeon.cli.terminal.streams import put, say, stdout
-from aeon.cli.terminal.text import count_noun, is_utf
 from aeon.config.load import compose_settings, environment, read_inputs
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
@@ -25,6 +24,7 @@ from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import format_problem, inspect_workflow
 from aeon.plan.workflow.models import Problem
 from aeon.plan.workflow.references import resolve_arguments
+from aeon.report.words import count_noun, is_utf
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import ToolRegistry
 

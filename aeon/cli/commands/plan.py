@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from aeon.app.aeon import Aeon
-from aeon.app.directory import claim_run_directory, identify_start, relative_to_here
+from aeon.app.directory import claim_run_directory, identify_start
 from aeon.app.run import Planned, Run
 from aeon.cli.job.arguments import parse
 from aeon.cli.job.attendance import attend
@@ -18,7 +18,6 @@ from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.progress.dag import draw
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
-from aeon.cli.terminal.text import command_of, count_noun, is_utf
 from aeon.config.compose import compose as config_compose
 from aeon.config.settings import Settings
 from aeon.domain.errors import AeonError, ConfigError
@@ -29,6 +28,7 @@ from aeon.files.resources import resource_root
 from aeon.files.text import unwritable_error
 from aeon.observability.artefacts import replace_file
 from aeon.plan.workflow.write import workflow_text
+from aeon.report.words import command_of, count_noun, is_utf, relative_to_here
 
 PLAN = "plan.yaml"
 """The file in the run's directory."""

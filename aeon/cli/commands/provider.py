@@ -8,17 +8,17 @@ from aeon.app import doctor as examination
 from aeon.app import process, rehearsal
 from aeon.app.verify import LEGEND, MODES, TASKS, Verified, run_tasks
 from aeon.cli.job.arguments import parse
-from aeon.cli.job.ending import why_cost_is_unknown
 from aeon.cli.progress.view import SCORES
 from aeon.cli.terminal.status import DONE, FAILED, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
-from aeon.cli.terminal.text import count_noun, one_line
 from aeon.config.load import compose_settings, environment
 from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.values import shown_address
 from aeon.llm.settings import CustomProvider, EndpointSettings, SimulatedProvider
 from aeon.llm.stack import build as stack
+from aeon.report.ending import why_cost_is_unknown
+from aeon.report.words import count_noun, one_line
 
 _PLANLESS = ("mode=", "task=", "task_file=", "plan_file=", "resume=")
 _CHECK = "{:<9} {:<6} {:>7} {:>8}  {}"

@@ -10,9 +10,9 @@ from aeon.app.tools import build, build_run_registry
 from aeon.cli.job.arguments import parse
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, warn
-from aeon.cli.terminal.text import one_line
 from aeon.config.load import compose_settings, environment
 from aeon.memory.run_memory import InMemory
+from aeon.report.words import one_line
 from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Tool
 

@@ -12,12 +12,11 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from aeon.app.directory import relative_to_here
-from aeon.cli.job import ending
 from aeon.cli.progress.view import SCORES
-from aeon.cli.terminal.text import STATES, format_clock, is_utf, round_down, to_ascii
 from aeon.domain.result import RunResult
 from aeon.observability.artefacts import ANSWER
+from aeon.report import ending
+from aeon.report.words import STATES, format_clock, is_utf, relative_to_here, round_down, to_ascii
 
 _STYLES = {"error": "red", "blocked": "yellow", "failed": "red", "invalid": "red", "question": "cyan"}
 

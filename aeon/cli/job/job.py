@@ -19,18 +19,18 @@ from aeon.app.aeon import Aeon
 from aeon.app.directory import claim_run_directory, claim_sweep_directory
 from aeon.app.run import Run
 from aeon.cli.job.attendance import attend
-from aeon.cli.job.ending import resume_command
 from aeon.cli.job.multirun import read_jobs, summary, worst, write_csv, write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.status import FAILED, INTERRUPTED, run_guarded
 from aeon.cli.terminal.streams import own_streams, report, say, warn
-from aeon.cli.terminal.text import one_line
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.literal import Composition, quote
 from aeon.config.compose.problems import composition_error
 from aeon.domain.errors import ArtefactError
+from aeon.report.ending import resume_command
+from aeon.report.words import one_line
 
 # Reported even when no progress is shown (Sprint 1 FR-071 to FR-073).
 TOOL_WARNINGS = ("unknown_tool", "repaired_step", "fallback_step")
@@ -118,7 +118,7 @@ def run_job(aeon: Aeon, run: Run, directory: Path, of_multirun: Path | None = No
     if progress.live:
         from aeon.cli.job.card import card as ending  # slow to load
     else:
-        from aeon.cli.job.ending import ending
+        from aeon.report.ending import ending
     say(ending(result, directory))
     report(*unwritten)
     return FAILED if unwritten else result.exit_status

@@ -15,10 +15,9 @@ from typing import Any
 import yaml
 from rich.cells import cell_len, set_cell_size
 
-from aeon.app.directory import relative_to_here
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE
-from aeon.cli.terminal.text import count_noun, one_line
 from aeon.observability.artefacts import RESULT, replace_file
+from aeon.report.words import count_noun, one_line, relative_to_here
 
 _STATUS = Path(".hydra") / "exit_status"
 _FIGURES = {

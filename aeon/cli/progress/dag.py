@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len
 from rich.text import Text
 
-from aeon.cli.terminal.text import one_line, to_ascii, tool_label
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep
+from aeon.report.words import one_line, to_ascii, tool_label
 
 NODE = "\0"
 _MODEL, _TOOL = "●", "■"

@@ -11,10 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from aeon.cli.progress.dag import NODE, outline
-from aeon.cli.progress.view import SCORES, RunView, StepView, state_of
+from aeon.cli.progress.view import SCORES, RunView, StepView
 from aeon.cli.progress.words import stopping
-from aeon.cli.terminal.text import STATES, count_noun, format_clock, one_line, round_down, tool_label
 from aeon.domain.errors import PlanError
+from aeon.report.ending import state_of
+from aeon.report.words import STATES, count_noun, format_clock, one_line, round_down, tool_label
 
 _LEAST_STEPS, _MOST_STEPS = 4, 14
 _DOT, _ARROW = " · ", " → "

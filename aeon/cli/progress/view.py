@@ -15,13 +15,6 @@ from aeon.store.cassette import Provenance
 SCORES = ("completeness", "coherence", "consistency")
 
 
-def state_of(step: PlanStep) -> str:
-    """pending, running, complete, failed, invalid, blocked or replaced."""
-    if step.replaced_by is not None:
-        return "replaced"
-    return "blocked" if step.blocked else step.status
-
-
 def was_called(result: ToolResult) -> bool:
     """Whether the tool itself was reached: not when it does not exist, is not approved or its arguments are invalid."""
     return result.error_kind not in ("unknown", "invalid_arguments", "refused")

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from textwrap import wrap
 
-from aeon.cli.progress.view import SCORES, RunView, state_of, was_called
-from aeon.cli.terminal.text import count_noun, format_clock, list_names, one_line, round_down, tool_label
+from aeon.cli.progress.view import SCORES, RunView, was_called
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores
-from aeon.domain.plan import FollowUpQuestion, PlanStep
+from aeon.domain.plan import PlanStep
 from aeon.domain.refinement import RefinementRecord
 from aeon.domain.report import SEVERITIES
+from aeon.report.ending import open_questions, state_of
+from aeon.report.words import count_noun, format_clock, list_names, one_line, round_down, tool_label
 from aeon.store.cassette import Provenance
 
 SIMULATED = (
@@ -173,16 +173,6 @@ def stopping(view: RunView, seconds: float) -> list[str]:
     waits = [*running, *(call for call in view.in_flight.values() if call != "step")]
     within = f" Work that is under way has {seconds:.0f} s to end: {list_names(waits)}." if waits else ""
     return [f"Stopping: nothing new is started.{within}", "Ctrl-C again ends at once, and waits for nothing."]
-
-
-def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
-    """The questions without an answer, each once, with the assumption made meanwhile."""
-    texts = (
-        f"{one.question.rstrip()} (assumed: {one.assumption.strip().rstrip('.')})"
-        for one in questions
-        if one.answer is None
-    )
-    return [one_line(text, 400) for text in dict.fromkeys(texts)]
 
 
 def _number(step: PlanStep) -> str:

@@ -7,8 +7,8 @@ import shutil
 from unicodedata import category
 
 from aeon.cli.terminal.streams import DUMB, put, stdout
-from aeon.cli.terminal.text import is_utf
 from aeon.domain.result import RunResult
+from aeon.report.words import is_utf
 
 
 def write_answer(result: RunResult, form: str, *, markdown: bool = False) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from aeon.cli.terminal.streams import say
-from aeon.cli.terminal.text import one_line
 from aeon.domain.errors import StopRequested
 from aeon.domain.plan import FollowUpQuestion
+from aeon.report.words import one_line
 from aeon.tools.registry import ApprovalRequest
 
 Stopping = Callable[[], bool]

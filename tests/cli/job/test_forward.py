@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from aeon.app.aeon import Aeon
-from aeon.cli.job.ending import ending, next_commands, open_points
 from aeon.config.load import compose
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, CriterionResult
 from aeon.domain.history import Advisory
 from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.result import RunResult, TokenUsage, TTLReport, UsageReport
+from aeon.report.ending import ending, next_commands, open_points
 from tests.plan.builders import step
 
 DIRECTORY = Path("/runs/one")

@@ -12,11 +12,12 @@ from rich.text import Text
 
 from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.picture import picture
-from aeon.cli.progress.view import RunView, StepView, state_of
-from aeon.cli.terminal.text import count_noun, format_clock, one_line
+from aeon.cli.progress.view import RunView, StepView
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceThresholds
 from aeon.domain.history import Advisory
+from aeon.report.ending import state_of
+from aeon.report.words import count_noun, format_clock, one_line
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import script
 from tests.observability.support import PLAN, START, Story, chain_run, feed, realistic_run, step

@@ -1,4 +1,4 @@
-"""Text as the command line shows it: on one line, commands to type, numbers, durations, signs or ASCII for them."""
+"""Text as a person sees it, on a terminal or a page: on one line, commands to type, numbers, durations, signs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import shlex
 from collections.abc import Sequence
 from datetime import timedelta
+from pathlib import Path
 
 STATES = {
     "complete": "✓",
@@ -40,6 +41,11 @@ def command_of(arguments: Sequence[str]) -> str:
         quoted = shlex.quote(value) if value.isprintable() else f"$'{escaped}'"
         words.append(f"{key}{equals}{quoted if value else ''}")
     return " ".join(words)
+
+
+def relative_to_here(path: Path) -> Path:
+    """A path as it can be typed here."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def round_down(score: float) -> float:

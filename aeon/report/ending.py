@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from aeon.app.directory import relative_to_here
-from aeon.cli.progress.view import SCORES, state_of
-from aeon.cli.progress.words import open_questions
-from aeon.cli.terminal.text import command_of, count_noun, list_names, one_line, round_down
-from aeon.domain.plan import PlanStep
+from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.plan import FollowUpQuestion, PlanStep
 from aeon.domain.result import RunResult, Saved, UsageReport
+from aeon.report.words import command_of, count_noun, list_names, one_line, relative_to_here, round_down
 
 Points = list[tuple[str, str]]
 _MOST, _LONGEST = 8, 300
@@ -72,6 +70,23 @@ def why_cost_is_unknown(usages: Iterable[UsageReport]) -> str:
     return "; ".join(f"{what} {', '.join(sorted(models))}" for what, models in named if models)
 
 
+def state_of(step: PlanStep) -> str:
+    """pending, running, complete, failed, invalid, blocked or replaced."""
+    if step.replaced_by is not None:
+        return "replaced"
+    return "blocked" if step.blocked else step.status
+
+
+def open_questions(questions: Iterable[FollowUpQuestion]) -> list[str]:
+    """The questions without an answer, each once, with the assumption made meanwhile."""
+    texts = (
+        f"{one.question.rstrip()} (assumed: {one.assumption.strip().rstrip('.')})"
+        for one in questions
+        if one.answer is None
+    )
+    return [one_line(text, 400) for text in dict.fromkeys(texts)]
+
+
 def open_points(result: RunResult) -> Points:
     """What a run leaves open, as names and texts: scores below their threshold, unmet criteria, issues, steps that lack
     something, and the questions that only a person can answer; at most 8 of each kind."""
@@ -108,7 +123,7 @@ def next_commands(result: RunResult, directory: Path) -> Points:
         # In core mode the prompts name the budget that is left, so with another one all is asked again.
         is_reused = resumable and not (more and _is_core(result))
         ways.append(("To go on from what was answered" if is_reused else "To let it go further", more))
-    if reason != "interrupted" and names & {*SCORES} and names <= {*SCORES, "question", "for you"}:
+    if reason != "interrupted" and names & {*SCORE_CODES} and names <= {*SCORE_CODES, "question", "for you"}:
         lower = [f"convergence.{name}={round_down(score):g}" for name, score, bar in scores(result) if score < bar]
         ways.append(("To accept what there is", lower))
     if "question" in names and result.configuration["interaction"]["kind"] == "none":
@@ -142,7 +157,7 @@ def resume_command(directory: Path) -> str:
 def scores(result: RunResult) -> list[tuple[str, float, float]]:
     """The scores of the last assessment, each with its name and its threshold."""
     given = result.scores.model_dump() if result.scores else {}
-    found = [(name, given.get(f"{name}_score"), result.configuration["convergence"][name]) for name in SCORES]
+    found = [(name, given.get(f"{name}_score"), result.configuration["convergence"][name]) for name in SCORE_CODES]
     return [(name, score, bar) for name, score, bar in found if score is not None]
 
 

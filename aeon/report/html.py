@@ -1,0 +1,54 @@
+"""A page as one HTML file: a Jinja template, a style sheet, a script allowed by its hash, and one island of JSON."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+_ASSETS = Path(__file__).with_name("assets")
+
+
+def render_page(name: str, data: Any, **values: Any) -> bytes:
+    """The page of the template `NAME.html.j2`, with `NAME.js` and `page.css` inside. `data` are JSON values for the
+    script, `values` the template's variables, each escaped. The page loads nothing and sends nothing."""
+    script, style = _asset(f"{name}.js"), _asset("page.css")
+    allowed = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash_of(script)}'"
+    text = (
+        _environment()
+        .get_template(f"{name}.html.j2")
+        .render(**values, allowed=allowed, script=Markup(script), style=Markup(style), island=_island(data))
+    )
+    return text.encode("utf-8", "replace")
+
+
+def _island(data: Any) -> Markup:
+    """JSON that no text in it can end: `<` stands nowhere."""
+    return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(_ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def _asset(name: str) -> str:
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+@cache
+def _hash_of(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
