@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from queue import SimpleQueue
+from concurrent.futures import Future
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -61,9 +62,15 @@ def as_done(
     """Each future when it is done. Once `stopping`, those not started are cancelled, and those still running after
     `grace_seconds` are left out."""
     pending, deadline = set(futures), None
+    done: SimpleQueue[Future[T]] = SimpleQueue()
+    for future in futures:
+        future.add_done_callback(done.put)
     while pending:
-        done, pending = wait(pending, timeout=poll_seconds, return_when=FIRST_COMPLETED)
-        yield from (future for future in done if not future.cancelled())
+        with suppress(Empty):
+            future = done.get(timeout=poll_seconds)
+            pending.remove(future)
+            if not future.cancelled():
+                yield future
         if stopping():
             for future in pending:
                 future.cancel()
