@@ -19,7 +19,9 @@ STATES = {
     "replaced": "↷",
 }
 """The signs of a terminal, by state of a step."""
-_ASCII = str.maketrans("✓●■✗·↷━─┃→←…│├┤╰╯┼┴", "+o#x.-#-|><~|++`'+^")
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+"""The sign of what is going on, turn by turn."""
+_ASCII = str.maketrans(f"✓●■✗·↷━─┃→←…│├┤╰╯┼┴↻×{SPINNER}", "+o#x.-#-|><~|++`'+^@x|/-\\|/-\\|/")
 _MOST_NAMES = 8
 
 
@@ -64,6 +66,15 @@ def format_clock(elapsed: timedelta) -> str:
     minutes, seconds = divmod(max(0, int(elapsed.total_seconds())), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes:02}:{seconds:02}"
+
+
+def format_seconds(seconds: float) -> str:
+    """A short duration, three figures or so: `0.4s`, `12s`, `1m04s`, `2h05m`."""
+    if seconds < 9.95:
+        return f"{max(0.0, seconds):.1f}s"
+    minutes, whole = divmod(round(seconds), 60)
+    hours, rest = divmod(minutes, 60)
+    return f"{hours}h{rest:02}m" if hours else f"{minutes}m{whole:02}s" if minutes else f"{whole}s"
 
 
 def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:

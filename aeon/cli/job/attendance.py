@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from aeon.app.wiring import Surroundings
-from aeon.cli.progress.display import Display, progress_for
+from aeon.cli.progress.display import progress_for
+from aeon.cli.progress.plain import Display
 from aeon.cli.progress.view import RunView
 from aeon.cli.terminal import streams
 from aeon.cli.terminal.questions import approve, ask, at_terminal

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from rich.cells import cell_len
-from rich.console import Group
-from rich.table import Table
 from rich.text import Text
 
 from aeon.cli.progress.dag import NODE, outline
-from aeon.cli.progress.view import SCORES, RunView, StepView
+from aeon.cli.progress.view import SCORES, CallView, RunView, StepView
 from aeon.cli.progress.words import stopping
 from aeon.domain.errors import PlanError
 from aeon.report.ending import state_of
-from aeon.report.words import STATES, count_noun, format_clock, one_line, round_down, tool_label
+from aeon.report.words import (
+    SPINNER,
+    STATES,
+    count_noun,
+    format_clock,
+    format_seconds,
+    one_line,
+    round_down,
+    tool_label,
+)
 
 _LEAST_STEPS, _MOST_STEPS = 4, 14
+_WIDEST = 120
+_MOST_WAITS = 3
 _DOT, _ARROW = " · ", " → "
+_TURNS_PER_SECOND = 8
 _STYLES = {
     "running": "bold cyan",
     "blocked": "yellow",
@@ -28,89 +39,142 @@ _STYLES = {
     "complete": "green",
     "replaced": "dim",
 }
+_DOING = {
+    "task_profile": "profiling the task",
+    "plan": "making the plan",
+    "semantic_validation": "reviewing",
+    "refinement": "refining the plan",
+    "subplan": "splitting a step",
+    "convergence": "scoring",
+}
 
 
-def picture(view: RunView, now: datetime, width: int, height: int) -> Group:
-    """A run as it stands, in at most `height - 1` lines of `width` cells, from 12 lines of 40 cells up."""
+def picture(view: RunView, now: datetime, width: int, height: int) -> list[Text]:
+    """The lines of a run as it stands: at most `height - 1`, of at most `width` cells, from 12 lines of 40 cells up."""
+    width = min(width, _WIDEST)
     head = _head(view, now, width)
-    scores = [Text(""), *(_score(view, name, width) for name in SCORES)] if view.scores else []
-    room = height - 1 - len(head) - 2  # around the steps are an empty line, and one that counts them
-    if room - len(scores) < _LEAST_STEPS:
-        scores = []
-    rows = max(1, min(room - len(scores), _MOST_STEPS))
-    return Group(*head, *_step_table(view, now, width, rows), *scores)
+    room = height - 1 - len(head)
+    wanted = min(len(view.steps), _MOST_STEPS)
+    bars = _bars(view, width)
+    if room - 2 - len(bars) < min(wanted, _LEAST_STEPS):  # around the steps are an empty line, and one that counts them
+        bars = []
+    rows = max(1, min(room - 2 - len(bars), _MOST_STEPS))
+    return [*head, *_step_rows(view, now, width, rows), *bars]
 
 
-def _line(text: str, style: str = "") -> Text:
-    return Text(text, style, no_wrap=True, overflow="ellipsis")
-
-
-def _flow(items: Iterable[str], separator: str, width: int, style: str = "") -> list[Text]:
+def _flow(items: Iterable[str], separator: str, width: int) -> list[str]:
     lines: list[str] = []
     for item in filter(None, items):
         if lines and cell_len(lines[-1] + separator + item) <= width:
             lines[-1] += separator + item
         else:
             lines.append(item)
-    return [_line(line, style) for line in lines]
+    return lines
+
+
+def _row(left: Text, right: Text, width: int) -> Text:
+    """Both on one line, the right one at its end."""
+    room = width - right.cell_len - 1 if right else width
+    left.truncate(max(1, room), overflow="ellipsis", pad=bool(right))
+    return Text.assemble(left, " ", right) if right else left
+
+
+def _lines(texts: Iterable[str], width: int, style: str = "") -> list[Text]:
+    return [_row(Text(text, style), Text(), width) for text in texts]
+
+
+def _turn(now: datetime) -> str:
+    return SPINNER[int(now.timestamp() * _TURNS_PER_SECOND) % len(SPINNER)]
 
 
 def _head(view: RunView, now: datetime, width: int) -> list[Text]:
     elapsed = now - view.started if view.started else timedelta()
-    items = [f"pass {view.pass_number} {view.phase.lower()}" if view.pass_number else view.phase.lower()]
-    if view.ttl_allocated:
-        expected = f", about {view.expected} expected" if view.expected else ""
-        items.append(f"{view.ttl_allocated - view.ttl_remaining} of {view.ttl_allocated} cycles{expected}")
+    title = Text.assemble((_turn(now), "cyan"), " ", (f"Aeon  {one_line(view.task, 400)}", "bold"))
+    head = [Text(""), _row(title, Text("" if view.recording else format_clock(elapsed), "cyan"), width)]
+    head += [Text.assemble("  ", line) for line in _lines(_flow(_course(view, now), _DOT, width - 2), width - 2)]
+    calls = [one for one in view.in_flight.values() if one.call != "step" and _wait_text(one, now)]
+    waits = [f"{one.step_id or _DOING.get(one.call, one.call)} {_wait_text(one, now)}" for one in calls[:_MOST_WAITS]]
+    head += _lines((f"  ↻ {text}" for text in waits), width, "yellow")
+    if view.stopped:
+        left = max(0.0, view.grace_seconds - (now - view.stopped).total_seconds())
+        for line in stopping(view, left):
+            head += _lines(_flow(line.split(" "), " ", width)[:3], width, "bold yellow")
+    return head
+
+
+def _course(view: RunView, now: datetime) -> list[str]:
+    """Where the run stands, what is done, what it has used, and what is left."""
+    phase = view.phase.lower().replace("_", " ")
+    items = [f"pass {view.pass_number} {phase}" if view.pass_number else phase]
+    for one in view.in_flight.values():
+        if doing := _DOING.get(one.call):
+            took = format_seconds((now - one.since).total_seconds()) if one.since and not view.recording else ""
+            items.append(f"{doing} {took}".rstrip())
+    seconds = view.seconds_left(now)
+    items.append("" if seconds is None else f"about {_round_up(seconds)} left")
     if not view.recording:
-        items.insert(1, format_clock(elapsed))
         items.append(f"{view.tokens:,} tokens" if view.tokens else "")
         items.append(f"cost {view.cost:.4f}" if view.cost else "")
-        items.append(f"{len(view.in_flight)} in flight" if view.in_flight else "")
-    waits: list[str] = []
-    if view.stopped:
-        waits = stopping(view, max(0.0, view.grace_seconds - (now - view.stopped).total_seconds()))
-    return [
-        Text(""),
-        _line(f"Aeon  {one_line(view.task, 400)}", "bold"),
-        *_flow(items, _DOT, width),
-        *(part for line in waits for part in _flow(line.split(" "), " ", width, "bold yellow")[:3]),
-    ]
+        items.append(count_noun(view.requests, "request") if view.requests else "")
+        items.append(f"answered by {one_line(view.endpoint, 24)}" if view.fell_back else "")
+    return items
 
 
-def _step_table(view: RunView, now: datetime, width: int, rows: int) -> list[Text | Table]:
+def _round_up(seconds: float) -> str:
+    """An estimate, no more exact than it is."""
+    return f"{math.ceil(seconds / 5) * 5} s" if seconds <= 60 else f"{math.ceil(seconds / 60)} min"
+
+
+def _wait_text(call: CallView, now: datetime) -> str:
+    """What a call waits for; empty when it does not, or not any more."""
+    if not call.wait or call.until is None:
+        return call.wait
+    seconds = (call.until - now).total_seconds()
+    return f"waits {math.ceil(seconds)} s: {one_line(call.wait, 200)}" if seconds > 0 else ""
+
+
+def _step_rows(view: RunView, now: datetime, width: int, rows: int) -> list[Text]:
     if not view.steps:
         return []
-    table = Table.grid(padding=(0, 1), expand=True)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True, overflow="ellipsis", max_width=max(8, min(24, width // 3)))
-    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-    table.add_column(no_wrap=True, justify="right")
     visible = _with_lanes(view, rows, width // 4) or [(NODE, one) for one in _select_steps(view, rows)]
-    for lanes, one in visible:
-        before, _, after = lanes.partition(NODE)
-        state, seconds = state_of(one.step), one.seconds
-        style = _STYLES[state]
-        if state == "running" and one.started:
-            seconds = (now - one.started).total_seconds()
-        calling = (f"tool {one_line(one.calling)}  ", "cyan") if one.calling else ""
-        label = "" if calling else tool_label(one.step.tool)
-        table.add_row(
-            Text.assemble((before, "dim"), (STATES[state], style), (after, "dim")),
-            Text(one_line(one.step.step_id), style),
-            Text.assemble(calling, (label + one_line(one.step.description, 200), "dim")),
-            Text("" if seconds is None or state == "pending" or view.recording else f"{seconds:.0f}s", style),
-        )
+    widest = min(max(cell_len(one_line(one.step.step_id)) for _, one in visible), max(8, min(24, width // 3)))
+    waits = {one.step_id: text for one in view.in_flight.values() if (text := _wait_text(one, now))}
+    found = [_step_row(view, one, lanes, (width, widest), now, waits.get(one.step.step_id)) for lanes, one in visible]
     states = [state_of(one.step) for one in view.steps.values()]
     counts = ", ".join(f"{states.count(state)} {state}" for state in STATES if state in states)
     hidden = f" ({len(states) - len(visible)} not shown)" if len(states) > len(visible) else ""
-    return [Text(""), table, _line(f"  {count_noun(len(states), 'step')}: {counts}{hidden}", "dim")]
+    return [Text(""), *found, *_lines([f"  {count_noun(len(states), 'step')}: {counts}{hidden}"], width, "dim")]
+
+
+def _step_row(
+    view: RunView, one: StepView, lanes: str, widths: tuple[int, int], now: datetime, wait: str | None
+) -> Text:
+    before, _, after = lanes.partition(NODE)
+    state, seconds = state_of(one.step), one.seconds
+    style = _STYLES[state]
+    if state == "running" and one.started:
+        seconds = (now - one.started).total_seconds()
+    step_id = Text(one_line(one.step.step_id), style)
+    step_id.truncate(widths[1], overflow="ellipsis", pad=True)
+    what = (tool_label(one.step.tool) + one_line(one.step.description, 200), "dim")
+    if wait:
+        what = (f"↻ {wait}", "yellow")
+    elif one.calling:
+        what = (f"tool {one_line(one.calling)}  {one_line(one.step.description, 200)}", "cyan")
+    timed = seconds is not None and state != "pending" and not view.recording
+    again = f"{one.runs}× " if one.runs > 1 else ""
+    took = Text(again + format_seconds(seconds or 0.0) if timed else again.rstrip(), style)
+    sign = _turn(now) if state == "running" else STATES[state]
+    left = Text.assemble((before, "dim"), (sign, style), (after, "dim"), " ", step_id, " ", what)
+    return _row(left, took, widths[0])
 
 
 def _select_steps(view: RunView, rows: int) -> list[StepView]:
+    """What runs before what needs a look, what is next, and what is done; in the order of the plan."""
+    ranks = {"running": 0, "failed": 1, "invalid": 1, "blocked": 1, "pending": 2, "complete": 3, "replaced": 4}
     steps = list(view.steps.values())
-    places = [place for place, one in enumerate(steps) if state_of(one.step) not in ("complete", "replaced")]
-    first = max(0, min(places[0] - 1 if places else len(steps), len(steps) - rows))
-    return steps[first : first + rows]
+    chosen = sorted(range(len(steps)), key=lambda place: (ranks[state_of(steps[place].step)], place))[:rows]
+    return [steps[place] for place in sorted(chosen)]
 
 
 def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView]]:
@@ -124,17 +188,35 @@ def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView
     return [(lanes, view.steps[step.step_id]) for lanes, step in drawn] if len(drawn[0][0]) <= most else []
 
 
+def _bars(view: RunView, width: int) -> list[Text]:
+    """The budget, and the newest scores with their thresholds."""
+    bars = []
+    if view.ttl_allocated:
+        used, expected = view.ttl_allocated - view.ttl_remaining, view.expected
+        mark = None if expected is None else expected / view.ttl_allocated
+        words = f"{used} of {view.ttl_allocated} cycles" + (f", about {expected} expected" if expected else "")
+        bars.append(_bar("budget", used / view.ttl_allocated, mark, "cyan", Text(words, "dim"), width))
+    if view.scores:
+        bars += [_score(view, name, width) for name in SCORES]
+    return [Text(""), *bars] if bars else []
+
+
 def _score(view: RunView, name: str, width: int) -> Text:
     values = [value for scores in view.scores[-3:] if (value := scores[f"{name}_score"]) is not None]
     needed: float | None = getattr(view.thresholds, name) if view.thresholds else None
-    value, cells = values[-1] if values else 0.0, max(6, min(24, width - 28))
+    value = values[-1] if values else 0.0
     style = "green" if needed is None or value >= needed else "yellow"
-    full = round(value * cells)
-    bar = Text.assemble(("━" * full, style), ("─" * (cells - full), "dim"))
-    if needed is not None:
-        place = min(cells - 1, round(needed * cells))
-        bar = Text.assemble(bar[:place], ("┃", "bold"), bar[place + 1 :])
     earlier = "".join(f"{round_down(one):.2f}{_ARROW}" for one in values[:-1]) if width >= 60 else ""
     least = "" if needed is None else f" of {needed:.2f}"
     latest = (f"{round_down(value):.2f}", f"bold {style}")
-    return Text.assemble(f"{name:<13}", bar, " ", (earlier, "dim"), latest, (least, "dim"))
+    return _bar(name, value, needed, style, Text.assemble((earlier, "dim"), latest, (least, "dim")), width)
+
+
+def _bar(name: str, value: float, mark: float | None, style: str, words: Text, width: int) -> Text:
+    cells = max(6, min(24, width - 28))
+    full = min(cells, round(value * cells))
+    bar = Text.assemble(("━" * full, style), ("─" * (cells - full), "dim"))
+    if mark is not None:
+        place = min(cells - 1, round(mark * cells))
+        bar = Text.assemble(bar[:place], ("┃", "bold"), bar[place + 1 :])
+    return _row(Text.assemble(f"{name:<13}", bar, " ", words), Text(), width)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
+from aeon.domain.errors import PlanError
+from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.tool_result import ToolResult
+from aeon.report.ending import state_of
 from aeon.store.cassette import Provenance
 
 SCORES = ("completeness", "coherence", "consistency")
@@ -22,12 +26,24 @@ def was_called(result: ToolResult) -> bool:
 
 @dataclass(slots=True)
 class StepView:
-    """A step as it stands. `calling` is the tool that is being called for it."""
+    """A step as it stands. `calling` is the tool that is being called for it, `runs` how often it was started."""
 
     step: PlanStep
     started: datetime | None = None
     seconds: float | None = None
     calling: str | None = None
+    runs: int = 0
+
+
+@dataclass(slots=True)
+class CallView:
+    """A structured call that is under way: since when, and what it waits for, until when, before it is made."""
+
+    call: str
+    step_id: str | None = None
+    since: datetime | None = None
+    wait: str = ""
+    until: datetime | None = None
 
 
 @dataclass(slots=True)
@@ -54,7 +70,13 @@ class RunView:
     ttl_allocated: int = 0
     tokens: int = 0
     cost: float | None = None
-    in_flight: dict[int, str] = field(default_factory=dict)
+    requests: int = 0
+    endpoint: str = ""
+    fell_back: bool = False
+    in_flight: dict[int, CallView] = field(default_factory=dict)
+    pass_started: datetime | None = None
+    passes_left: int = 0
+    pass_seconds: list[float] = field(default_factory=list)
     scores: list[ConvergenceScores] = field(default_factory=list)
 
     def __call__(self, recorded: e.Recorded) -> None:
@@ -63,10 +85,15 @@ class RunView:
         event = recorded.event
         self._track_course(event)
         self._track_steps(event)
+        self._track_calls(event)
         match event:
             case e.CallAnswered() | e.CallFailed():
                 self.tokens += event.usage.total_tokens
+                self.requests += event.usage.requests
                 self.cost = self.cost_at(recorded)
+                self.endpoint = event.endpoint
+            case e.FallbackUsed():
+                self.fell_back = True
             case e.Assessed() if event.assessment.evaluated:
                 self.scores.append(event.assessment.scores)
 
@@ -74,6 +101,34 @@ class RunView:
     def elapsed(self) -> timedelta:
         """How long the run has lasted, up to the last event."""
         return self.now - self.started if self.now and self.started else timedelta()
+
+    def seconds_left(self, now: datetime) -> float | None:
+        """About how long the plan takes from now on, if no step is repeated, by the passes so far; None before one is
+        over, in a replay, and once it takes longer than that."""
+        if not self.pass_seconds or self.recording or self.stopped or self.pass_started is None:
+            return None
+        each = sum(self.pass_seconds) / len(self.pass_seconds)
+        seconds = each * self.passes_left - (now - self.pass_started).total_seconds()
+        return seconds if seconds > 0 else None
+
+    def _count_passes(self) -> int:
+        """How many passes the plan needs at least: one for each layer of what is to be done, in core mode each step."""
+        left = tuple(one.step for one in self.steps.values() if state_of(one.step) not in ("complete", "replaced"))
+        if self.plan is not None and self.thresholds is not None:
+            with suppress(PlanError):
+                return len(layers(self.plan.model_copy(update={"steps": left})))
+        return len(left)
+
+    def _track_calls(self, event: e.Event) -> None:
+        match event:
+            case e.CycleStarted() if event.call != "tool":
+                self.in_flight[event.site.sequence] = CallView(event.call, event.site.step_id, self.now)
+            case e.CycleFinished():
+                self.in_flight.pop(event.site.sequence, None)
+            case e.RetryScheduled() if call := self.in_flight.get(event.site.sequence):
+                call.wait, call.until = event.error, self.now and self.now + timedelta(seconds=event.seconds)
+            case e.CallAnswered() | e.CallFailed() if call := self.in_flight.get(event.site.sequence):
+                call.wait, call.until = "", None
 
     def _track_course(self, event: e.Event) -> None:
         match event:
@@ -84,13 +139,12 @@ class RunView:
             case e.PassStarted():
                 self.pass_number, self.ttl_remaining = event.pass_number, event.ttl_remaining
                 self.ttl_allocated = self.ttl_allocated or event.ttl_remaining
-            case e.CycleStarted():
-                if event.call != "tool":
-                    self.in_flight[event.site.sequence] = event.call
-                if event.ttl_remaining is not None:
-                    self.ttl_remaining = event.ttl_remaining
-            case e.CycleFinished():
-                self.in_flight.pop(event.site.sequence, None)
+                self.pass_started, self.passes_left = self.now, max(1, self._count_passes())
+            case e.PassFinished():
+                if event.complete and event.pass_number and self.pass_started and self.now:
+                    self.pass_seconds.append((self.now - self.pass_started).total_seconds())
+            case e.CycleStarted() if event.ttl_remaining is not None:
+                self.ttl_remaining = event.ttl_remaining
             case e.ProfileInferred():
                 self.ttl_allocated = self.ttl_remaining = event.depth.allocated_ttl
             case e.ProfileUpdated():
@@ -106,7 +160,8 @@ class RunView:
             case e.Refined():
                 self._replan(event.plan)
             case e.StepStarted():
-                self._step_view(event.step).started = self.now
+                view = self._step_view(event.step)
+                view.started, view.runs = self.now, view.runs + 1
             case e.StepFinished():
                 self._end_step(event.step)
             case e.ToolStarted() if event.step_id in self.steps:

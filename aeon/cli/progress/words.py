@@ -41,11 +41,14 @@ def banner(synthetic: bool, recording: Provenance | None = None) -> list[str]:
     return [rule, *body, rule] if body else []
 
 
-def lines(event: e.Event, view: RunView) -> list[str]:
-    """The lines for an event, given the view that has taken it in; none for an event that is not worth one."""
+def lines(event: e.Event, view: RunView, *, brief: bool = False) -> list[str]:
+    """The lines for an event, given the view that has taken it in; none for an event that is not worth one. `brief`
+    leaves out what the picture shows: what begins, and the steps of the plan."""
+    if brief and isinstance(event, e.PhaseStarted | e.PhaseFinished | e.PassStarted | e.StepStarted):
+        return []
     clock = "" if view.recording else f"{format_clock(view.elapsed)}  "
     texts = _of_run(event, view) or _of_steps(event, view) or _of_judgements(event, view) or _of_incidents(event)
-    return [clock + text for text in texts]
+    return [clock + text for text in (texts[:1] if brief and isinstance(event, e.PlanMade) else texts)]
 
 
 def _join(number: int, *parts: str) -> str:
@@ -170,7 +173,7 @@ def _of_incidents(event: e.Event) -> list[str]:
 def stopping(view: RunView, seconds: float) -> list[str]:
     """The lines for a run that was asked to stop: what it waits for, how long, and what a second Ctrl-C does."""
     running = [f"step {one_line(one.step.step_id)}" for one in view.steps.values() if state_of(one.step) == "running"]
-    waits = [*running, *(call for call in view.in_flight.values() if call != "step")]
+    waits = [*running, *(one.call for one in view.in_flight.values() if one.call != "step")]
     within = f" Work that is under way has {seconds:.0f} s to end: {list_names(waits)}." if waits else ""
     return [f"Stopping: nothing new is started.{within}", "Ctrl-C again ends at once, and waits for nothing."]
 

@@ -17,7 +17,8 @@ from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceThresholds
 from aeon.domain.history import Advisory
 from aeon.report.ending import state_of
-from aeon.report.words import count_noun, format_clock, one_line
+from aeon.report.words import SPINNER, count_noun, format_clock, format_seconds, one_line
+from aeon.store.cassette import Provenance
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import script
 from tests.observability.support import PLAN, START, Story, chain_run, feed, realistic_run, step
@@ -46,7 +47,7 @@ def drawn(view: RunView, width: int, height: int = 24, after: float = 0) -> list
     out = io.StringIO()
     console = Console(file=out, width=width, height=height, color_system=None, highlight=False)
     now = (view.now or START) + timedelta(seconds=after)
-    console.print(picture(view, now, width, height))
+    console.print(*picture(view, now, width, height), sep="\n")
     return out.getvalue().splitlines()
 
 
@@ -115,6 +116,9 @@ def test_a_run_with_a_model_says_nothing_of_it() -> None:
         ("live", True, {"TERM": "dumb"}, False),
         ("plain", True, XTERM, False),
         ("none", True, XTERM, False),
+        ("auto", True, {**XTERM, "CI": "true"}, False),
+        ("auto", True, {**XTERM, "JPY_PARENT_PID": "7"}, False),
+        ("live", True, {**XTERM, "CI": "true"}, True),
     ],
 )
 def test_a_picture_is_drawn_only_where_it_can_be_seen(
@@ -166,19 +170,15 @@ def test_the_picture_shows_what_runs_what_is_blocked_and_what_is_left() -> None:
 
 def test_a_step_that_runs_shows_how_long() -> None:
     view = seen(until(realistic_run(), e.StepStarted))
-    assert any(re.match(r"●   gather .* 65s$", line) for line in drawn(view, 80, after=65))
-    assert "01:" in drawn(view, 80, after=65)[2]
+    assert any(re.match(rf"[{SPINNER}]   gather .* 1m05s$", line) for line in drawn(view, 80, after=65))
+    assert drawn(view, 80, after=65)[1].split()[-1].startswith("01:")
 
 
 THRESHOLDS = ConvergenceThresholds(completeness=0.98, coherence=0.9, consistency=0.9)
 
 
 def rows_of(view: RunView, name: str, width: int) -> Text:
-    (row,) = [
-        line
-        for line in picture(view, START, width, 40).renderables
-        if isinstance(line, Text) and line.plain.startswith(name)
-    ]
+    (row,) = [line for line in picture(view, START, width, 40) if line.plain.startswith(name)]
     return row
 
 
@@ -210,7 +210,8 @@ def test_of_a_long_plan_the_steps_are_shown_that_are_not_done() -> None:
     view = RunView()
     view.steps = {f"s{n}": StepView(step(f"s{n}", status=state)) for n, state in enumerate(states)}
     lines = drawn(view, 80, 12)
-    assert [line.split()[1] for line in lines if " Do s" in line] == [f"s{n}" for n in range(59, 65)]
+    assert [line.split()[1] for line in lines if " Do s" in line] == [f"s{n}" for n in range(60, 67)]
+    assert "100 steps: 60 complete, 1 running, 1 failed, 38 pending (93 not shown)" in "\n".join(lines)
 
 
 def test_a_run_that_is_stopping_says_what_it_waits_for_and_how_long() -> None:
@@ -219,6 +220,39 @@ def test_a_run_that_is_stopping_says_what_it_waits_for_and_how_long() -> None:
     text = " ".join(" ".join(drawn(view, 40, 40, after=3)).split())
     assert "Stopping: nothing new is started. Work that is under way has 7 s to end: step data-model." in text
     assert "Ctrl-C again ends at once" in text
+
+
+def waiting(call: str, step_id: str | None = None) -> RunView:
+    """A run whose call waits four seconds."""
+    story = Story()
+    story.tell(e.RunStarted(run_id="r", task="t", provider="openai", synthetic=False))
+    story.tell(e.PlanMade(plan=PLAN, layers=3, expected_calls=9))
+    site = story.dispatch(call, "EXECUTE", 1, step_id=step_id)
+    story.tell(e.RetryScheduled(site=site, call=call, attempt=1, seconds=4, error="RateLimited: slow\x1b down"), site)
+    return seen(story.told)
+
+
+def test_what_a_call_waits_for_is_shown_where_it_is_made_until_it_is_made_again() -> None:
+    view = waiting("convergence")
+    assert "  ↻ scoring waits 3 s: RateLimited: slow down" in drawn(view, 80, after=1.5)
+    assert "RateLimited" not in "\n".join(drawn(view, 80, after=4.1))
+    (row,) = [line for line in drawn(waiting("step", "gather"), 80, after=1) if " gather " in line]
+    assert "↻ waits 3 s: RateLimited: slow down" in row
+
+
+def test_what_is_left_is_estimated_from_the_passes_so_far_and_the_layers_of_the_plan() -> None:
+    begun = until(realistic_run(), e.Refined, 2)
+    assert all("left" not in line for line in drawn(seen(begun, RunView(thresholds=THRESHOLDS)), 80))
+    view = seen(until(realistic_run(), e.PassStarted, 2), RunView(thresholds=THRESHOLDS))
+    assert view.passes_left == 2
+    assert view.pass_seconds == [pytest.approx(13.6)]
+    assert any("· about 30 s left ·" in line for line in drawn(view, 80))
+    assert any("· about 20 s left ·" in line for line in drawn(view, 80, after=10))
+    assert all("left" not in line for line in drawn(view, 80, after=28))
+    in_core_mode = seen(until(realistic_run(), e.PassStarted, 2))
+    assert in_core_mode.passes_left == 2
+    view.recording = Provenance(answered_by="m", first="", last="")
+    assert view.seconds_left(view.pass_started or START) is None
 
 
 def test_cost_so_far_stands_in_the_picture() -> None:
@@ -285,6 +319,9 @@ def test_small_words() -> None:
     ]
     assert format_clock(timedelta(seconds=3723)) == "1:02:03"
     assert format_clock(timedelta(seconds=-1)) == "00:00"
+    assert [format_seconds(one) for one in (0.04, 9.94, 9.96, 59.6, 64, 7500)] == [
+        *("0.0s", "9.9s", "10s", "1m00s", "1m04s", "2h05m")
+    ]
     assert one_line("a\n\tb\x00c", 4) == "a b…"
     assert datetime.fromisoformat(realistic_run()[0].time) == START
 

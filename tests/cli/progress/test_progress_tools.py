@@ -57,8 +57,9 @@ def advise(story: Story, kind: AdvisoryKind, step_id: str) -> None:
 def test_every_step_is_shown_with_its_way_and_its_output(kind: str) -> None:
     stream = Terminal() if kind == "live" else io.StringIO()
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown_by(kind, told().told, stream))
-    assert "step 1/4 sum  [calculator] started" in text
-    assert "step 4/4 say  started" in text
+    if kind == "plain":  # the picture shows what is under way
+        assert "step 1/4 sum  [calculator] started" in text
+        assert "step 4/4 say  started" in text
     for name in ("sum", "lost", "found", "say"):
         assert f"output  {name}  gave {name}" in text
     assert "advisory  fallback_step lost  m" in text
@@ -98,7 +99,9 @@ def test_a_name_with_markup_in_it_is_shown_as_it_is() -> None:
     step = PlanStep(step_id="[bold]x[/bold]", description="d", status="complete", step_output="o")
     story.tell(e.RunStarted(run_id="r", task="t", provider="openai", synthetic=False))
     story.tell(e.PlanMade(plan=Plan(goal="g", steps=(step,)), layers=1, expected_calls=1))
+    story.tell(e.StepFinished(pass_number=1, cycle=1, step=step))
     assert "[bold]x[/bold]" in shown_by("live", story.told, Terminal())
+    assert any("[bold]x[/bold]" in line for line in drawn(seen(story.told), 80))
 
 
 @pytest.mark.parametrize("width", [40, 60, 100])

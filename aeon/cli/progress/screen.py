@@ -1,0 +1,142 @@
+"""The terminal while a run goes on: lines of what has happened, and below them the picture, drawn again in place."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
+from typing import TextIO
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from aeon.cli.progress.picture import picture
+from aeon.cli.progress.plain import Display
+from aeon.cli.progress.view import RunView
+from aeon.cli.terminal.status import echo_off
+from aeon.report.words import is_utf, to_ascii
+
+_SECONDS_BETWEEN = 1 / 8
+_HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # terminals that know this show all between at once
+_LINE_END, _REST = "\x1b[K", "\x1b[J"  # erased behind what is written, so that nothing flickers
+_CLOCK = re.compile(r"\d+(?::\d\d)+  ")
+_WORDS = {
+    r"\b(?:complete|converged|no issues)\b": "green",
+    r"\bnot converged\b": "yellow",
+    r"\b(?:failed|invalid|BLOCKED|abandoned)\b": "red",
+    r"^pass \d+  (?:retry|fallback|warning|advisory|call failed)\b": "yellow",
+    r"^pass \d+  output .*": "dim",
+    r"^pass \d+(?=  )": "dim",
+}
+
+
+class Screen(Display):
+    """Draws the run below its lines, at most eight times a second, from the first event on until it is over."""
+
+    live = True
+
+    def __init__(self, stream: TextIO, view: RunView, *, colour: bool) -> None:
+        super().__init__(stream, view)
+        self._console = Console(file=stream, force_terminal=True, no_color=not colour, highlight=False)
+        self._is_utf = is_utf(getattr(stream, "encoding", None) or "utf-8")
+        self._new: list[str] = []
+        self._drawn: list[str] = []
+        self._cells: list[int] = []
+        self._drawing: ExitStack | None = None
+
+    def _print(self, new: list[str]) -> None:
+        with self._viewing:
+            self._new += new
+        if self._drawing is None:
+            with self._writing:
+                self._start()
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Leave the terminal to somebody else, one at a time, while the block lasts."""
+        with self._writing:
+            self._stop()
+            try:
+                yield
+            finally:
+                self._start()
+
+    def close(self) -> None:
+        """Remove the picture; the lines stay."""
+        with self._writing:
+            self._stop()
+
+    def _start(self) -> None:
+        if self._drawing is not None:
+            return
+        self._drawing, over = ExitStack(), threading.Event()
+        self._drawing.enter_context(echo_off(self._stream))
+        self._drawing.callback(over.set)
+        self._write(_HIDE_CURSOR)
+        self._draw()
+        threading.Thread(target=self._draw_again, args=(over,), name="aeon-progress", daemon=True).start()
+
+    def _stop(self) -> None:
+        if self._drawing is not None:
+            self._drawing.close()
+            self._drawing = None
+            self._draw(last=True)
+            self._write(_SHOW_CURSOR)
+
+    def _draw_again(self, over: threading.Event) -> None:
+        while not over.wait(_SECONDS_BETWEEN):
+            with self._writing:
+                if not over.is_set():
+                    self._draw()
+
+    def _draw(self, *, last: bool = False) -> None:
+        """Write the new lines over the old picture, and the picture as it is now below them; `last`: no picture."""
+        width, height = self._size()
+        # A full line would be broken in two by some terminals, and where it ends nothing can be erased.
+        width -= 1
+        with self._viewing:
+            new, self._new = self._new, []
+            lines = [] if last else picture(self._view, datetime.now(UTC), width, height)
+        above = [part for line in new for part in self._wrapped(line, width)]
+        now = self._rendered(Text("\n").join(lines)).split("\n") if lines else []
+        if above or now != self._drawn or last:
+            texts = [f"{text}{_LINE_END}" for text in (*above, *now)]
+            # A terminal that has become narrower has broken the lines of the old picture.
+            up = sum(max(1, -(-cells // (width + 1))) for cells in self._cells) - 1
+            home = f"\x1b[{up}A\r" if up > 0 else "\r"
+            self._write(f"{_BEGIN}{home}" + "\r\n".join([*texts, ""] if last else texts) + f"{_REST}{_END}")
+            self._drawn, self._cells = now, [cell_len(line.plain.rstrip()) for line in lines]
+
+    def _size(self) -> tuple[int, int]:
+        with suppress(OSError, ValueError):
+            if min(size := os.get_terminal_size(self._stream.fileno())) > 0:
+                return size
+        return shutil.get_terminal_size()
+
+    def _wrapped(self, line: str, width: int) -> list[str]:
+        """A line of what has happened, its second part and those after it moved to the right."""
+        clock = found[0] if (found := _CLOCK.match(line)) else ""
+        text = Text(line[len(clock) :])
+        for pattern, style in _WORDS.items():
+            text.highlight_regex(pattern, style)
+        indent = " " * min(len(clock), 8)
+        parts = text.wrap(self._console, max(20, width - len(indent) - 2))
+        heads = [Text(clock, "dim"), *(Text(f"{indent}  ") for _ in parts[1:])]
+        return [self._rendered(Text.assemble(head, part)) for head, part in zip(heads, parts, strict=True)]
+
+    def _rendered(self, text: Text) -> str:
+        with self._console.capture() as captured:
+            self._console.print(text, end="", soft_wrap=True, markup=False, emoji=False)
+        shown = captured.get()
+        return shown if self._is_utf else to_ascii(shown)
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
