@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from aeon.files.text import encode_json, unwritable_error
 
@@ -24,6 +24,8 @@ class JsonLines:
             self._size = self._file.tell()
         except OSError as error:
             raise unwritable_error(self.path, error) from error
+        with suppress(ImportError, OSError):  # so that `is_written` can tell; neither every system nor every disk can
+            _lock(self._file, exclusive=True)
 
     def write(self, value: dict[str, Any]) -> None:
         """Append one line. Raises ArtefactError when it cannot be written whole; then none of it is in the file."""
@@ -52,3 +54,21 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     OSError for a file that cannot be read, ValueError for another line that is not JSON."""
     lines = Path(path).read_bytes().split(b"\n")
     yield from (json.loads(line) for line in lines[:-1])
+
+
+def is_written(path: Path) -> bool | None:
+    """Whether a program has a journal open to write to it; None where that cannot be told."""
+    try:
+        with Path(path).open("rb") as file:
+            _lock(file, exclusive=False)
+        return False
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):
+        return None
+
+
+def _lock(file: IO[bytes], *, exclusive: bool) -> None:
+    import fcntl  # not on Windows
+
+    fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)

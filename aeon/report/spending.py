@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from os.path import commonprefix
 from typing import TypeVar
 
 from aeon.domain.refinement import RepairRecord
@@ -180,4 +179,5 @@ def measure_prefixes(calls: Iterable[Call]) -> PrefixShare:
 
 
 def _common(one: str, other: str) -> int:
-    return len(commonprefix([one, other]))  # noqa: RUF071 - of characters, not of paths
+    sizes = range(1, min(len(one), len(other)) + 1)
+    return bisect_left(sizes, True, key=lambda size: one[:size] != other[:size])

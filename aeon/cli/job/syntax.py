@@ -14,7 +14,7 @@ GENERAL = "aeon"
 COMMANDS = {
     **{"ask": "run", "cassette": "cassette", "check": "check", "completion": "docs", "docs": "docs"},
     **{"doctor": "provider", "help": "docs", "init": "files", "inspect": "inspect", "plan": "plan"},
-    **{"render": "files", "schema": "files", "tools": "tools", "verify": "provider"},
+    **{"render": "files", "runs": "runs", "schema": "files", "tools": "tools", "verify": "provider"},
 }
 """The subcommands, each with the module in `commands/` whose function of that name runs it and returns its status."""
 

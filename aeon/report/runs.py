@@ -1,0 +1,131 @@
+"""The runs under a folder: how each one ended, what it cost, how large it is; and removing what a run left."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import AwareDatetime, Field
+
+from aeon.config.origin import FILE
+from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.values import Value
+from aeon.files.jsonl import is_written
+from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
+
+LEFT_BY_RUNS = (
+    *(ANSWER, RESULT, HISTORY, FILE, "events.jsonl", "cycles.jsonl", "plan.yaml", "report.html", ".hydra"),
+    *("store.sqlite", "store.sqlite-wal", "store.sqlite-shm"),
+)
+LEFT_BY_MULTIRUNS = ("multirun.yaml", "summary.csv", "compare.html", "compare.csv", "store.sqlite", ".hydra")
+"""What a run, and a multirun, makes in its directory; all else there is somebody's own."""
+
+
+class Listed(Value):
+    """A run as a list shows it. `end` is its termination reason, or `running`, `cut off` (there is no result, and no
+    program writes there any more), `unfinished` (the same, where that cannot be told), `plan` (of `aeon plan`) or
+    `unreadable`. `cost` is None where it is not known, `bytes` what its directory holds."""
+
+    directory: Path
+    started: AwareDatetime
+    end: str
+    bytes: int
+    task: str = ""
+    scores: dict[str, float] = Field(default_factory=dict)
+    passes: int = 0
+    tokens: int = 0
+    cost: float | None = None
+    synthetic: bool = False
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether it was stopped before its end, by a kill or by a person."""
+        return self.end in ("cut off", "unfinished", "interrupted")
+
+
+def find_runs(folder: Path) -> list[Listed]:
+    """The runs in a folder and below it, newest first; hidden folders are left out, and so are links to folders."""
+    return sorted((_read(path) for path in _directories(folder)), key=lambda run: run.started, reverse=True)
+
+
+def _directories(folder: Path) -> Iterator[Path]:
+    for path, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        if FILE in files or RESULT in files:
+            yield Path(path)
+
+
+def _read(directory: Path) -> Listed:
+    result, origin = _document(directory / RESULT), _document(directory / FILE)
+    common = {"directory": directory, "bytes": sum(map(_size, directory.rglob("*")))}
+    began = datetime.fromtimestamp(directory.stat().st_mtime, UTC)
+    try:
+        total, scores = (result.get("usage") or {}).get("total") or {}, result.get("scores") or {}
+        given = {name: scores.get(f"{name}_score") for name in SCORE_CODES}
+        return Listed(
+            started=(result.get("timings") or {}).get("start_time") or origin.get("started") or began,
+            task=result.get("task") or origin.get("task") or "",
+            end=result.get("termination_reason") or _end_without_result(directory),
+            scores={name: score for name, score in given.items() if score is not None},
+            passes=result.get("passes") or 0,
+            tokens=total.get("total_tokens") or 0,
+            cost=total.get("cost"),
+            synthetic=bool(result.get("synthetic", origin.get("synthetic"))),
+            **common,
+        )
+    except (AttributeError, ValueError):
+        return Listed(started=began, end="unreadable", **common)
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):  # it may be gone by now
+        status = path.lstat()
+        return status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return 0
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    with suppress(OSError, ValueError):
+        document = json.loads(path.read_bytes())
+        return document if isinstance(document, dict) else {}
+    return {}
+
+
+def _end_without_result(directory: Path) -> str:
+    written = is_written(directory / "events.jsonl")
+    if written:
+        return "running"
+    if (directory / "plan.yaml").is_file():
+        return "plan"
+    return "unfinished" if written is None else "cut off"
+
+
+def remove_run(run: Listed, above: Path) -> list[Path]:
+    """Remove what a run left, then the directories that this leaves empty, up to `above`, and a multirun's own files
+    with its last job. Gives back what is somebody's own and stays. Raises OSError."""
+    own = _remove(run.directory, LEFT_BY_RUNS)
+    folder = run.directory
+    while not any(folder.iterdir()):
+        folder.rmdir()
+        if folder == above:
+            break
+        folder = folder.parent
+        if (folder / "multirun.yaml").is_file() and not any(path.is_dir() for path in folder.glob("[!.]*")):
+            _remove(folder, LEFT_BY_MULTIRUNS)
+    return own
+
+
+def _remove(directory: Path, names: tuple[str, ...]) -> list[Path]:
+    for path in (directory / name for name in names):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    return list(directory.iterdir())
