@@ -108,14 +108,11 @@ def _end_without_result(directory: Path) -> str:
 
 
 def remove_run(run: Listed, above: Path) -> list[Path]:
-    """Remove what a run left, then the directories that this leaves empty, up to `above`, and a multirun's own files
+    """Remove what a run left, then the directories that this leaves empty below `above`, and a multirun's own files
     with its last job. Gives back what is somebody's own and stays. Raises OSError."""
-    own = _remove(run.directory, LEFT_BY_RUNS)
-    folder = run.directory
-    while not any(folder.iterdir()):
+    own, folder = _remove(run.directory, LEFT_BY_RUNS), run.directory
+    while folder != above and not any(folder.iterdir()):
         folder.rmdir()
-        if folder == above:
-            break
         folder = folder.parent
         if (folder / "multirun.yaml").is_file() and not any(path.is_dir() for path in folder.glob("[!.]*")):
             _remove(folder, LEFT_BY_MULTIRUNS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -40,7 +41,7 @@ def runs(arguments: Sequence[str]) -> int:
     if prune:
         return _prune(found, folder, given)
     if as_json:
-        put(TypeAdapter(list[Listed]).dump_json(found, indent=2).decode())
+        put(json.dumps(TypeAdapter(list[Listed]).dump_python(found, mode="json"), indent=2))
     else:
         put("\n".join(line for run in found for line in _describe(run)) or f"There are no runs in {given.directory}.")
     return DONE

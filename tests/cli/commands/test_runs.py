@@ -1,0 +1,141 @@
+"""`aeon runs`: the runs under a folder, those that were cut off too, and what is removed after a question."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from aeon.files.jsonl import JsonLines
+from tests.cli.conftest import RunAeon
+
+
+@pytest.fixture
+def two_runs(aeon: RunAeon, tmp_path: Path) -> Path:
+    """A folder with two runs, the first of them the older by 40 days, and a multirun of two jobs between."""
+    for name in ("old", "new"):
+        aeon("task=plan a move", "provider=simulated", "progress=none", f"hydra.run.dir=all/{name}")
+    origin = tmp_path / "all" / "old" / "result.json"
+    result = json.loads(origin.read_text())
+    result["timings"]["start_time"] = (datetime.now(UTC) - timedelta(days=40)).isoformat()
+    origin.write_text(json.dumps(result))
+    return tmp_path / "all"
+
+
+def cut_off(folder: Path) -> Path:
+    """What a kill leaves of a run: no result."""
+    for name in ("result.json", "history.json", "answer.md", "report.html"):
+        (folder / name).unlink()
+    return folder
+
+
+def test_runs_are_listed_newest_first_with_what_they_came_to(aeon: RunAeon, two_runs: Path) -> None:
+    listed = json.loads(aeon("runs", "output=json").out)
+    assert [Path(run["directory"]).name for run in listed] == ["new", "old"]
+    result = json.loads((two_runs / "new" / "result.json").read_text())
+    assert listed[0]["end"] == result["termination_reason"]
+    assert listed[0]["scores"]["coherence"] == result["scores"]["coherence_score"]
+    assert listed[0]["tokens"] == result["usage"]["total"]["total_tokens"]
+    assert listed[0]["bytes"] > 50_000
+    lines = aeon("runs", "all").out.splitlines()
+    assert lines[0] == "all/new"
+    assert lines[1].split()[:5] == ["converged", "0.97", "0.97", "0.97", "simulated"]
+    assert lines[1].endswith("plan a move")
+
+
+def test_a_run_without_a_result_is_running_or_cut_off_and_says_how_to_go_on(aeon: RunAeon, two_runs: Path) -> None:
+    folder = cut_off(two_runs / "new")
+    assert "  cut off " in (shown := aeon("runs").out)
+    assert "To go on: python -m aeon resume=all/new" in shown
+    with contextlib.closing(JsonLines(folder / "events.jsonl")):
+        shown = aeon("runs").out
+        assert "  running " in shown
+        assert "To go on" not in shown
+        assert aeon("runs", "prune", "--keep", "0", "--yes").out.startswith("Removed 1 run, ")
+    assert folder.is_dir()
+    (folder / "events.jsonl").unlink()
+    assert "  unfinished " in aeon("runs").out
+
+
+def test_a_run_that_was_killed_is_cut_off(tmp_path: Path, aeon: RunAeon) -> None:
+    (tmp_path / "slow.yaml").write_text("calls: {plan: [{latency_seconds: 60, simulated: true}]}")
+    words = ["task=plan a move", "provider=simulated", "provider.scenario=slow.yaml", "hydra.run.dir=killed"]
+    with subprocess.Popen([sys.executable, "-m", "aeon", *words], cwd=tmp_path, stderr=subprocess.PIPE) as program:
+        while not (tmp_path / "killed" / "events.jsonl").exists():
+            assert program.poll() is None
+        assert "  running " in aeon("runs").out
+        program.kill()
+    assert "  cut off " in aeon("runs").out
+
+
+def test_what_a_run_left_is_removed_and_nothing_else(aeon: RunAeon, two_runs: Path) -> None:
+    (two_runs / "old" / "notes.md").write_text("mine")
+    ended = aeon("runs", "prune", "--older-than", "30", "--yes")
+    assert ended.out.startswith("Removed 1 run, ")
+    assert "all/old stays" in ended.err
+    assert [path.name for path in (two_runs / "old").iterdir()] == ["notes.md"]
+    assert (two_runs / "new" / "result.json").is_file()
+    aeon("runs", "prune", "all", "--keep", "0", "--yes")
+    assert [path.name for path in two_runs.iterdir()] == ["old"]
+
+
+def test_the_last_job_takes_its_multirun_with_it(aeon: RunAeon, tmp_path: Path) -> None:
+    aeon("--multirun", "task=plan a move", "provider=simulated", "progress=none", "ttl.base=10,12", "mode=core")
+    assert len(json.loads(aeon("runs", "output=json").out)) == 2
+    aeon("runs", "prune", "--keep", "1", "--yes")
+    assert len(list((tmp_path / "multirun").rglob("multirun.yaml"))) == 1
+    aeon("runs", "prune", "--keep", "0", "--yes")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["prune"], "which runs may go?"),
+    (["prune", "--keep", "-1"], "which runs may go?"),
+    (["prune", "--keep", "0"], "nobody can be asked"),
+    (["nowhere"], "there is no such folder"),
+])  # fmt: skip
+def test_what_cannot_be_done_is_said_and_nothing_is_removed(
+    aeon: RunAeon, two_runs: Path, arguments: list[str], said: str
+) -> None:
+    ended = aeon("runs", *arguments)
+    assert ended.status == 2
+    assert said in ended.err
+    assert len(list(two_runs.iterdir())) == 2
+
+
+@pytest.mark.parametrize(("typed", "left"), [("y\n", 1), ("\n", 2), ("no\n", 2)])
+def test_the_question_names_what_goes_and_only_yes_is_yes(two_runs: Path, typed: str, left: int) -> None:
+    main, terminal = pty.openpty()
+    command = [sys.executable, "-m", "aeon", "runs", "prune", "--keep", "1"]
+    with subprocess.Popen(command, cwd=two_runs, stdin=terminal, stderr=terminal, stdout=subprocess.PIPE) as program:
+        os.close(terminal)
+        os.write(main, typed.encode())
+        assert program.stdout is not None
+        told = program.stdout.read().decode()
+        asked = os.read(main, 10_000).decode()
+    os.close(main)
+    assert "old" in asked
+    assert "Remove 1 run" in asked
+    assert ("Removed" in told) == (left == 1)
+    assert len(list(two_runs.iterdir())) == left
+
+
+def test_strange_files_and_words_are_shown_in_one_line(aeon: RunAeon, tmp_path: Path) -> None:
+    for name, text in {
+        "list": "[]",
+        "text": '{"usage": 3}',
+        "words": '{"task": "\\u001b[31mred\\nline", "passes": 1}',
+    }.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "result.json").write_text(text)
+    shown = aeon("runs").out
+    assert "  unreadable " in shown
+    assert "\x1b" not in shown
+    assert "[31mred line" in shown
