@@ -25,11 +25,11 @@ def run(arguments: Sequence[str]) -> int:
         return run_several(given, whole, added)
     if len(plain) < len(given.overrides):
         whole, _ = config_compose.compose(given, with_hydra=True)
-    # Slow to load, and not needed for what Hydra shows or refuses.
-    from aeon.cli.job.job import run_one
-    from aeon.cli.job.prepare import composition_of, prepare_job
+    from aeon.cli.job.prepare import composition_of, prepare_job  # not for what Hydra shows or refuses
 
     aeon, prepared = prepare_job(whole, composition_of(whole.hydra))
+    from aeon.cli.job.job import run_one  # slow to load, and not for a configuration error
+
     return run_one(aeon, prepared, whole, given.config_name)
 
 
