@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from aeon.app import parent, process, rehearsal
+from aeon.app.many import Task, run_all, run_awaited
 from aeon.app.record import Work
 from aeon.app.rehearsal import Rendered
 from aeon.app.run import Run
@@ -135,6 +136,17 @@ class Aeon:
         control = control or RunControl()
         around = Surroundings(directory=directory, observers=observers, control=control, **person)
         return self.prepared_run(task, inputs=inputs, context=context).to_end(around)
+
+    def run_many(self, tasks: Iterable[Task], *, max_concurrency: int = 8) -> Iterator[RunResult]:
+        """Run tasks at the same time, at most `max_concurrency`, and yield each result as its run ends. A task is its
+        text, or a mapping of arguments of `run`; each is taken from `tasks` when there is room for it. When the caller
+        stops iterating, or a run raises what `run` raises, those under way are asked to stop and are waited for."""
+        return run_all(self.run, tasks, max_concurrency)
+
+    async def arun(self, task: str | None = None, *, control: RunControl | None = None, **arguments: Any) -> RunResult:
+        """`run` for callers in an event loop, which it does not block; `arguments` are those of `run`. When the caller
+        is cancelled, the run is asked to stop and ends at its next boundary."""
+        return await run_awaited(self.run, control or RunControl(), task=task, **arguments)
 
     def prepared_run(
         self,
