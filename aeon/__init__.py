@@ -17,19 +17,25 @@ if TYPE_CHECKING:
         ValidationError,
     )
     from aeon.domain.result import RunResult
-    from aeon.observability.artefacts import read_history
+    from aeon.observability.artefacts import load, read_history
+    from aeon.report.record import Call, Record, load_record
     from aeon.tools.function import tool
     from aeon.tools.registry import Tool
 
 __version__ = "0.1.0"
 
-__all__ = ["Aeon", "AeonError", "ArtefactError", "ConfigError", "LLMError", "LimitReached", "PlanError"]
-__all__ += ["ProviderError", "RunResult", "Tool", "ValidationError", "read_history", "tool"]
+__all__ = ["Aeon", "AeonError", "ArtefactError", "Call", "ConfigError", "LLMError", "LimitReached", "PlanError"]
+__all__ += ["ProviderError", "Record", "RunResult", "Tool", "ValidationError", "load", "load_record", "read_history"]
+__all__ += ["tool"]
 
 _HOMES = {
     "Aeon": "aeon.app.aeon",
+    "Call": "aeon.report.record",
+    "Record": "aeon.report.record",
     "RunResult": "aeon.domain.result",
     "Tool": "aeon.tools.registry",
+    "load": "aeon.observability.artefacts",
+    "load_record": "aeon.report.record",
     "read_history": "aeon.observability.artefacts",
     "tool": "aeon.tools.function",
 }

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
+from aeon.domain import tables
 from aeon.domain.assessment import ConvergenceAssessment, SpentReason, TTLExpirationResponse
 from aeon.domain.graph import answer_text
 from aeon.domain.plan import Plan, PlanStep
@@ -15,6 +17,9 @@ from aeon.domain.refinement import RefinementAction, RefinementRecord, RefusedAc
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.tool_result import ToolResult
 from aeon.domain.values import Value
+
+if TYPE_CHECKING:
+    import pandas
 
 Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
 TerminationReason = Literal[SpentReason, "converged", "completed", "step_failed", "stalled", "interrupted", "failed"]
@@ -110,6 +115,10 @@ class ExecutionPass(Value):
     complete: bool = False
     timing_information: Timing
 
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """What `repr` and `print` show: the pass in figures."""
+        yield from tables.pass_row(self).items()
+
 
 class BestPass(Value):
     """The pass that came closest to convergence."""
@@ -168,6 +177,27 @@ class ExecutionHistory(Value):
         if counted.convergence_achieved != self.final_result.converged:
             raise ValueError("overall_statistics and final_result must agree whether the run converged")
         return self
+
+    def to_frame(self, of: Literal["passes", "steps"] = "passes") -> pandas.DataFrame:
+        """A frame of pandas with a row for each pass, or for each step of each pass as it was at the pass's end. Raises
+        ConfigError without pandas."""
+        if of == "passes":
+            return tables.as_frame(map(tables.pass_row, self.passes))
+        return tables.as_frame(row for passed in self.passes for row in tables.step_rows(passed))
+
+    def __repr_args__(self) -> Iterator[tuple[str, Any]]:
+        """What `repr` shows: how the run ended, and how many passes it had."""
+        yield "execution_id", self.execution_id
+        yield "result_type", self.final_result.result_type
+        yield "passes", self.overall_statistics.total_passes
+
+    def __str__(self) -> str:
+        """A table of the passes."""
+        return f"{self!r}\n{tables.as_text([tables.pass_row(passed) for passed in self.passes])}"
+
+    def _repr_html_(self) -> str:
+        """The table of the passes, for notebooks."""
+        return tables.as_html([tables.pass_row(passed) for passed in self.passes])
 
 
 class RunState(Value):

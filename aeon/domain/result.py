@@ -6,17 +6,22 @@ import platform
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from textwrap import shorten
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from aeon.domain.assessment import ConvergenceScores, TTLExpirationResponse
+from aeon.domain import tables
+from aeon.domain.assessment import SCORE_CODES, ConvergenceScores, TTLExpirationResponse
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.refinement import RefusedAction, RepairRecord
 from aeon.domain.values import Address, Value
+
+if TYPE_CHECKING:
+    import pandas
 
 DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "pydantic")
 _SHOWN = 70
@@ -150,6 +155,36 @@ class RunResult(Value):
         if self.error is not None:
             yield "error", shorten(self.error.message, _SHOWN, placeholder="...")
         yield "answer", shorten(self.answer, _SHOWN, placeholder="...")
+
+    def _figures(self) -> dict[str, Any]:
+        scores = self.scores.model_dump(exclude={"consistency_status"}) if self.scores else {}
+        return {
+            "run_id": self.run_id,
+            "synthetic": self.synthetic,
+            "task": self.task,
+            "termination_reason": self.termination_reason,
+            "converged": self.converged,
+            **{name: scores.get(f"{name}_score") for name in SCORE_CODES},
+            "passes": self.passes,
+            "ttl_used": self.ttl.used,
+            **self.usage.total.model_dump(),
+            "seconds": self.timings.total_seconds,
+        }
+
+    def to_frame(self) -> pandas.DataFrame:
+        """A frame of pandas with one row: the run in figures, to be put below those of others. `history.to_frame()` has
+        its passes and steps. Raises ConfigError without pandas."""
+        return tables.as_frame([self._figures()])
+
+    def _repr_html_(self) -> str:
+        """The run in figures, its passes and its answer, for notebooks; texts are escaped."""
+        simulated = f"<p><strong>{escape(SIMULATED_LINE)}</strong></p>" if self.synthetic else ""
+        error = f"<p>{escape(self.error.message)}</p>" if self.error else ""
+        shown = tables.as_html([{name: value for name, value in self._figures().items() if value is not None}])
+        answer = f"<pre dir='auto' style='white-space: pre-wrap'>{escape(self.answer)}</pre>"
+        return (
+            f"{simulated}{error}{shown}{self.history._repr_html_()}<details><summary>answer</summary>{answer}</details>"
+        )
 
     @property
     def exit_status(self) -> int:

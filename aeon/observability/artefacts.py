@@ -69,6 +69,17 @@ def read(directory: Path) -> RunResult:
         return RunResult.model_validate({**head, "history": read_history(directory)}, context=OWN_LEVELS)
 
 
+def load(directory: Path | str) -> RunResult:
+    """The result of a finished run, its history included, of its directory. Raises ArtefactError."""
+    directory = Path(directory).expanduser()
+    if not (directory / RESULT).exists():
+        cut_off = f"The run was cut off: python -m aeon resume={directory}" if (directory / "run.json").exists() else ""
+        raise ArtefactError(
+            f"{directory} holds no result", hint=cut_off or "A run's directory is wanted, such as outputs/DATE/TIME-ID."
+        )
+    return read(directory)
+
+
 def read_history(path: Path | str) -> ExecutionHistory:
     """The history of a run: of a `history.json`, or of the directory it is in. Raises ArtefactError."""
     path = Path(path)

@@ -6,10 +6,10 @@ import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -17,11 +17,15 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
 from aeon.domain.request import Usage
 from aeon.domain.result import RunResult
+from aeon.domain.tables import as_frame
 from aeon.files.jsonl import read_lines
 from aeon.llm.prices import price_book
 from aeon.observability import artefacts
 from aeon.store.models import Entry
 from aeon.store.opening import open_source, store_in
+
+if TYPE_CHECKING:
+    import pandas
 
 Line = dict[str, Any]
 _Place = tuple[int, str, str, str | None, int]
@@ -72,11 +76,16 @@ class Record:
     cycles: tuple[Line, ...]
     calls: tuple[Call, ...]
 
+    def to_frame(self) -> pandas.DataFrame:
+        """A frame of pandas with a row for each request, its tokens in columns. Raises ConfigError without pandas."""
+        return as_frame({**_fields(call), **asdict(call.usage)} for call in self.calls)
 
-def load_record(directory: Path, result: RunResult | None = None) -> Record:
+
+def load_record(directory: Path | str, result: RunResult | None = None) -> Record:
     """Read a run's directory; `result` is what it gave, if that is at hand. Raises ArtefactError for a directory
     without a result that can be read; journals and stores that cannot be read are left out."""
-    result = result or artefacts.read(directory)
+    directory = Path(directory)
+    result = result or artefacts.load(directory)
     events = sorted(_journal(directory / "events.jsonl"), key=lambda line: (line["sequence"], line["part"]))
     origin: dict[str, Any] = {}
     overrides: list[Any] = []
@@ -93,6 +102,10 @@ def load_record(directory: Path, result: RunResult | None = None) -> Record:
         cycles=tuple(sorted(_journal(directory / "cycles.jsonl"), key=lambda line: line["step_number"])),
         calls=tuple(_calls(events, _entries(directory, result), result)),
     )
+
+
+def _fields(call: Call) -> dict[str, Any]:
+    return {each.name: getattr(call, each.name) for each in fields(call) if each.name not in ("usage", "request")}
 
 
 def _journal(path: Path) -> list[Line]:
