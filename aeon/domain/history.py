@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field, model_validator
 
 from aeon.domain import tables
-from aeon.domain.assessment import ConvergenceAssessment, SpentReason, TTLExpirationResponse
+from aeon.domain.assessment import (
+    SCORE_CODES,
+    ConvergenceAssessment,
+    ConvergenceScores,
+    SpentReason,
+    TTLExpirationResponse,
+)
 from aeon.domain.graph import answer_text
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
@@ -115,9 +121,25 @@ class ExecutionPass(Value):
     complete: bool = False
     timing_information: Timing
 
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The pass as a row of a table: its steps, scores and missed codes, the steps it refined, TTL, seconds."""
+        assessment, refinement = self.evaluation_results.convergence, self.refinement
+        scores = assessment.scores if assessment else ConvergenceScores()
+        return {
+            "pass_number": self.pass_number,
+            "complete_steps": sum(step.status == "complete" for step in self.steps),
+            "steps": len(self.steps),
+            **{name: scores[f"{name}_score"] for name in SCORE_CODES},
+            "missed": ", ".join(assessment.reason_codes) if assessment and not assessment.converged else "",
+            "refined": ", ".join(action.fragment for action in refinement.accepted) if refinement else "",
+            "ttl_used": self.ttl_used,
+            "seconds": round(self.timing_information.duration_seconds, 3),
+        }
+
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         """What `repr` and `print` show: the pass in figures."""
-        yield from tables.pass_row(self).items()
+        yield from self.figures.items()
 
 
 class BestPass(Value):
@@ -182,8 +204,9 @@ class ExecutionHistory(Value):
         """A frame of pandas with a row for each pass, or for each step of each pass as it was at the pass's end. Raises
         ConfigError without pandas."""
         if of == "passes":
-            return tables.as_frame(map(tables.pass_row, self.passes))
-        return tables.as_frame(row for passed in self.passes for row in tables.step_rows(passed))
+            return tables.as_frame(passed.figures for passed in self.passes)
+        steps = ((passed.pass_number, step) for passed in self.passes for step in passed.steps)
+        return tables.as_frame({"pass_number": number, **step.model_dump()} for number, step in steps)
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         """What `repr` shows: how the run ended, and how many passes it had."""
@@ -193,11 +216,11 @@ class ExecutionHistory(Value):
 
     def __str__(self) -> str:
         """A table of the passes."""
-        return f"{self!r}\n{tables.as_text([tables.pass_row(passed) for passed in self.passes])}"
+        return f"{self!r}\n{tables.as_text([passed.figures for passed in self.passes])}"
 
     def _repr_html_(self) -> str:
         """The table of the passes, for notebooks."""
-        return tables.as_html([tables.pass_row(passed) for passed in self.passes])
+        return tables.as_html([passed.figures for passed in self.passes])
 
 
 class RunState(Value):

@@ -1,4 +1,4 @@
-"""Runs as tables: their passes and steps as rows of plain values, and rows as text, as HTML, as frames of pandas."""
+"""Rows of plain values as tables: as text, as HTML, as frames of pandas."""
 
 from __future__ import annotations
 
@@ -12,35 +12,8 @@ from aeon.domain.errors import ConfigError
 if TYPE_CHECKING:
     import pandas
 
-    from aeon.domain.history import ExecutionPass
-
 Row = dict[str, Any]
 _WIDEST = 60
-
-
-def pass_row(passed: ExecutionPass) -> Row:
-    """A pass in figures: its steps, scores and missed codes, the steps that it refined, TTL, seconds."""
-    assessment, refinement = passed.evaluation_results.convergence, passed.refinement
-    scores = assessment.scores if assessment else None
-    return {
-        "pass_number": passed.pass_number,
-        "complete_steps": sum(step.status == "complete" for step in passed.steps),
-        "steps": len(passed.steps),
-        "completeness": scores.completeness_score if scores else None,
-        "coherence": scores.coherence_score if scores else None,
-        "consistency": scores.consistency_score if scores else None,
-        "missed": ", ".join(assessment.reason_codes) if assessment and not assessment.converged else "",
-        "refined": ", ".join(action.fragment for action in refinement.accepted) if refinement else "",
-        "ttl_used": passed.ttl_used,
-        "seconds": round(passed.timing_information.duration_seconds, 3),
-    }
-
-
-def step_rows(passed: ExecutionPass) -> list[Row]:
-    """The steps at the end of a pass, a row each."""
-    kept = {"step_id", "description", "status", "clarity_state", "clarity_reason", "tool", "parent_step_id"}
-    kept |= {"dependencies", "errors", "step_output"}
-    return [{"pass_number": passed.pass_number, **step.model_dump(include=kept)} for step in passed.steps]
 
 
 def as_frame(rows: Iterable[Row]) -> pandas.DataFrame:
