@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from aeon.domain import tables
 from aeon.domain.assessment import (
     SCORE_CODES,
     ConvergenceAssessment,
@@ -22,7 +21,7 @@ from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementAction, RefinementRecord, RefusedAction, RepairRecord
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.tool_result import ToolResult
-from aeon.domain.values import Value
+from aeon.domain.values import Value, as_frame, as_html, as_text
 
 if TYPE_CHECKING:
     import pandas
@@ -204,9 +203,9 @@ class ExecutionHistory(Value):
         """A frame of pandas with a row for each pass, or for each step of each pass as it was at the pass's end. Raises
         ConfigError without pandas."""
         if of == "passes":
-            return tables.as_frame(passed.figures for passed in self.passes)
+            return as_frame(passed.figures for passed in self.passes)
         steps = ((passed.pass_number, step) for passed in self.passes for step in passed.steps)
-        return tables.as_frame({"pass_number": number, **step.model_dump()} for number, step in steps)
+        return as_frame({"pass_number": number, **step.model_dump()} for number, step in steps)
 
     def __repr_args__(self) -> Iterator[tuple[str, Any]]:
         """What `repr` shows: how the run ended, and how many passes it had."""
@@ -216,11 +215,11 @@ class ExecutionHistory(Value):
 
     def __str__(self) -> str:
         """A table of the passes."""
-        return f"{self!r}\n{tables.as_text([passed.figures for passed in self.passes])}"
+        return f"{self!r}\n{as_text([passed.figures for passed in self.passes])}"
 
     def _repr_html_(self) -> str:
         """The table of the passes, for notebooks."""
-        return tables.as_html([passed.figures for passed in self.passes])
+        return as_html([passed.figures for passed in self.passes])
 
 
 class RunState(Value):

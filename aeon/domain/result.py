@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from aeon.domain import tables
 from aeon.domain.assessment import SCORE_CODES, ConvergenceScores, TTLExpirationResponse
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.refinement import RefusedAction, RepairRecord
-from aeon.domain.values import Address, Value
+from aeon.domain.values import Address, Value, as_frame, as_html
 
 if TYPE_CHECKING:
     import pandas
@@ -174,13 +173,13 @@ class RunResult(Value):
     def to_frame(self) -> pandas.DataFrame:
         """A frame of pandas with one row: the run in figures, to be put below those of others. `history.to_frame()` has
         its passes and steps. Raises ConfigError without pandas."""
-        return tables.as_frame([self._figures()])
+        return as_frame([self._figures()])
 
     def _repr_html_(self) -> str:
         """The run in figures, its passes and its answer, for notebooks; texts are escaped."""
         simulated = f"<p><strong>{escape(SIMULATED_LINE)}</strong></p>" if self.synthetic else ""
         error = f"<p>{escape(self.error.message)}</p>" if self.error else ""
-        shown = tables.as_html([{name: value for name, value in self._figures().items() if value is not None}])
+        shown = as_html([{name: value for name, value in self._figures().items() if value is not None}])
         answer = f"<pre dir='auto' style='white-space: pre-wrap'>{escape(self.answer)}</pre>"
         return (
             f"{simulated}{error}{shown}{self.history._repr_html_()}<details><summary>answer</summary>{answer}</details>"

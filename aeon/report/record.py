@@ -17,7 +17,7 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
 from aeon.domain.request import Usage
 from aeon.domain.result import RunResult
-from aeon.domain.tables import as_frame
+from aeon.domain.values import as_frame
 from aeon.files.jsonl import read_lines
 from aeon.llm.prices import price_book
 from aeon.observability import artefacts
