@@ -28,6 +28,7 @@ from aeon.kernel.settings import RunOptions
 from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.memory.run_memory import RunMemory, ShownMemory
+from aeon.observability.sinks import CallTracer
 from aeon.plan.recursive import RecursivePlanner
 from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
@@ -118,7 +119,9 @@ def build_kernel(
 
     build_invoker = partial(StoredInvoker, approve=around.approve, session=session, stop=stop)
     calls: dict[str, Any] = {"limits": settings.limits, "store": settings.store, "provider": settings.provider}
-    llm = stack.run_stack(shared.adapter, emit=stream.emit, stop=stop, session=session, **calls)
+    llm: LLMAdapter = stack.run_stack(shared.adapter, emit=stream.emit, stop=stop, session=session, **calls)
+    for sink in stream.subscribers:
+        llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
     parts = build_components(shared, llm, work.inputs, stream, memory, build_invoker)
     refiner = Refiner(
         parts.planner,

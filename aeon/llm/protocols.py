@@ -47,3 +47,6 @@ class LearningAdapter(Protocol):
 
 SECONDS_BEFORE: ContextVar[float] = ContextVar("seconds_before", default=0.0)
 """The seconds that earlier attempts of the call that is being made have taken."""
+
+CALL_HEADERS: ContextVar[Mapping[str, str]] = ContextVar("call_headers", default={})  # noqa: B039 - never changed
+"""Headers, plain ASCII, that go with the requests of the call that is being made, as the trace that it belongs to."""

@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from aeon.domain import events
 from aeon.domain.errors import ArtefactError
-from aeon.domain.events import CallAnswered, CycleStarted, Event, Recorded, Refined
+from aeon.domain.events import CallAnswered, CycleStarted, Event, Recorded, Refined, RunStarted
 from aeon.files.jsonl import JsonLines
 
 LEFT_OUT: dict[type[Event], frozenset[str]] = {
@@ -41,12 +41,12 @@ LINE_FIELDS = {
 }
 
 
-def event_line(recorded: Recorded) -> dict[str, Any]:
-    """An event as the JSON object of its line. A step's `incoming_context`, which repeats the outputs of other steps,
-    is null, so that the lines of a run grow with the run and not with its square."""
+def event_line(recorded: Recorded, run_id: str) -> dict[str, Any]:
+    """An event of a run as the JSON object of its line. A step's `incoming_context`, which repeats the outputs of other
+    steps, is null, so that the lines of a run grow with the run and not with its square."""
     event = recorded.event
     line: dict[str, Any] = {"sequence": recorded.sequence, "part": recorded.part, "time": recorded.time}
-    line["event"] = NAMES[type(event)]
+    line |= {"event": NAMES[type(event)], "run_id": run_id}
     for name in LINE_FIELDS[type(event)]:
         value = getattr(event, name)
         model = isinstance(value, BaseModel)
@@ -93,6 +93,10 @@ class EventLog(Journal):
     """A subscriber that writes each event as it happens, without prompts, answers and repeated plans. Sorted by
     (`sequence`, `part`) the lines of a run depend on its answers alone."""
 
+    _run_id = ""
+
     def __call__(self, recorded: Recorded) -> None:
         """Write one event."""
-        self.write(event_line(recorded))
+        if isinstance(recorded.event, RunStarted):
+            self._run_id = recorded.event.run_id
+        self.write(event_line(recorded, self._run_id))

@@ -28,11 +28,13 @@ class ObservabilitySettings(Value):
     """`observability`: where a run's events go, beside its result.
 
     `events` is `events.jsonl`, what happened as it happened; `cycles` is `cycles.jsonl`, every LLM cycle with the
-    plan, the raw answer and its repairs; `report` is `report.html`, the page of the run. `sinks` are one's own, by
-    name. No result depends on `report` and `sinks`, so they are in no artefact and no hash.
+    plan, the raw answer and its repairs; `report` is `report.html`, the page of the run; `otel` sends traces and
+    metrics, as the `OTEL_*` variables say. `sinks` are one's own, by name. No result depends on these three, so they
+    are in no artefact and no hash.
     """
 
     events: bool = True
     cycles: bool = True
     report: bool = Field(default=True, exclude=True)
+    otel: bool = Field(default=False, exclude=True)
     sinks: dict[str, SinkSettings] = Field(default_factory=dict, exclude=True)

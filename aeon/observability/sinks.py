@@ -1,25 +1,47 @@
-"""What receives a run's events: journals and sinks of one's own, wrapped so that a slow or failing one ends no run."""
+"""The one registry of what receives a run's events: the journals, traces and sinks of one's own. None of them ends or
+delays a run."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from aeon.domain.errors import ConfigError
 from aeon.domain.events import Recorded, Subscriber
+from aeon.domain.request import LLMAdapter
 from aeon.files.reference import load_object
 from aeon.files.stdout import redirect_prints_to_stderr
 from aeon.llm.protocols import close
+from aeon.llm.settings import ProviderSettings
 from aeon.observability.cycle_log import CycleLog
 from aeon.observability.event_log import EventLog
 from aeon.observability.settings import ObservabilitySettings, SinkSettings
 
-JOURNALS: dict[str, type[EventLog | CycleLog]] = {"events": EventLog, "cycles": CycleLog}
-"""The journals of a run: `observability.NAME` says whether `NAME.jsonl` is written."""
+Warn = Callable[[str], None]
+
+
+class Opening(NamedTuple):
+    """What a sink is opened with: the settings, the run's directory if it has one, and whom to tell of problems."""
+
+    settings: ObservabilitySettings
+    directory: Path | None
+    warn: Warn
+
+
+Open = Callable[[Opening], AbstractContextManager[tuple[Subscriber, ...]]]
+
+
+@runtime_checkable
+class CallTracer(Protocol):
+    """A sink that also follows each call to the model, from its start to its end, in the thread that makes it."""
+
+    def trace_calls(self, llm: LLMAdapter, provider: ProviderSettings) -> LLMAdapter:
+        """The adapter, its calls followed. It must answer and raise as `llm` does, whatever happens to the sink."""
 
 
 class QueuedObserver:
@@ -57,26 +79,50 @@ class QueuedObserver:
 
 
 @contextmanager
-def open_sinks(
-    settings: ObservabilitySettings, directory: Path | None, warn: Callable[[str], None]
-) -> Iterator[tuple[Subscriber, ...]]:
-    """The sinks that the settings name, open until the block ends; journals only where there is a directory. No sink
+def open_sinks(settings: ObservabilitySettings, directory: Path | None, warn: Warn) -> Iterator[tuple[Subscriber, ...]]:
+    """The sinks that the settings ask for, open until the block ends; journals only where there is a directory. No sink
     fails or delays the run: problems are passed to `warn`. Raises ConfigError and ArtefactError for one that cannot be
     opened."""
     with ExitStack() as opened:
         sinks: list[Subscriber] = []
-        for name, journal in JOURNALS.items():
-            if directory is not None and getattr(settings, name):
-                written = journal(directory / f"{name}.jsonl", warn)
-                opened.callback(written.close)
-                sinks.append(written)
-        for name, sink in settings.sinks.items():
-            sinks.append(opened.enter_context(_open_sink(f"observability.sinks.{name}", sink, warn)))
+        for name, open_sink in SINKS.items():
+            if getattr(settings, name):
+                sinks += opened.enter_context(open_sink(Opening(settings, directory, warn)))
         yield tuple(sinks)
 
 
 @contextmanager
-def _open_sink(key: str, settings: SinkSettings, warn: Callable[[str], None]) -> Iterator[QueuedObserver]:
+def _open_journal(name: str, kind: type[EventLog | CycleLog], opening: Opening) -> Iterator[tuple[Subscriber, ...]]:
+    if opening.directory is None:
+        yield ()
+        return
+    with closing(kind(opening.directory / f"{name}.jsonl", opening.warn)) as journal:
+        yield (journal,)
+
+
+@contextmanager
+def _open_otel(opening: Opening) -> Iterator[tuple[Subscriber, ...]]:
+    try:
+        from aeon.observability.otel import open_tracing
+    except ImportError as error:
+        hint = "pip install 'aeon-engine[otel]'"
+        raise ConfigError(f"observability.otel=true needs the extra `otel`: {error}", hint=hint) from error
+    with open_tracing(opening.warn) as tracing:
+        yield tracing
+
+
+@contextmanager
+def _open_own(opening: Opening) -> Iterator[tuple[Subscriber, ...]]:
+    with ExitStack() as opened:
+        own = opening.settings.sinks.items()
+        yield tuple(
+            opened.enter_context(_open_own_sink(f"observability.sinks.{name}", sink, opening.warn))
+            for name, sink in own
+        )
+
+
+@contextmanager
+def _open_own_sink(key: str, settings: SinkSettings, warn: Warn) -> Iterator[QueuedObserver]:
     """A person's own sink behind a queue; closed, if it has a `close`, when all events were passed to it."""
     make: Any = load_object(key, settings.sink, "object")
     try:
@@ -98,3 +144,12 @@ def _open_sink(key: str, settings: SinkSettings, warn: Callable[[str], None]) ->
         if queue.failed or queue.dropped:
             first = f"; the first error: {type(queue.error).__name__}: {queue.error}" if queue.error else ""
             warn(f"{key}: {queue.failed} events failed, {queue.dropped} were dropped{first}")
+
+
+SINKS: Mapping[str, Open] = {
+    "events": partial(_open_journal, "events", EventLog),
+    "cycles": partial(_open_journal, "cycles", CycleLog),
+    "otel": _open_otel,
+    "sinks": _open_own,
+}
+"""Every kind of sink, by the field of `ObservabilitySettings` that turns it on. Events reach them in this order."""

@@ -53,7 +53,7 @@ class _AsWritten(GenerateJsonSchema):
 def line_model(kind: type[Event]) -> type[Value]:
     """The model of an event's line: its number and time, its name, and its fields but those that are left out."""
     hints = get_type_hints(kind)
-    fields: dict[str, Any] = {"sequence": int, "part": int, "time": str, "event": Literal[NAMES[kind]]}
+    fields: dict[str, Any] = {"sequence": int, "part": int, "time": str, "event": Literal[NAMES[kind]], "run_id": str}
     fields |= {name: hints[name] for name in LINE_FIELDS[kind]} | ({"characters": int} if kind is CallAnswered else {})
     required: dict[str, Any] = {name: (of_type, ...) for name, of_type in fields.items()}
     return create_model(kind.__name__, __base__=Value, __doc__=kind.__doc__, **required)

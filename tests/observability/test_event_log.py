@@ -87,4 +87,4 @@ def test_each_kind_of_event_is_known_once() -> None:
 def test_every_field_of_every_event_stands_in_its_line_unless_left_out_by_name(kind: type[e.Event]) -> None:
     fields = {field.name for field in dataclasses.fields(kind)} - LEFT_OUT.get(kind, frozenset())
     extra = {"characters"} if kind is e.CallAnswered else set()
-    assert set(line_model(kind).model_fields) == fields | extra | {"sequence", "part", "time", "event"}
+    assert set(line_model(kind).model_fields) == fields | extra | {"sequence", "part", "time", "event", "run_id"}

@@ -17,6 +17,8 @@ from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from aeon.llm.protocols import CALL_HEADERS
+
 MAX_BYTES = 32 * 1024 * 1024
 CONNECT_SECONDS = 30.0
 _MOST_HANGUPS = 2
@@ -68,7 +70,7 @@ class Transport:
 
         Raises NotConnected, TransportClosed, HTTPException for what is no HTTP or too long, and OSError.
         """
-        request = self._head + b"%d\r\n\r\n" % len(body) + body
+        request = self._head + _lines(CALL_HEADERS.get()) + b"Content-Length: %d\r\n\r\n" % len(body) + body
         try:
             kept = self._take_kept()
             try:
@@ -162,7 +164,7 @@ class Transport:
 
     @cached_property
     def _head(self) -> bytes:
-        """All of a request's head but the length of its body."""
+        """The head of every request, without what is a request's own."""
         url = self._url
         target = quote(f"{url.path.rstrip('/')}/chat/completions", safe="/%:@!$&'()*+,;=~")
         target += f"?{url.query}" if url.query else ""
@@ -172,8 +174,11 @@ class Transport:
         if self._proxy and url.scheme == "http":
             target = f"http://{host}{target}"
             headers |= _proxy_headers(self._proxy)
-        lines = [f"POST {target} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
-        return "".join(f"{line}\r\n" for line in lines).encode("ascii") + b"Content-Length: "
+        return f"POST {target} HTTP/1.1\r\n".encode("ascii") + _lines(headers)
+
+
+def _lines(headers: Mapping[str, str]) -> bytes:
+    return "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("ascii")
 
 
 def _close_all(idle: list[tuple[socket.socket, float, int]]) -> None:

@@ -1,0 +1,254 @@
+"""Traces of a run, by the names that OpenTelemetry gives generative AI: a span for the run, and below it for each pass,
+its planning, each call to a model and each tool. docs/decisions/0030 says why they are made as the run goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import singledispatchmethod, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from opentelemetry.context import Context, attach, detach
+from opentelemetry.trace import Span, SpanContext, SpanKind, set_span_in_context
+from opentelemetry.util.genai.invocation import LocalAgentInvocation, ToolInvocation, WorkflowInvocation
+from opentelemetry.util.genai.types import Error, InputMessage, TextPart
+
+from aeon.domain import events as e
+from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment
+from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
+from aeon.llm.protocols import CALL_HEADERS
+from aeon.llm.settings import ProviderSettings
+from aeon.observability.otel_export import ABANDONED, Call, Telemetry, open_telemetry
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_call: ContextVar[Call | None] = ContextVar("traced_call", default=None)
+
+
+def _harmless(method: Callable[Concatenate[Tracing, _P], _R]) -> Callable[Concatenate[Tracing, _P], _R | None]:
+    """One at a time; whatever goes wrong is a warning, the first time."""
+
+    @wraps(method)
+    def guarded(self: Tracing, /, *args: _P.args, **kwargs: _P.kwargs) -> _R | None:
+        with self.lock:
+            try:
+                return method(self, *args, **kwargs)
+            except Exception as error:
+                self.warn_once(error)
+                return None
+
+    return guarded
+
+
+@contextmanager
+def open_tracing(warn: Callable[[str], None]) -> Iterator[tuple[Tracing, ...]]:
+    """What traces a run; nothing under OTEL_SDK_DISABLED. Raises ConfigError for an exporter that cannot be made."""
+    with open_telemetry(warn) as telemetry:
+        tracing = Tracing(telemetry, warn) if telemetry else None
+        failure: Error | None = ABANDONED
+        try:
+            yield (tracing,) if tracing else ()
+            failure = None
+        finally:
+            if tracing:
+                tracing.end(failure)
+
+
+class Tracing:
+    """A subscriber that opens and ends spans as the run goes on, and a tracer of its calls. It hands them over to
+    threads that send them, and is done at once."""
+
+    def __init__(self, telemetry: Telemetry, warn: Callable[[str], None]) -> None:
+        self.lock = threading.RLock()
+        self._telemetry, self._handler, self._warn = telemetry, telemetry.handler, warn
+        self._has_warned = False
+        self._run: WorkflowInvocation | None = None
+        self._pass: LocalAgentInvocation | None = None
+        self._planning: tuple[str, int] | None = None  # its phase, and when it began
+        self._plan: Span | None = None
+        self._tools: dict[int, tuple[ToolInvocation, Any]] = {}
+        self._calls: set[Call] = set()
+        self._latest: dict[int, SpanContext] = {}  # of each dispatch, the call that a repair belongs to
+
+    def warn_once(self, error: Exception) -> None:
+        """Warn of the first error."""
+        if not self._has_warned:
+            self._has_warned = True
+            self._warn(f"observability.otel: {type(error).__name__}: {error}")
+
+    @_harmless
+    def __call__(self, recorded: e.Recorded) -> None:
+        """Take one event, in the thread in which it happens."""
+        self._take(recorded.event)
+
+    @singledispatchmethod
+    def _take(self, event: e.Event) -> None:
+        """Other events change no span."""
+
+    @_take.register
+    def _(self, event: e.RunStarted) -> None:
+        run = self._run = self._handler.workflow("aeon", conversation_id=event.run_id)
+        run.suspend()  # what else this thread does is no part of the run; what is, is told so
+        # The name that the conventions have for the workflow's since that version of util-genai.
+        run.attributes |= {"gen_ai.agent.name": "aeon", "aeon.run_id": event.run_id, "aeon.synthetic": event.synthetic}
+        if run.should_capture_content:
+            run.input_messages = [InputMessage("user", [TextPart(event.task)])]
+
+    @_take.register
+    def _(self, event: e.RunFinished) -> None:
+        reason, own = event.termination_reason, {name: getattr(event, name) for name in ("converged", "passes")}
+        if self._run:
+            self._run.attributes |= {f"aeon.{name}": value for name, value in own.items()}
+            self._run.attributes |= {"aeon.termination_reason": reason, "aeon.ttl.used": event.ttl_used}
+        self.end(Error(reason, reason) if reason in ("failed", "interrupted") else None)
+
+    @_take.register
+    def _(self, event: e.PassStarted) -> None:
+        self._pass = self._handler.invoke_local_agent(agent_name=f"pass {event.pass_number}", context=self._parent())
+        self._pass.suspend()
+        self._pass.attributes |= {"aeon.pass": event.pass_number, "aeon.ttl.remaining": event.ttl_remaining}
+
+    @_take.register
+    def _(self, event: e.PassFinished) -> None:
+        if self._pass:
+            self._pass.attributes["aeon.complete"] = event.complete
+            self._pass.stop()
+        self._pass = None
+
+    @_take.register
+    def _(self, event: e.PhaseStarted) -> None:
+        if event.phase in ("PLAN", "REFINE"):
+            self._planning = event.phase, time.time_ns()
+
+    @_take.register
+    def _(self, event: e.PhaseFinished) -> None:
+        if self._plan:
+            self._plan.set_attribute("aeon.outcome", event.outcome)
+            self._plan.end()
+        self._planning = self._plan = None
+
+    @_take.register
+    def _(self, event: e.ToolStarted) -> None:
+        tool = self._handler.tool(event.tool, tool_type="function", context=self._parent())
+        tool.suspend()
+        tool.attributes |= {"aeon.pass": event.site.pass_number, "aeon.step": event.step_id}
+        if tool.should_capture_content:
+            tool.arguments = event.arguments
+        # The thread that the tool is called in copies the context of this one.
+        self._tools[event.site.sequence] = tool, attach(tool.context)
+
+    @_take.register
+    def _(self, event: e.ToolCalled) -> None:
+        if event.site.sequence not in self._tools:
+            return
+        tool, token = self._tools.pop(event.site.sequence)
+        detach(token)
+        tool.tool_result = event.result.output if tool.should_capture_content else None
+        tool.attributes["aeon.replayed"] = event.result.replayed
+        if event.result.error_kind:
+            tool.fail(Error(event.result.error if tool.should_capture_content else "", event.result.error_kind))
+        tool.stop()
+
+    @_take.register
+    def _(self, event: e.RetryScheduled) -> None:
+        call = _call.get()
+        if call in self._calls and call:
+            call.retry(event)
+            self._latest[event.site.sequence] = call.span.get_span_context()
+
+    @_take.register
+    def _(self, event: e.Assessed) -> None:
+        if self._pass:
+            for result in _evaluations(event.assessment):
+                self._telemetry.emit("gen_ai.evaluation.result", result, self._pass.span)
+
+    @_harmless
+    def start_call(self, request: LLMRequest, provider: ProviderSettings) -> Call:
+        """Open the span of a request, current in this thread; a repair is linked to what it repairs."""
+        site = request.site
+        call = Call(self._telemetry, request, provider, self._parent())
+        if site.attempt and site.sequence in self._latest:
+            call.span.add_link(self._latest[site.sequence], {"aeon.link": "repair"})
+        self._latest[site.sequence] = call.span.get_span_context()
+        self._calls.add(call)
+        return call
+
+    @_harmless
+    def end_call(self, call: Call, outcome: LLMResponse | BaseException) -> None:
+        """End the span of a request with what came of it."""
+        if call in self._calls:
+            self._calls.remove(call)
+            call.end(outcome)
+
+    @_harmless
+    def end(self, failure: Error | None) -> None:
+        """End what is open."""
+        for call in self._calls:
+            call.abandon()
+        for tool, _ in self._tools.values():
+            tool.fail(ABANDONED)
+        if self._plan:
+            self._plan.end()
+        for invocation, error in ((self._pass, ABANDONED), (self._run, failure)):
+            if invocation and error:
+                invocation.fail(error)
+            elif invocation:
+                invocation.stop()
+        self._calls, self._tools = set(), {}
+        self._plan = self._pass = self._run = None
+
+    def _parent(self) -> Context | None:
+        """Whose a new span is: the planning's, which has a span from its first call on, the pass's, or the run's."""
+        above = self._pass or self._run
+        if not self._planning or not self._pass:
+            return above.context if above else None
+        if not self._plan:
+            (phase, began), name = self._planning, self._pass.agent_name or ""
+            known = {"gen_ai.operation.name": "plan", "gen_ai.agent.name": name, "aeon.phase": phase}
+            place = self._pass.context, SpanKind.INTERNAL
+            self._plan = self._telemetry.tracer.start_span(f"plan {name}", *place, known, start_time=began)
+        return set_span_in_context(self._plan, self._pass.context)
+
+    def trace_calls(self, llm: LLMAdapter, provider: ProviderSettings) -> LLMAdapter:
+        """The adapter, each of its requests and of their attempts with a span."""
+        return _TracedAdapter(llm, self, provider)
+
+
+class _TracedAdapter:
+    def __init__(self, inner: LLMAdapter, tracing: Tracing, provider: ProviderSettings) -> None:
+        self._inner, self._tracing, self._provider = inner, tracing, provider
+
+    def complete(self, request: LLMRequest) -> LLMResponse:
+        """Answer one request."""
+        before = CALL_HEADERS.set({})
+        call = self._tracing.start_call(request, self._provider)
+        current = _call.set(call)
+        outcome: LLMResponse | BaseException | None = None
+        try:
+            response = outcome = self._inner.complete(request)
+            return response
+        except BaseException as error:
+            outcome = error
+            raise
+        finally:
+            if call and outcome:
+                self._tracing.end_call(call, outcome)
+            _call.reset(current)
+            CALL_HEADERS.reset(before)
+
+
+def _evaluations(assessment: ConvergenceAssessment) -> Iterator[dict[str, Any]]:
+    """The verdict, each score and each criterion, labelled `pass` or `fail`; else why there is none."""
+    if not assessment.evaluated:
+        yield {"gen_ai.evaluation.name": "convergence", "error.type": assessment.reason_codes[0]}
+        return
+    said, scores, codes = assessment.explanation, assessment.scores, assessment.reason_codes
+    found: list[tuple[str, float | None, bool, str]] = [("convergence", None, assessment.converged, said)]
+    found += [(name, scores[f"{name}_score"], low not in codes, said) for name, (_, low) in SCORE_CODES.items()]
+    found += [(each.name, None, each.met, each.reason) for each in assessment.criteria]
+    for name, score, passed, why in found:
+        known = {"name": name, "score.value": score, "score.label": "pass" if passed else "fail", "explanation": why}
+        yield {f"gen_ai.evaluation.{key}": value for key, value in known.items() if value is not None}
