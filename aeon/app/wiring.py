@@ -27,6 +27,7 @@ from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
 from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
+from aeon.llm.watching import Watcher
 from aeon.memory.run_memory import RunMemory, ShownMemory
 from aeon.observability.sinks import CallTracer
 from aeon.plan.recursive import RecursivePlanner
@@ -45,7 +46,8 @@ _log = logging.getLogger("aeon")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What a run has around it. Without a `directory` nothing is written; the jobs of the folder `of_multirun` share a
-    store; `ask` and `approve` are the person, `on_start` is given the kernel."""
+    store; `ask` and `approve` are the person, `on_start` is given the kernel, `watcher` looks on at
+    calls under way."""
 
     directory: Path | None = None
     of_multirun: Path | None = None
@@ -55,6 +57,7 @@ class Surroundings:
     approve: Approve | None = None
     on_start: Callable[[Orchestrator], None] | None = None
     warn: Callable[[str], None] = _log.warning
+    watcher: Watcher | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,8 @@ def build_kernel(
 
     build_invoker = partial(StoredInvoker, approve=around.approve, session=session, stop=stop)
     calls: dict[str, Any] = {"limits": settings.limits, "store": settings.store, "provider": settings.provider}
-    llm: LLMAdapter = stack.run_stack(shared.adapter, emit=stream.emit, stop=stop, session=session, **calls)
+    calls |= {"emit": stream.emit, "stop": stop, "session": session, "watcher": around.watcher}
+    llm: LLMAdapter = stack.run_stack(shared.adapter, **calls)
     for sink in stream.subscribers:
         llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
     parts = build_components(shared, llm, work.inputs, stream, memory, build_invoker)

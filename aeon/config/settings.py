@@ -27,9 +27,11 @@ _NOT_ENGINE = {"task", "task_file", "plan_file", "inputs", "input_files", "resum
 
 
 class ProgressSettings(Value):
-    """`progress`: what is shown while a run goes on. `auto` is `live` on a terminal, `plain` (lines) elsewhere."""
+    """`progress`: what is shown while a run goes on. `auto` is `live` on a terminal, `plain` (lines) elsewhere; with
+    `stream`, the live picture shows the text of steps as it comes, where the provider streams."""
 
     kind: Literal["auto", "live", "plain", "none"] = "auto"
+    stream: bool = False
 
 
 class InteractionSettings(Value):

@@ -95,12 +95,13 @@ class OpenAIServer:
     """The server; a context manager. `key`: the only bearer key that it accepts, None for any or none.
 
     `requests`, `refused` (why requests were answered with 400), `max_in_flight` and `connections` (how many were made)
-    may be read at any time.
+    may be read at any time. Whoever asks for a stream gets one, a piece every `piece_seconds`.
     """
 
     def __init__(self, script: Mapping[str, Script] | None = None, *, key: str | None = None) -> None:
         self.script: dict[str, Script] = dict(script or {})
         self.key = key
+        self.piece_seconds = 0.0
         self.requests: list[Received] = []
         self.refused: list[str] = []
         self.max_in_flight = 0
@@ -133,6 +134,12 @@ class OpenAIServer:
     def of(self, name: str) -> list[Received]:
         """The requests of one call, in the order of arrival."""
         return [request for request in self.requests if request.name == name]
+
+    def start_over(self, script: Mapping[str, Script]) -> None:
+        """Answer as a server at the same address that nobody has asked yet."""
+        self.script = dict(script)
+        self.requests.clear()
+        self._asked.clear()
 
     def stop(self) -> None:
         """Stop answering, hang up, and wait until every handler has ended."""
@@ -269,7 +276,27 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(answer.delay)
         if isinstance(answer, Failure):
             return self._fail(answer)
-        return self._send(200, wire_completion(answer, len(owner.requests), body["model"]))
+        whole = wire_completion(answer, len(owner.requests), body["model"])
+        return self._stream(whole) if body.get("stream") else self._send(200, whole)
+
+    def _stream(self, whole: Mapping[str, Any], size: int = 7) -> None:
+        """The completion in small pieces, as it would be written."""
+        self.send_response(200)
+        for name, value in {"content-type": "text/event-stream", "transfer-encoding": "chunked"}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        head, choice = {name: whole[name] for name in ("id", "model")}, whole["choices"][0]
+        text = choice["message"]["content"] or ""
+        deltas = [{"content": text[place : place + size]} for place in range(0, len(text), size)]
+        chunks = [{**head, "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+        last = {"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}
+        chunks += [{**head, "choices": [last]}, {**head, "choices": [], "usage": whole.get("usage")}]
+        for data in (*map(json.dumps, chunks), "[DONE]"):
+            line = f"data: {data}\n\n".encode()
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(line), line))
+            self.wfile.flush()
+            time.sleep(self.server.owner.piece_seconds)
+        self.wfile.write(b"0\r\n\r\n")
 
     def _fail(self, failure: Failure) -> None:
         if failure.reset:

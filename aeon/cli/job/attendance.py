@@ -21,6 +21,7 @@ from aeon.domain.errors import StoreFailed
 from aeon.domain.events import Recorded
 from aeon.kernel.control import RunControl
 from aeon.llm.prices import price_book
+from aeon.llm.watching import Watcher
 from aeon.observability.ledger import Ledger
 from aeon.store.cassette import CassetteSource, Provenance
 from aeon.store.cassette_export import find_provenance
@@ -62,6 +63,7 @@ def attend(
             ask=partial(put, ask) if asks else None,
             approve=partial(put, approve) if asks or at_terminal() else None,
             warn=warn,
+            watcher=Watcher(progress.watch, stream=settings.progress.stream) if progress.live else None,
         )
         yield around, progress
 

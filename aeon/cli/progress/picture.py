@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from textwrap import wrap
 
-from rich.cells import cell_len
+from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from aeon.cli.progress.dag import NODE, outline
 from aeon.cli.progress.view import SCORES, CallView, RunView, StepView
-from aeon.cli.progress.words import stopping
+from aeon.cli.progress.words import read_partly, stopping
 from aeon.domain.errors import PlanError
 from aeon.report.ending import state_of
 from aeon.report.words import (
@@ -28,6 +29,7 @@ from aeon.report.words import (
 _LEAST_STEPS, _MOST_STEPS = 4, 14
 _WIDEST = 120
 _MOST_WAITS = 3
+_MOST_TEXTS, _MOST_TEXT_ROWS, _LONGEST_TEXT = 3, 6, 2000
 _DOT, _ARROW = " · ", " → "
 _TURNS_PER_SECOND = 8
 _STYLES = {
@@ -59,7 +61,8 @@ def picture(view: RunView, now: datetime, width: int, height: int) -> list[Text]
     if room - 2 - len(bars) < min(wanted, _LEAST_STEPS):  # around the steps are an empty line, and one that counts them
         bars = []
     rows = max(1, min(room - 2 - len(bars), _MOST_STEPS))
-    return [*head, *_step_rows(view, now, width, rows), *bars]
+    steps = _step_rows(view, now, width, rows)
+    return [*head, *steps, *bars, *_texts(view, width, room - len(steps) - len(bars))]
 
 
 def _flow(items: Iterable[str], separator: str, width: int) -> list[str]:
@@ -104,7 +107,7 @@ def _head(view: RunView, now: datetime, width: int) -> list[Text]:
 
 def _course(view: RunView, now: datetime) -> list[str]:
     """Where the run stands, what is done, what it has used, and what is left."""
-    phase = view.phase.lower().replace("_", " ")
+    phase = view.phase.lower().replace("_", "-")
     items = [f"pass {view.pass_number} {phase}" if view.pass_number else phase]
     for one in view.in_flight.values():
         if doing := _DOING.get(one.call):
@@ -128,7 +131,7 @@ def _round_up(seconds: float) -> str:
 def _wait_text(call: CallView, now: datetime) -> str:
     """What a call waits for; empty when it does not, or not any more."""
     if not call.wait or call.until is None:
-        return call.wait
+        return f"waits for {call.wait}" if call.wait else ""
     seconds = (call.until - now).total_seconds()
     return f"waits {math.ceil(seconds)} s: {one_line(call.wait, 200)}" if seconds > 0 else ""
 
@@ -186,6 +189,24 @@ def _with_lanes(view: RunView, rows: int, most: int) -> list[tuple[str, StepView
     except PlanError:
         return []
     return [(lanes, view.steps[step.step_id]) for lanes, step in drawn] if len(drawn[0][0]) <= most else []
+
+
+def _texts(view: RunView, width: int, rows: int) -> list[Text]:
+    """The ends of the texts of steps that are written now, the newest steps last, in at most so many rows."""
+    texts = [(one.step_id, read_partly(one.text)) for one in view.in_flight.values() if one.step_id and one.text]
+    shown = [(step_id, text) for step_id, text in texts if text.strip()][-_MOST_TEXTS:]
+    shown = shown[-(rows // 3) :] if rows >= 3 else []  # for each: an empty line, its step, and one line of it
+    found: list[Text] = []
+    for step_id, text in shown:
+        most = min(_MOST_TEXT_ROWS, rows // len(shown) - 2)
+        end = [part for line in text[-_LONGEST_TEXT:].splitlines() for part in _fold(one_line(line), width - 2)]
+        found += [Text(""), *_lines([one_line(step_id or "")], width, "cyan")]
+        found += [Text.assemble(("│ ", "cyan"), part) for part in end[-most:]]
+    return found
+
+
+def _fold(line: str, width: int) -> list[str]:
+    return wrap(line, width) if line.isascii() else chop_cells(line, width)
 
 
 def _bars(view: RunView, width: int) -> list[Text]:

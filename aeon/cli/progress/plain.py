@@ -11,6 +11,7 @@ from typing import TextIO
 from aeon.cli.progress.view import RunView
 from aeon.cli.progress.words import banner, lines, stopping
 from aeon.domain.events import PhaseFinished, PhaseStarted, Recorded, RunStarted
+from aeon.llm.watching import Piece, Waiting
 
 
 class Display:
@@ -37,6 +38,11 @@ class Display:
             new = [*self._held, *new]
         self._held, new = (new[-1:], new[:-1]) if isinstance(event, PhaseStarted) else ([], new)
         self._print(new)
+
+    def watch(self, seen: Waiting | Piece) -> None:
+        """Show what is seen of a call under way."""
+        with self._viewing:
+            self._view.watch(seen, datetime.now(UTC))
 
     def _print(self, new: list[str]) -> None:
         with self._writing:

@@ -13,9 +13,11 @@ from aeon.domain.errors import PlanError
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.tool_result import ToolResult
+from aeon.llm.watching import Piece, Waiting
 from aeon.report.ending import state_of
 from aeon.store.cassette import Provenance
 
+_LEAST_SECONDS_SHOWN = 0.5
 SCORES = ("completeness", "coherence", "consistency")
 
 
@@ -37,13 +39,15 @@ class StepView:
 
 @dataclass(slots=True)
 class CallView:
-    """A structured call that is under way: since when, and what it waits for, until when, before it is made."""
+    """A structured call that is under way: since when, what it waits for, until when, before it is made (again), and
+    the text of its answer as far as it has come."""
 
     call: str
     step_id: str | None = None
     since: datetime | None = None
     wait: str = ""
     until: datetime | None = None
+    text: str = ""
 
 
 @dataclass(slots=True)
@@ -97,6 +101,21 @@ class RunView:
             case e.Assessed() if event.assessment.evaluated:
                 self.scores.append(event.assessment.scores)
 
+    def watch(self, seen: Waiting | Piece, now: datetime) -> None:
+        """Take in what is seen of a call under way."""
+        site = seen.site
+        # It may be seen before the event that the call has begun is taken in.
+        call = self.in_flight.setdefault(site.sequence, CallView(seen.call, site.step_id, now))
+        match seen:
+            case Waiting():
+                # A short wait is one for others: how long it takes is not known.
+                is_long = seen.seconds > _LEAST_SECONDS_SHOWN
+                call.wait = ("the rate limit" if is_long else "its turn") if seen.seconds else ""
+                call.until = now + timedelta(seconds=seen.seconds) if is_long else None
+            case Piece():
+                call.wait, call.until = "", None
+                call.text = seen.text if seen.begins else call.text + seen.text
+
     @property
     def elapsed(self) -> timedelta:
         """How long the run has lasted, up to the last event."""
@@ -122,11 +141,13 @@ class RunView:
     def _track_calls(self, event: e.Event) -> None:
         match event:
             case e.CycleStarted() if event.call != "tool":
-                self.in_flight[event.site.sequence] = CallView(event.call, event.site.step_id, self.now)
+                begun = CallView(event.call, event.site.step_id, self.now)
+                self.in_flight.setdefault(event.site.sequence, begun)
             case e.CycleFinished():
                 self.in_flight.pop(event.site.sequence, None)
             case e.RetryScheduled() if call := self.in_flight.get(event.site.sequence):
                 call.wait, call.until = event.error, self.now and self.now + timedelta(seconds=event.seconds)
+                call.text = ""
             case e.CallAnswered() | e.CallFailed() if call := self.in_flight.get(event.site.sequence):
                 call.wait, call.until = "", None
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from textwrap import wrap
+
+from pydantic_core import from_json
 
 from aeon.cli.progress.view import SCORES, RunView, was_called
 from aeon.domain import events as e
@@ -168,6 +171,19 @@ def _of_incidents(event: e.Event) -> list[str]:
         case _:
             return []
     return [_join(event.site.pass_number, label, _target(event.call, event.site.step_id), what)]
+
+
+def read_partly(text: str) -> str:
+    """The output of a step as far as it has come: that in its JSON, or a text that is none, as it is."""
+    start = text.find("{")
+    if start < 0:
+        return text
+    try:
+        answer = from_json(text[start:].rstrip("` \n"), allow_partial="trailing-strings")
+    except ValueError:
+        return ""
+    output = answer.get("step_output", "")
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
 def stopping(view: RunView, seconds: float) -> list[str]:

@@ -48,12 +48,13 @@ class Dialect:
 class Wire:
     """A request for an endpoint: what does not depend on the dialect, worked out once.
 
-    `digest` tells its schema from others. `changed` is what was fitted to the model, in words, by parameter.
+    `digest` tells its schema from others. `changed` is what was fitted to the model, in words, by parameter. `stream`
+    asks for a stream where the settings leave it open.
     """
 
-    def __init__(self, request: LLMRequest, settings: EndpointSettings) -> None:
+    def __init__(self, request: LLMRequest, settings: EndpointSettings, *, stream: bool = False) -> None:
         given = request.parameters.over(settings.parameters)
-        self.request, self.settings = request, settings
+        self.request, self.settings, self._stream = request, settings, stream
         self.model = given.model or settings.model
         self._given, self.changed = fit_parameters(settings.models, self.model, given)
         self.digest = _schema_digests(request.schema)[request.strict]
@@ -71,7 +72,8 @@ class Wire:
             self.token_parameter(dialect): given.max_tokens,
             "reasoning_effort": given.effort,
         }
-        if "stream" not in dialect.without and (streams == "always" or (streams == "auto" and dialect.stream)):
+        wanted = streams == "always" or (streams == "auto" and (self._stream or dialect.stream))
+        if wanted and "stream" not in dialect.without:
             named |= {"stream": True, "stream_options": {"include_usage": True}}
         return {name: value for name, value in named.items() if value is not None and name not in dialect.without}
 

@@ -17,6 +17,7 @@ from aeon.domain.request import LLMRequest, LLMResponse, Message, Usage
 from aeon.llm.dialects.dialect import schema_in_words, with_system_text
 from aeon.llm.local.model import Loading, LocalModel
 from aeon.llm.settings import LocalProvider
+from aeon.llm.watching import piece_teller
 
 CLOSING_SECONDS = 5.0
 SEEDS = 2**32
@@ -77,11 +78,14 @@ class LocalAdapter:
             temperature=settings.temperature if wished.temperature is None else wished.temperature,
             seed=(settings.seed + request.sample) % SEEDS,  # several answers to one request must be able to differ
         )
+        tell = piece_teller(request)
         for piece, ended in pieces:
             # With the first token, which is a bracket by itself, there is the prompt alone; the last one is not read.
             prompt_tokens = prompt_tokens or model.tokens
             usage = Usage(prompt_tokens, model.tokens - prompt_tokens + (ended == "length"), requests=1)
             text += piece
+            if tell is not None:
+                tell(piece)
             self._check_open(request, closings, usage)
             if ended is None and time.monotonic() >= deadline:
                 raise ProviderError(

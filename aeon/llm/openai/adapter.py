@@ -15,9 +15,11 @@ from aeon.llm.dialects.server import Beliefs, Outcome, Server, negotiate, server
 from aeon.llm.openai.answer import assemble, follows_schema, read_answer
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.errors import error_of_exception, error_of_refusal, refusal_in
+from aeon.llm.openai.pieces import PieceReader
 from aeon.llm.openai.transport import Response, Transport, TransportClosed
 from aeon.llm.protocols import SECONDS_BEFORE, Finding
 from aeon.llm.settings import EndpointSettings
+from aeon.llm.watching import WATCHER, piece_teller
 
 IDLE_SECONDS = 20.0
 IDLE_STATUSES = (408, 502, 504, 522, 524)
@@ -56,7 +58,8 @@ class OpenAIAdapter:
         Most often one attempt; more while it is found out what the server can do. Raises a `ProviderError` where there
         is no answer, or an `AnswerError` with the usage paid where it is of no use.
         """
-        wire = Wire(request, self._settings)
+        watcher = WATCHER.get()
+        wire = Wire(request, self._settings, stream=watcher is not None and watcher.stream)
         server, closings = server_at(*self._place, wire.model), self._transport.closings
         outcome, dialect = negotiate(wire, server, lambda dialect: self._attempt(wire, dialect, server, closings))
         if outcome.response is None:
@@ -100,7 +103,8 @@ class OpenAIAdapter:
             body = wire.body(dialect)
             with self._transport.slot(closings):
                 began = time.monotonic()
-                response = self._transport.post(body, began + allowed, closings)
+                tell = piece_teller(wire.request)
+                response = self._transport.post(body, began + allowed, closings, tell and PieceReader(tell))
         except TransportClosed:
             message = f"the provider was closed while a {wire.request.call} call was under way"
             return Outcome(failure=ProviderError(message))

@@ -10,7 +10,7 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from http.client import HTTPConnection, HTTPException, HTTPMessage, HTTPResponse, HTTPSConnection, IncompleteRead
@@ -65,8 +65,10 @@ class Transport:
                 raise TransportClosed
             yield
 
-    def post(self, body: bytes, deadline: float, closings: int) -> Response:
-        """Post JSON and return the response, until a `time.monotonic()`.
+    def post(
+        self, body: bytes, deadline: float, closings: int, receive: Callable[[bytes], None] | None = None
+    ) -> Response:
+        """Post JSON and return the response, until a `time.monotonic()`; `receive` is given its body as it comes.
 
         Raises NotConnected, TransportClosed, HTTPException for what is no HTTP or too long, and OSError.
         """
@@ -74,14 +76,14 @@ class Transport:
         try:
             kept = self._take_kept()
             try:
-                return self._exchange(kept or self._connect(deadline), request, deadline, closings)
+                return self._exchange(kept or self._connect(deadline), request, deadline, closings, receive)
             except ConnectionError as error:
                 if kept is None:
                     raise
                 self._hangups += 1
                 if not isinstance(error, BrokenPipeError):
                     raise
-                return self._exchange(self._connect(deadline), request, deadline, closings)
+                return self._exchange(self._connect(deadline), request, deadline, closings, receive)
         except (OSError, HTTPException, NotConnected):
             if self.closings != closings:
                 raise TransportClosed from None
@@ -96,7 +98,14 @@ class Transport:
                 with suppress(OSError):
                     busy.shutdown(socket.SHUT_RDWR)
 
-    def _exchange(self, connection: socket.socket, request: bytes, deadline: float, closings: int) -> Response:
+    def _exchange(
+        self,
+        connection: socket.socket,
+        request: bytes,
+        deadline: float,
+        closings: int,
+        receive: Callable[[bytes], None] | None,
+    ) -> Response:
         keep, unsent = False, None
         with self._lock:
             self._busy.add(connection)
@@ -109,7 +118,7 @@ class Transport:
                 unsent = BrokenPipeError(error.errno, error.strerror)
             with HTTPResponse(connection, method="POST") as response:
                 response.begin()
-                body = _read_body(response, connection, deadline)
+                body = _read_body(response, connection, deadline, receive)
                 keep = not response.will_close and unsent is None
             return Response(response.status, response.headers, body)
         except (OSError, HTTPException) as error:
@@ -214,7 +223,9 @@ def _tls_context() -> Any:
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _read_body(response: HTTPResponse, connection: socket.socket, deadline: float) -> bytes:
+def _read_body(
+    response: HTTPResponse, connection: socket.socket, deadline: float, receive: Callable[[bytes], None] | None
+) -> bytes:
     """The body, unpacked. Raises IncompleteRead where it ends too early, HTTPException where it cannot be read."""
     unpacker = zlib.decompressobj(wbits=31) if response.headers.get("content-encoding") == "gzip" else None
     body = bytearray()
@@ -224,9 +235,12 @@ def _read_body(response: HTTPResponse, connection: socket.socket, deadline: floa
         if not part:
             break
         try:
-            body += unpacker.decompress(part, MAX_BYTES + 1 - len(body)) if unpacker else part
+            part = unpacker.decompress(part, MAX_BYTES + 1 - len(body)) if unpacker else part
         except zlib.error as error:
             raise HTTPException(f"a response that is not packed as it says: {error}") from error
+        body += part
+        if receive is not None:
+            receive(part)
         if len(body) > MAX_BYTES:
             raise HTTPException(f"a response of more than {MAX_BYTES} bytes")
     if response.length or (unpacker and body and not unpacker.eof):

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 from aeon.domain import errors
 from aeon.domain.errors import CircuitOpen, LLMError, RateLimited, StopRequested
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.limiter import Clock, Limiter
+from aeon.llm.watching import tell_waiting
 
 _SERVER = (errors.ConnectionFailed, errors.ServerFailed, errors.NotAnAPI)
 DOWN = (*_SERVER, errors.AuthenticationFailed, errors.QuotaExhausted)  # all else that a server says shows that it is up
@@ -132,7 +134,7 @@ class Gate:
             if state.is_cooling and not is_trial:
                 raise state.refusal()
 
-        turn = limiter.enter(request, check)
+        turn = limiter.enter(request, check, partial(tell_waiting, request))
         try:
             response = self._inner.complete(request)
         except LLMError as error:

@@ -102,16 +102,25 @@ class Limiter:
         """How many requests may be under way now."""
         return max(1, int(self._width))
 
-    def enter(self, request: LLMRequest, check: Callable[[], None]) -> Turn:
-        """Wait for the request's turn. `check` is called after each moment of waiting, and raises to leave."""
+    def enter(
+        self, request: LLMRequest, check: Callable[[], None], tell: Callable[[float], None] = lambda _: None
+    ) -> Turn:
+        """Wait for the request's turn. `check` is called after each moment of waiting, and raises to leave; `tell` is
+        told before it how many seconds the wait takes yet, `POLL_SECONDS` where that depends on others, and 0.0 when it
+        is over."""
         turn = Turn(estimated_tokens(request) + self._average_output if self._tokens else 0)
         with self._lock:
             self._waiting.append(turn)
         try:
+            has_waited = False
             while (seconds := self._take_turn(turn)) > 0:
+                has_waited = True
+                tell(seconds)
                 turn.called.wait(min(seconds, POLL_SECONDS))
                 turn.called.clear()
                 check()
+            if has_waited:
+                tell(0.0)
         except BaseException:
             with self._lock:
                 self._waiting.remove(turn)
