@@ -20,6 +20,8 @@ SHOWS_A_RUN = (
     "cli/commands/inspect",
     "cli/commands/runs",
     "cli/commands/compare",
+    "llm/watching",
+    "llm/openai/pieces",
 )
 """Rooms and modules that no run needs to reach its end."""
 LONG_FUNCTIONS: dict[str, str] = {}

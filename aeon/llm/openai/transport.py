@@ -25,6 +25,8 @@ _MOST_HANGUPS = 2
 KEPT_SECONDS = 15.0
 _PART_BYTES = 65536
 
+Receive = Callable[[bytes], None]
+
 
 class NotConnected(Exception):
     """No connection, to the server or to its proxy: nothing was sent."""
@@ -65,9 +67,7 @@ class Transport:
                 raise TransportClosed
             yield
 
-    def post(
-        self, body: bytes, deadline: float, closings: int, receive: Callable[[bytes], None] | None = None
-    ) -> Response:
+    def post(self, body: bytes, deadline: float, closings: int, receive: Receive | None = None) -> Response:
         """Post JSON and return the response, until a `time.monotonic()`; `receive` is given its body as it comes.
 
         Raises NotConnected, TransportClosed, HTTPException for what is no HTTP or too long, and OSError.
@@ -99,12 +99,7 @@ class Transport:
                     busy.shutdown(socket.SHUT_RDWR)
 
     def _exchange(
-        self,
-        connection: socket.socket,
-        request: bytes,
-        deadline: float,
-        closings: int,
-        receive: Callable[[bytes], None] | None,
+        self, connection: socket.socket, request: bytes, deadline: float, closings: int, receive: Receive | None
     ) -> Response:
         keep, unsent = False, None
         with self._lock:
@@ -223,9 +218,7 @@ def _tls_context() -> Any:
     return truststore.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _read_body(
-    response: HTTPResponse, connection: socket.socket, deadline: float, receive: Callable[[bytes], None] | None
-) -> bytes:
+def _read_body(response: HTTPResponse, connection: socket.socket, deadline: float, receive: Receive | None) -> bytes:
     """The body, unpacked. Raises IncompleteRead where it ends too early, HTTPException where it cannot be read."""
     unpacker = zlib.decompressobj(wbits=31) if response.headers.get("content-encoding") == "gzip" else None
     body = bytearray()
