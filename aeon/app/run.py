@@ -97,7 +97,7 @@ class Run(Identity):
         if not self._settings.observability.report:
             return
         try:
-            from aeon.report.page import write_report  # only for runs that leave a page
+            from aeon.report.page.build import write_report  # only for runs that leave a page
 
             write_report(directory, result)
         except Exception as error:  # the run is over: whatever fails here has not failed it

@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 _ASSETS = Path(__file__).with_name("assets")
+_ADDRESSES = ("https:", "http:", "mailto:", "#")
 
 
 def render_page(name: str, data: Any, **values: Any) -> bytes:
@@ -26,6 +27,11 @@ def render_page(name: str, data: Any, **values: Any) -> bytes:
         .render(**values, allowed=allowed, script=Markup(script), style=Markup(style), island=_island(data))
     )
     return text.encode("utf-8", "replace")
+
+
+def render_part(name: str, **values: Any) -> Markup:
+    """A part of a page from the template `NAME.html.j2`."""
+    return Markup(_environment().get_template(f"{name}.html.j2").render(**values))
 
 
 def _island(data: Any) -> Markup:
@@ -52,3 +58,13 @@ def _asset(name: str) -> str:
 @cache
 def _hash_of(script: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def render_markdown(text: str) -> Markup:
+    """A text in Markdown as HTML: HTML in it is shown as text, links lead to web and mail addresses alone, and images
+    are links."""
+    from markdown_it import MarkdownIt  # for answers alone
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable("image")
+    parser.validateLink = lambda url: url.lower().startswith(_ADDRESSES)  # type: ignore[method-assign]
+    return Markup(parser.render(text)).replace("<a href", Markup('<a rel="noopener noreferrer" href'))

@@ -116,12 +116,15 @@ def _journal(path: Path) -> list[Line]:
 
 
 def _entries(directory: Path, result: RunResult) -> list[Entry]:
-    """The answers of models in the run's own store."""
-    backend = str((result.configuration.get("store") or {}).get("backend") or "sqlite")
+    """The answers of models in the run's own store, else in the recording that it replayed."""
+    store = result.configuration.get("store") or {}
+    backend, path = str(store.get("backend") or "sqlite"), directory
     if backend == "sqlite" and not store_in(directory).is_file():
-        return []
+        if result.parent is None or store.get("mode") != "replay":
+            return []
+        path = Path(result.parent.path)
     with suppress(StoreFailed):
-        source = open_source(directory, backend)
+        source = open_source(path, backend)
         try:
             return [entry for entry in source.entries() if entry.request.kind == "model"]
         finally:

@@ -14,7 +14,7 @@ from aeon.cli.terminal.streams import put, say
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.report.ending import describe_spent, verdict
 from aeon.report.findings import find_findings
-from aeon.report.page import write_report
+from aeon.report.page.build import write_report
 from aeon.report.patterns import find_patterns
 from aeon.report.record import Record, load_record
 from aeon.report.words import one_line, relative_to_here

@@ -1,1 +1,243 @@
 "use strict";
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const NAMES = ["completeness", "coherence", "consistency"];
+const CODES = { completeness: ["complete", "incomplete"], coherence: ["coherent", "incoherent"], consistency: ["consistent", "inconsistent"] };
+const byId = (id) => document.getElementById(id);
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === true) made.setAttribute(name, "");
+    else if (value !== false && value != null) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child != null && child !== ""));
+  return made;
+}
+
+// The verdict of aeon/convergence/engine.py, and nothing else: a test holds the two together.
+function verdict(scores, thresholds, criteria, blocking) {
+  const failed = NAMES.filter((name) => scores[name] < thresholds[name]).map((name) => CODES[name][1]);
+  failed.push(...criteria.filter(([, met]) => !met).map(([name]) => name));
+  failed.push(...[...new Set(blocking)].map((kind) => (kind === "other" ? "blocking_issue" : `${kind}_detected`)));
+  if (failed.length) return [false, failed];
+  return [true, [...NAMES.map((name) => CODES[name][0]), ...criteria.map(([name]) => name)]];
+}
+
+// --- Copying, and saving a judgement about the judge
+
+async function copyText(text, button) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    const code = button.previousElementSibling;
+    if (code) getSelection().selectAllChildren(code);
+    button.textContent = "Press Ctrl-C";
+  }
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+}
+
+function commandLine(text) {
+  return element("div", { class: "command" }, element("code", { tabindex: "0", dir: "ltr" }, text),
+    element("button", { type: "button", class: "copy" }, "Copy"));
+}
+
+function saveJudgement(number, right) {
+  const said = data.passes.find((one) => one.pass === number);
+  const line = { run_id: data.run, task: data.task, thresholds: data.thresholds, ...said, judge_was_right: right, time: new Date().toISOString() };
+  const link = element("a", { download: `judge-${data.run}-pass-${number}.jsonl` });
+  link.href = URL.createObjectURL(new Blob([JSON.stringify(line) + "\n"], { type: "application/x-ndjson" }));
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.matches(".copy")) copyText(button.previousElementSibling.textContent, button);
+  if (button.dataset.judge) {
+    saveJudgement(Number(button.dataset.judge), button.dataset.right === "true");
+    button.closest("p").querySelectorAll("button").forEach((one) => one.setAttribute("aria-pressed", one === button));
+  }
+});
+
+// --- Thresholds
+
+const sliders = [...document.querySelectorAll("[data-threshold]")];
+
+function showThresholds() {
+  const wanted = Object.fromEntries(sliders.map((one) => [one.dataset.threshold, Number(one.value)]));
+  const asked = { ...data.thresholds, ...wanted };
+  for (const slider of sliders) {
+    const figure = slider.closest("figure"), chart = figure.querySelector("svg.scores");
+    const { low, top, bottom } = chart.dataset;
+    const share = Math.max(0, (slider.value - low) / (1 - low));
+    const y = bottom - share * (bottom - top);
+    chart.querySelector(".threshold").setAttribute("y1", y);
+    chart.querySelector(".threshold").setAttribute("y2", y);
+    figure.querySelector("output").textContent = Number(slider.value).toFixed(2);
+  }
+  const judged = data.passes.map((one) => [one, verdict(one.scores, asked, one.criteria, one.blocking)]);
+  const first = judged.find(([, [converged]]) => converged);
+  const last = judged[judged.length - 1];
+  const moved = NAMES.filter((name) => asked[name] !== data.thresholds[name]);
+  byId("what-if").textContent = first
+    ? `${moved.length ? "With these thresholds it" : "It"} ${moved.length ? "would have converged" : "converged"} in pass ${first[0].pass}.`
+    : `${moved.length ? "With these thresholds no pass would have converged" : "No pass converged"}: in pass ${last[0].pass} ${last[1][1].join(", ")}.`;
+  const box = byId("what-if-command");
+  box.hidden = !moved.length;
+  box.querySelector("code").textContent = [data.command, ...moved.map((name) => `convergence.${name}=${asked[name]}`)].join(" ");
+}
+
+sliders.forEach((slider) => slider.addEventListener("input", showThresholds));
+if (sliders.length) showThresholds();
+
+// --- What is packed: calls, the lines of their texts, and the passes before the last
+
+const ENDINGS = ["\n", "\\n"];
+let lines = [], calls = [], shown = new Map(), articles = new Map();
+
+async function unpack(text) {
+  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return JSON.parse(await new Response(stream).text());
+}
+
+function textOf(reference) {
+  const [ending, ...stretches] = reference, found = [];
+  for (let place = 0; place < stretches.length; place += 2) {
+    for (let line = stretches[place], end = line + stretches[place + 1]; line < end; line += 1) found.push(lines[line]);
+  }
+  return found.join(ENDINGS[ending]);
+}
+
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+// --- Passes
+
+const slider = byId("pass-slider");
+
+function showPass(number) {
+  articles.forEach((article, of) => { article.hidden = of !== number; });
+  slider.value = number;
+  byId("pass-shown").textContent = number;
+}
+
+function placePasses(packed) {
+  const holder = byId("passes"), last = holder.firstElementChild;
+  packed.forEach((html, number) => {
+    last.insertAdjacentHTML("beforebegin", html);
+    articles.set(number, last.previousElementSibling);
+  });
+  articles.set(packed.length, last);
+  showPass(packed.length);
+  slider.addEventListener("input", () => showPass(Number(slider.value)));
+}
+
+// --- Calls
+
+const compact = (number) => (number >= 10000 ? `${(number / 1000).toFixed(0)}k` : number.toLocaleString("en"));
+
+function rowOf(call) {
+  const row = element("details", { id: call.id, class: "call" });
+  const tokens = call.in == null ? "" : `${compact(call.in)} → ${compact(call.out)}`;
+  row.append(element("summary", {},
+    element("span", { class: "number" }, call.id.startsWith("tool") ? call.id : `#${call.id.slice(5)}`),
+    element("span", { class: `kind k-${call.kind}` }, call.repair ? `repair of ${call.call}` : call.call),
+    element("bdi", { class: "what" }, call.step || ""),
+    element("span", { class: "where" }, `pass ${call.pass}`),
+    element("span", { class: "tokens" }, tokens),
+    element("span", { class: "seconds" }, data.timed ? `${call.s.toFixed(1)} s` : ""),
+    element("span", { class: "marks" }, call.critical ? element("span", { class: "code" }, "critical") : "",
+      call.error ? element("span", { class: "code low" }, call.error) : "")));
+  row.addEventListener("toggle", () => { if (row.open && row.childElementCount === 1) row.append(bodyOf(call)); });
+  return row;
+}
+
+function block(title, text, open = false) {
+  return element("details", { class: "block", open }, element("summary", {}, `${title} `, element("small", {}, `${text.length.toLocaleString("en")} characters`)),
+    element("pre", { dir: "auto", tabindex: "0" }, text));
+}
+
+function bodyOf(call) {
+  const facts = { role: call.role, model: call.model, endpoint: call.endpoint, phase: call.phase, began: data.timed ? `${call.at.toFixed(1)} s` : null, took: data.timed ? `${call.s.toFixed(2)} s` : null,
+    "tokens in": call.in, cached: call.cached, "tokens out": call.out, reasoning: call.reasoning, cost: call.cost,
+    "characters cut": call.cut, repair: call.repair ? `attempt ${call.repair}` : null, ...call.parameters };
+  const body = element("div", { class: "body" }, element("dl", { class: "facts" }, ...Object.entries(facts)
+    .filter(([, value]) => value != null && value !== "")
+    .map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value))))));
+  if (call.error) body.append(element("p", { class: "said", dir: "auto" }, `${call.error}: ${call.message || ""}`));
+  if (call.arguments) body.append(block("Arguments", pretty(textOf(call.arguments)), true));
+  if (call.answer) body.append(block(call.kind === "tool" ? "Output" : "Answer", pretty(textOf(call.answer)), true));
+  for (const [role, text] of call.messages || []) body.append(block(`Prompt: ${role}`, textOf(text)));
+  if (call.schema) body.append(block("Schema", pretty(textOf(call.schema))));
+  if (!call.answer && !call.error) body.append(element("p", { class: "quiet" }, "Its prompt and answer are not stored (store=off, or store.sqlite is gone)."));
+  if (call.messages) {
+    body.append(element("p", { class: "way" }, "See this call's prompt and schema in a small worked example, with the settings of this run"),
+      commandLine(`python -m aeon render ${call.call} ${data.resume}`),
+      element("p", { class: "way" }, "Run all of it again from its stored answers, without a model"),
+      commandLine(`python -m aeon store.mode=replay ${data.resume.replace("resume=", "store.path=")}`));
+  }
+  return body;
+}
+
+const searched = new Map();
+
+function textsOf(call) {
+  if (!searched.has(call.id)) {
+    const references = [call.answer, call.arguments, ...(call.messages || []).map(([, text]) => text)].filter(Boolean);
+    const words = [call.call, call.step, call.error, call.message, call.model];
+    searched.set(call.id, [...words, ...references.map(textOf)].join("\n").toLowerCase());
+  }
+  return searched.get(call.id);
+}
+
+function filterCalls() {
+  const wanted = byId("search").value.trim().toLowerCase(), pass = byId("only-pass").value, kind = byId("only-kind").value;
+  let number = 0;
+  for (const call of calls) {
+    const fits = (!pass || String(call.pass) === pass) && (!kind || call.kind === kind) && (!wanted || textsOf(call).includes(wanted));
+    shown.get(call.id).hidden = !fits;
+    number += fits;
+  }
+  byId("count").textContent = number === calls.length ? `${number} calls` : `${number} of ${calls.length} calls`;
+}
+
+function openTarget() {
+  const id = decodeURIComponent(location.hash.slice(1));
+  const pass = /^pass-(\d+)$/.exec(id);
+  if (pass && articles.has(Number(pass[1]))) showPass(Number(pass[1]));
+  const target = byId(id);
+  if (target && target.matches("details")) {
+    target.hidden = false;
+    target.open = true;
+  }
+  if (target) target.scrollIntoView();
+}
+
+async function begin() {
+  const packed = await unpack(data.packed);
+  ({ lines, calls } = packed);
+  placePasses(packed.passes);
+  calls.forEach((call) => shown.set(call.id, rowOf(call)));
+  byId("list").append(...shown.values());
+  if (!calls.length) byId("list").append(element("p", { class: "quiet" }, "There is no journal of this run, so its calls are not known."));
+  let waiting;
+  byId("search").addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filterCalls, 120); });
+  ["only-pass", "only-kind"].forEach((id) => byId(id).addEventListener("change", filterCalls));
+  filterCalls();
+  addEventListener("hashchange", openTarget);
+  if (location.hash) openTarget();
+  document.body.dataset.ready = "true";
+}
+
+addEventListener("beforeprint", () => articles.forEach((article) => { article.hidden = false; }));
+addEventListener("afterprint", () => showPass(Number(slider.value)));
+begin();

@@ -1,0 +1,228 @@
+"""A run as one page, `report.html`: how it ended and why, its scores, plans, calls and issues."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from aeon.config.compose.reference import entries_of
+from aeon.config.settings import Settings
+from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.report import SEVERITIES
+from aeon.domain.result import RunResult
+from aeon.observability.artefacts import replace_file
+from aeon.report.ending import is_replay, is_resumable, next_commands, resume_command, scores, verdict
+from aeon.report.html import render_markdown, render_page, render_part
+from aeon.report.page.calls import Item, TextTable, describe_items, find_critical, list_items, pack
+from aeon.report.page.causes import find_causes
+from aeon.report.page.charts import draw_scores, draw_timeline
+from aeon.report.page.graph import sign_of
+from aeon.report.page.passes import PassView, find_fates, shorten, view_passes
+from aeon.report.patterns import Patterns, find_patterns
+from aeon.report.record import Record, load_record
+from aeon.report.words import command_of, count_noun, list_names, round_down
+
+REPORT = "report.html"
+"""The file in a run's directory."""
+_NOT_COMPARED = {"provider.models"}
+"""What is a table in its file, and empty without it."""
+
+
+def write_report(directory: Path, result: RunResult | None = None, to: Path | None = None) -> Path:
+    """Write the page of a run's directory into it, or to the file `to`; `result` is what the run gave, if at hand.
+    Raises ArtefactError for a directory that cannot be read and a file that cannot be written."""
+    path = to or directory / REPORT
+    replace_file(path, draw_report(load_record(directory, result)))
+    return path
+
+
+def draw_report(record: Record) -> bytes:
+    """The page of a run."""
+    result, texts = record.result, TextTable()
+    items, patterns = list_items(record), find_patterns(record)
+    critical = [] if is_replay(result) else find_critical(items)
+    views = view_passes(result.history, items)
+    calls = describe_items(items, critical, texts)
+    helpers = {"is_replay": is_replay(result), "sign_of": sign_of, "shorten": shorten, "count_noun": count_noun}
+    *earlier, last = (render_part("pass", one=one, **helpers) for one in views)
+    data = {
+        "run": result.run_id,
+        "timed": not is_replay(result),
+        "task": shorten(result.task, 10_000),
+        "passes": _assessments(views),
+        "thresholds": patterns.thresholds,
+        "command": _again(record),
+        "resume": resume_command(record.directory).removeprefix("python -m aeon "),
+        "packed": pack({"calls": calls, "lines": texts.lines, "passes": earlier}),
+    }
+    timeline = draw_timeline(items, critical, by_order=is_replay(result)) if items else None
+    return render_page(
+        "report",
+        data,
+        **helpers,
+        **_end(record, patterns),
+        **_details(record, patterns),
+        causes=find_causes(record, patterns, items, critical),
+        passes=views,
+        last=last,
+        timeline=timeline,
+        waited=_share_waited(critical),
+        seen={name: sorted({str(item[name]) for item in calls}) for name in ("pass", "kind")},
+    )
+
+
+def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
+    return {
+        "charts": _charts(patterns),
+        "fates": find_fates(record.result.history),
+        "severities": SEVERITIES[::-1],
+        "patterns": patterns,
+        "changed": list(changed_settings(record.result)),
+        "facts": _provenance(record),
+        "overrides": record.overrides,
+        "started": command_of(record.overrides),
+        "score_names": tuple(SCORE_CODES),
+    }
+
+
+def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
+    result, total = record.result, record.result.usage.total
+    cost = "unknown" if total.cost is None else f"{total.cost:.4f}".rstrip("0").rstrip(".") or "0"
+    figures = {
+        "passes": str(result.passes),
+        "calls": f"{total.requests:,}",
+        "tokens": f"{total.total_tokens:,}",
+        "seconds": "–" if is_replay(result) else f"{result.timings.total_seconds:,.1f}",
+        "cost": "–" if is_replay(result) else cost,
+        "TTL": f"{result.ttl.used} of {result.ttl.allocated}",
+    }
+    bars = [(name, score, bar, round_down(score)) for name, score, bar in scores(result)]
+    return {
+        "result": result,
+        "verdict": verdict(result),
+        "why": explain_end(result, patterns),
+        "figures": figures,
+        "bars": bars,
+        "ways": next_commands(result, record.directory),
+        "answer": render_markdown(result.answer),
+        "tone": _tone(result),
+    }
+
+
+def _tone(result: RunResult) -> str:
+    return {0: "good", 1: "bad"}.get(result.exit_status, "warn")
+
+
+def explain_end(result: RunResult, patterns: Patterns) -> str:
+    """One sentence on why it ended so: the score and its threshold, the criterion or the issue."""
+    if result.error is not None:
+        return f"{result.error.type}: {shorten(result.error.message, 400)}"
+    if result.configuration["mode"]["kind"] == "core":
+        return "In core mode the plan is carried out step by step, and nothing is judged."
+    if result.converged and patterns.assessed:
+        last = patterns.assessed[-1]
+        told = [
+            f"{name} {round_down(value):.2f} of {patterns.thresholds[name]:.2f}" for name, value in last.scores.items()
+        ]
+        met = f"; {list_names(list(last.criteria))} met" if last.criteria else ""
+        return f"Pass {last.pass_number} reached every threshold: {', '.join(told)}{met}."
+    missing = [
+        f"{one.score} is {round_down(one.last):.2f} and has to be {one.threshold:.2f}"
+        if one.kind == "score" and one.last is not None
+        else {"criterion": f"the criterion {one.code} is not met", "unavailable": "no assessment could be had"}.get(
+            one.kind, f"a blocking issue stands ({one.code})"
+        )
+        for one in patterns.blockers
+        if one.at_end
+    ]
+    if not missing:
+        return "No pass came to its assessment." if not patterns.assessed else ""
+    return f"After {count_noun(result.passes, 'pass')}, {'; '.join(missing)}."
+
+
+def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
+    """What the verdict of each assessed pass rests on, for the sliders; what the judge said, for calibration."""
+    found = []
+    for one in passes:
+        said = one.assessment
+        if said is None or not said.evaluated:
+            continue
+        issues = said.metadata.get("issues") or ()
+        found.append(
+            {
+                "pass": one.number,
+                "call": one.assessed_by,
+                "scores": {name: said.scores[f"{name}_score"] for name in SCORE_CODES},
+                "criteria": [[criterion.name, criterion.met] for criterion in said.criteria],
+                "blocking": [issue["kind"] for issue in issues if issue["blocking"]],
+                "converged": said.converged,
+                "codes": said.reason_codes,
+            }
+        )
+    return found
+
+
+def _again(record: Record) -> str:
+    """The command that makes the run again with other thresholds, from its stored answers where there are any."""
+    if is_resumable(record.result):
+        return resume_command(record.directory)
+    given = [text for text in record.overrides if not text.startswith("hydra.")]
+    return command_of([text for text in given if not text.startswith("convergence.") or "criteria" in text])
+
+
+def _charts(patterns: Patterns) -> list[tuple[str, float, Any]]:
+    by_name = {name: {one.pass_number: one.scores[name] for one in patterns.assessed} for name in patterns.thresholds}
+    return [
+        (name, patterns.thresholds[name], draw_scores(name, values, patterns.thresholds[name]))
+        for name, values in by_name.items()
+        if values
+    ]
+
+
+def _share_waited(critical: list[Item]) -> list[tuple[str, float]]:
+    """The seconds on the critical path by kind of call, most first."""
+    spent: Counter[str] = Counter()
+    for item in critical:
+        spent[item.kind] += item.end - item.start  # type: ignore[assignment]
+    return [(kind, seconds) for kind, seconds in spent.most_common()]
+
+
+def changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
+    """The keys of the configuration that differ from the defaults, with their values and the defaults."""
+    kind = result.configuration["provider"]["kind"]
+    default = Settings.model_validate({"provider": {"kind": kind}}).model_dump(mode="json", by_alias=True)
+    known = dict(_flat(default)) | {one.path: one.default for one in reversed(entries_of("reasoning"))}
+    for key, value in _flat({name: part for name, part in result.configuration.items() if name in default}):
+        if known.get(key) != value and key not in _NOT_COMPARED:
+            yield key, shorten(str(value), 400), shorten(str(known.get(key, "")), 400)
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        if isinstance(inner, dict) and inner:
+            yield from _flat(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", inner
+
+
+def _provenance(record: Record) -> list[tuple[str, str]]:
+    result = record.result
+    facts = {
+        "run": result.run_id,
+        "directory": str(record.directory.absolute()),
+        "from, to": f"{result.timings.start_time[:19]}, {result.timings.end_time[:19]} UTC",
+        "provider": result.provider.kind,
+        "address": str(result.provider.base_url or ""),
+        **{f"models, {role}": ", ".join(models) for role, models in result.provider.models.items()},
+        "endpoints": ", ".join(f"{name}: {number}" for name, number in result.provider.endpoints.items()),
+        "answered from": result.parent.path if result.parent else "",
+        "saved": count_noun(result.parent.saved.model_calls, "call") if result.parent else "",
+        **result.versions,
+        **{f"hash of {name}": value for name, value in result.hashes.model_dump(exclude={"inputs"}).items()},
+        **{f"hash of input {name}": value for name, value in result.hashes.inputs.items()},
+        "unpriced": ", ".join(result.usage.unpriced),
+        "findings": " ".join(result.provider.findings),
+    }
+    return [(name, text) for name, text in facts.items() if text]

@@ -1,0 +1,185 @@
+"""The requests and tool calls of a run as a page lists them, their texts packed, and those that the run waited for."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from aeon.report.record import Call, Line, Record
+
+_LEVEL = 3  # of zlib: more takes twice the time for a tenth of the size
+
+
+class TextTable:
+    """Texts in which each line is stored once, however many texts hold it."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, int] = {}
+        self._known: dict[str, list[int]] = {}
+
+    def add(self, text: str) -> list[int]:
+        """A reference to a text: how its lines end (0: a line feed, 1: a line feed as JSON writes it), then for each
+        stretch of lines the number of the first and how many there are."""
+        if text in self._known:
+            return self._known[text]
+        escaped = "\n" not in text
+        stretches = [int(escaped)]
+        start = end = -1
+        for line in text.split("\\n" if escaped else "\n"):
+            number = self._lines.setdefault(line, len(self._lines))
+            if number != end:
+                stretches += (start, end - start) if end > 0 else ()
+                start = number
+            end = number + 1
+        stretches += (start, end - start)
+        self._known[text] = stretches
+        return stretches
+
+    @property
+    def lines(self) -> list[str]:
+        """Every line, by its number."""
+        return list(self._lines)
+
+
+def pack(value: Any) -> str:
+    """JSON values, deflated, in base64."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), _LEVEL)).decode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """A request, a tool call, or a wait before a request is sent again, in the order of their beginning. `key` is its
+    anchor on the page (empty for a wait); times are seconds since the run began."""
+
+    key: str
+    kind: str
+    label: str
+    pass_number: int
+    phase: str
+    step_id: str | None
+    start: float
+    end: float
+    failed: bool
+    source: Call | Line
+
+
+def list_items(record: Record) -> list[Item]:
+    """What a run spent its time on."""
+    began = datetime.fromisoformat(record.result.timings.start_time)
+    items = [*_requests(record.calls, began), *_tools_and_waits(record.events, began)]
+    return sorted(items, key=lambda item: (item.start, item.end))
+
+
+def _requests(calls: Sequence[Call], began: datetime) -> Iterator[Item]:
+    for call in calls:
+        start = (datetime.fromisoformat(call.started) - began).total_seconds()
+        yield Item(
+            key=f"call-{call.number}",
+            kind=call.call if call.attempt == 0 else "repair",
+            label=call.call + (f" {call.step_id}" if call.step_id else "") + (" (repair)" if call.attempt else ""),
+            pass_number=call.pass_number,
+            phase=call.phase,
+            step_id=call.step_id,
+            start=start,
+            end=start + call.seconds,
+            failed=call.error is not None,
+            source=call,
+        )
+
+
+def _tools_and_waits(events: Sequence[Line], began: datetime) -> Iterator[Item]:
+    number = 0
+    for line in events:
+        if line["event"] not in ("tool_called", "retry_scheduled"):
+            continue
+        site, told = line["site"], (datetime.fromisoformat(line["time"]) - began).total_seconds()
+        is_tool = line["event"] == "tool_called"
+        number += is_tool
+        seconds = float(line["result"]["seconds"] or 0) if is_tool else float(line["seconds"])
+        yield Item(
+            key=f"tool-{number}" if is_tool else "",
+            kind="tool" if is_tool else "wait",
+            label=f"{line['result']['tool']} {line['step_id']}" if is_tool else f"wait: {line['error']}",
+            pass_number=site["pass_number"],
+            phase=site["phase"],
+            step_id=site["step_id"],
+            start=told - seconds if is_tool else told,
+            end=told if is_tool else told + seconds,
+            failed=bool(is_tool and line["result"]["error"]),
+            source=line,
+        )
+
+
+def find_critical(items: Sequence[Item]) -> list[Item]:
+    """The chain of items that the run waited for: the last to end, before it the last that had ended when it began,
+    and so on to the first; in order of time."""
+    chain: list[Item] = []
+    horizon = float("inf")
+    for item in sorted(items, key=lambda each: each.end, reverse=True):
+        if item.end <= horizon + 1e-6:
+            chain.append(item)
+            horizon = item.start
+    return chain[::-1]
+
+
+def describe_items(items: Sequence[Item], critical: Sequence[Item], texts: TextTable) -> list[dict[str, Any]]:
+    """The requests and tool calls as JSON values for the page's script; long texts are references into `texts`."""
+    waited_for = {item.key for item in critical}
+    described = []
+    for item in items:
+        if item.kind == "wait":
+            continue
+        what = (
+            _describe_call(item.source, texts) if isinstance(item.source, Call) else _describe_tool(item.source, texts)
+        )
+        place = {"id": item.key, "pass": item.pass_number, "phase": item.phase, "step": item.step_id, "kind": item.kind}
+        times = {"at": round(item.start, 2), "s": round(item.end - item.start, 2)}
+        described.append({**place, **times, **({"critical": 1} if item.key in waited_for else {}), **what})
+    return described
+
+
+def _describe_call(call: Call, texts: TextTable) -> dict[str, Any]:
+    used, request = call.usage, call.request or {}
+    known = {
+        "cached": used.cached_tokens,
+        "reasoning": used.reasoning_tokens,
+        "repair": call.attempt,
+        "endpoint": call.endpoint,
+        "error": call.error,
+        "message": call.message,
+        "cost": call.cost,
+    }
+    parameters = {name: value for name, value in (request.get("parameters") or {}).items() if value is not None}
+    schema = request.get("schema")
+    return {
+        **{
+            "call": call.call,
+            "role": call.role,
+            "model": call.model,
+            "in": used.input_tokens,
+            "out": used.output_tokens,
+        },
+        **{name: value for name, value in known.items() if value},
+        "messages": [[str(one["role"]), texts.add(str(one["content"]))] for one in request.get("messages") or ()],
+        "schema": texts.add(json.dumps(schema, ensure_ascii=False)) if schema else None,
+        "parameters": {**parameters, "sample": request["sample"]} if request.get("sample") else parameters,
+        "answer": None if call.text is None else texts.add(call.text),
+    }
+
+
+def _describe_tool(line: Line, texts: TextTable) -> dict[str, Any]:
+    result: Mapping[str, Any] = line["result"]
+    output = result["output"] if isinstance(result["output"], str) else json.dumps(result["output"], ensure_ascii=False)
+    return {
+        "call": result["tool"],
+        "arguments": texts.add(json.dumps(result["arguments"], ensure_ascii=False)),
+        "answer": texts.add(output),
+        **({"error": result["error_kind"], "message": result["error"]} if result["error"] else {}),
+        **({"cut": result["cut"]} if result["cut"] else {}),
+    }

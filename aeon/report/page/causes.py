@@ -1,0 +1,209 @@
+"""What stands out in a run, in sentences: first what kept it from converging, then what cost it time or money."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from aeon.domain.result import RunResult
+from aeon.report.page.calls import Item
+from aeon.report.page.passes import shorten
+from aeon.report.patterns import Patterns
+from aeon.report.record import Record
+from aeon.report.scores import Blocker
+from aeon.report.words import count_noun, list_names, round_down
+
+_MOST = 10
+_WORDS = 320
+_MOST_REPAIRS, _LONGEST_WAIT = 0.2, 0.1
+_SLOW, _SLOWER = 0.25, 2.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """A sentence about a run, with the model's words or figures on it, what could be changed, and the anchor on the
+    page where more stands. `is_cause`: it kept the run from converging."""
+
+    title: str
+    words: str = ""
+    change: str = ""
+    anchor: str = ""
+    is_cause: bool = False
+
+
+def find_causes(record: Record, patterns: Patterns, items: Sequence[Item], critical: Sequence[Item]) -> list[Cause]:
+    """What stands out in a run, the gravest first, at most ten."""
+    ended_well = record.result.exit_status == 0
+    found = [
+        *([] if ended_well else _causes(record, patterns)),
+        *_of_steps(record.result),
+        *_of_judge(patterns),
+        *_of_refinements(record.result),
+        *_of_passes(patterns),
+        *_of_answers(record, patterns),
+        *_of_time(record, patterns, items, critical),
+    ]
+    return sorted(found, key=lambda one: not one.is_cause)[:_MOST]
+
+
+def _passes(numbers: Iterable[int]) -> str:
+    told = sorted(set(numbers))
+    if len(told) > 2 and told == list(range(told[0], told[-1] + 1)):
+        return f"passes {told[0]} to {told[-1]}"
+    return ("pass " if len(told) == 1 else "passes ") + ", ".join(map(str, told))
+
+
+def _causes(record: Record, patterns: Patterns) -> Iterator[Cause]:
+    result = record.result
+    if result.error is not None:
+        title = f"It failed: {shorten(result.error.message, _WORDS)}"
+        yield Cause(title=title, change=result.error.hint, anchor="calls", is_cause=True)
+    at_end = [blocker for blocker in patterns.blockers if blocker.at_end]
+    alone = len(at_end) == 1 and at_end[0].kind == "score"
+    for blocker in at_end:
+        yield _of_blocker(blocker, alone=alone)
+    if result.termination_reason == "ttl_expired" or result.termination_reason.startswith("max_"):
+        what = "TTL" if result.termination_reason == "ttl_expired" else f"limit limits.{result.termination_reason}"
+        yield Cause(title=f"The {what} ended the run before it was done", anchor="budget", is_cause=not at_end)
+    if result.termination_reason == "stalled":
+        yield Cause(title="Nothing changed and no step was ready, so the run stalled", anchor="plan", is_cause=True)
+
+
+def _of_blocker(blocker: Blocker, *, alone: bool) -> Cause:
+    words = shorten(" ".join(blocker.words), _WORDS)
+    passes = _passes(blocker.passes)
+    if blocker.kind == "score" and blocker.last is not None and blocker.best is not None:
+        best, key = round_down(blocker.best), f"convergence.{blocker.score}"
+        title = f"{str(blocker.score).capitalize()} ended at {round_down(blocker.last):.2f}; "
+        title += f"its threshold is {blocker.threshold:.2f}" + (f" (best: {best:.2f})" if best > blocker.last else "")
+        only = "This threshold alone stood in the way: nothing else was found wanting. " if alone else ""
+        change = f"{only}{key}={best:g} would accept the best that it reached."
+        return Cause(title=title, words=words, change=change, anchor="scores", is_cause=True)
+    titles = {
+        "criterion": f"The criterion {blocker.code} was not met in {passes}",
+        "issue": f"The judge found a blocking issue ({blocker.code}) in {passes}",
+        "unavailable": f"No assessment could be had in {passes}",
+    }
+    changes = {"criterion": "Say in the task what it asks for, or word the criterion so that it can be met."}
+    title, change = titles.get(blocker.kind, blocker.code), changes.get(blocker.kind, "")
+    return Cause(title=title, words=words, change=change, anchor=f"judge-{blocker.passes[-1]}", is_cause=True)
+
+
+def _of_steps(result: RunResult) -> Iterator[Cause]:
+    blocked: dict[str, list[int]] = {}
+    reasons: dict[str, str] = {}
+    for record in result.history.passes:
+        for name, done in record.execution_results.items():
+            if done.clarity_state == "BLOCKED":
+                blocked.setdefault(name, []).append(record.pass_number)
+                reasons[name] = done.clarity_reason or ""
+    last = {step.step_id: step for step in (result.history.passes[-1].steps if result.history.passes else ())}
+    failed = [step for step in last.values() if step.status == "failed"]
+    stuck = [name for name in blocked if name in last and last[name].blocked]
+    for name in sorted(blocked, key=lambda each: each not in stuck)[:3]:
+        end = "and still is" if name in stuck else "and was taken up again"
+        title = f"The step {name} was BLOCKED in {_passes(blocked[name])}, {end}"
+        change = 'Give what it misses: inputs.NAME="..." or the task, or answer its questions (interaction=ask).'
+        yield Cause(
+            title=title,
+            words=shorten(reasons[name], _WORDS),
+            change=change if name in stuck else "",
+            anchor=f"pass-{blocked[name][-1]}",
+            is_cause=name in stuck and result.exit_status != 0,
+        )
+    for step in failed[:3]:
+        words = shorten(step.errors[-1] if step.errors else "", _WORDS)
+        yield Cause(title=f"The step {step.step_id} failed", words=words, anchor="plan", is_cause=True)
+    unreached = [step.step_id for step in last.values() if step.status == "pending" and step.replaced_by is None]
+    if unreached and result.exit_status:
+        yield Cause(title=f"Never reached: {list_names(unreached)}", anchor="plan", is_cause=False)
+
+
+def _of_judge(patterns: Patterns) -> Iterator[Cause]:
+    for one in patterns.judge_conflicts[:3]:
+        if one.kind == "same_work":
+            title = f"The judge contradicts itself: {one.name} went from {one.values[0]:.2f} to {one.values[-1]:.2f} "
+            title += f"from pass {one.passes[0]} to pass {one.passes[-1]}, for the same work"
+        else:
+            title = f"The judge contradicts itself in pass {one.passes[0]}: consistency is {one.values[0]:.2f}, "
+            title += f"and yet {one.name.replace('_', ' and ')} are said to disagree"
+        change = "Try another model for the judge: roles.grader.model=NAME."
+        yield Cause(title=title, change=change, anchor=f"judge-{one.passes[-1]}", is_cause=one.kind == "same_work")
+
+
+def _of_refinements(result: RunResult) -> Iterator[Cause]:
+    refused = result.refused_actions
+    if refused:
+        told = Counter(f"{one.action.action_type} {one.action.fragment}" for one in refused)
+        names = ", ".join(f"{name} ({times} times)" if times > 1 else name for name, times in list(told.items())[:4])
+        verb = "was" if len(refused) == 1 else "were"
+        title = f"{count_noun(len(refused), 'change')} of the plan {verb} refused: {names}"
+        number = next(
+            (one.pass_number for one in result.history.passes if one.refinement and one.refinement.refused), 0
+        )
+        yield Cause(title=title, words=shorten(refused[-1].reason, _WORDS), anchor=f"pass-{number}")
+    left = [one for one in result.advisories if one.kind in ("manual_intervention", "refinement_limit")]
+    if left:
+        yield Cause(title="Left to a person", words=shorten(left[-1].message, _WORDS), anchor="advisories")
+
+
+def _of_passes(patterns: Patterns) -> Iterator[Cause]:
+    spent = patterns.by_pass
+    if numbers := patterns.without_gain:
+        tokens = sum(spent[number].tokens for number in numbers if number in spent)
+        title = f"{_passes(numbers).capitalize()} gained nothing: no score rose and nothing that was missing came"
+        change = "Each such pass costs as much as one that helps: limits.max_passes bounds them."
+        yield Cause(title=title, words=f"{tokens:,} tokens" if tokens else "", change=change, anchor="scores")
+    fell = [one for one in patterns.regressions if one.kind == "score"]
+    for one in sorted(fell, key=lambda each: each.after - each.before)[:2]:
+        title = f"{one.name.capitalize()} fell from {one.before:.2f} to {one.after:.2f} in pass {one.to_pass}"
+        words = f"after the refinement of {list_names(one.refined, 4)}" if one.refined else ""
+        yield Cause(title=title, words=words, anchor=f"pass-{one.to_pass}")
+
+
+def _of_answers(record: Record, patterns: Patterns) -> Iterator[Cause]:
+    for name, rate in patterns.repairs_by_call.items():
+        broken = rate.repaired + rate.unrecoverable
+        if broken >= 2 and rate.rate >= _MOST_REPAIRS:
+            first = next((one for one in record.result.repairs if one.call == name), None)
+            title = f"{broken} of {rate.answers} answers to {name} broke their schema and had to be repaired"
+            change = "Try another model for it, or provider.structured_output (aeon docs providers)."
+            words = shorten("; ".join(first.errors), _WORDS) if first else ""
+            yield Cause(title=title, words=words, change=change, anchor="calls")
+    seen: Counter[tuple[str, str]] = Counter()
+    errors: dict[tuple[str, str], str] = {}
+    for line in record.events:
+        if line["event"] == "fallback_used":
+            seen[line["failed"], line["endpoint"]] += 1
+            errors[line["failed"], line["endpoint"]] = str(line["error"])
+    answered = record.result.provider.endpoints
+    for failed, endpoint in seen:
+        number = count_noun(answered.get(endpoint, 0), "request")
+        title = f"The endpoint {endpoint} answered {number} in place of {failed}, which failed"
+        yield Cause(title=title, words=shorten(errors[failed, endpoint], _WORDS), anchor="provenance")
+    kinds = {"profile_fallback": "The default profile was used", "fallback_step": "A step fell back to the model"}
+    for one in record.result.advisories:
+        if one.kind in kinds:
+            yield Cause(title=kinds[one.kind], words=shorten(one.message, _WORDS), anchor="advisories")
+
+
+def _of_time(record: Record, patterns: Patterns, items: Sequence[Item], critical: Sequence[Item]) -> Iterator[Cause]:
+    total = record.result.timings.total_seconds
+    for error, wait in patterns.waits.items():
+        if wait.times >= 3 or wait.seconds > _LONGEST_WAIT * total:
+            title = f"{wait.seconds:.1f} s were spent waiting before {wait.times} retries, after {error}"
+            change = "provider.requests_per_minute or provider.max_concurrency keep under a server's limit."
+            limited = "rate" in error.lower() or "limit" in error.lower()
+            yield Cause(title=title, change=change if limited else "", anchor="timeline")
+    spans = [item.end - item.start for item in items if item.kind != "wait"]
+    usual = median(spans) if spans else 0.0
+    slow = max(critical, key=lambda item: item.end - item.start, default=None)
+    if slow is None or slow.kind == "wait" or record.result.configuration["store"]["mode"] == "replay":
+        return
+    seconds = slow.end - slow.start
+    if seconds > _SLOW * total and seconds > _SLOWER * usual and seconds > 0.1:
+        title = f"Everything waited {seconds:.1f} s of {total:.1f} s for {slow.label} in pass {slow.pass_number}"
+        words = f"It is on the critical path; half of all requests took less than {usual:.1f} s."
+        yield Cause(title=title, words=words, anchor=slow.key)

@@ -1,0 +1,178 @@
+"""A run's passes as a page shows them: each plan drawn, what each refinement changed, and what became of each issue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from html import escape
+
+from markupsafe import Markup
+
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.history import ExecutionHistory, ExecutionPass
+from aeon.domain.plan import PlanStep
+from aeon.domain.refinement import RefinementAction, RefinementRecord, StepChange
+from aeon.domain.report import ValidationIssue
+from aeon.report.page.calls import Item
+from aeon.report.page.graph import draw_plan
+
+_LONGEST = 2_000
+"""Characters of a text of a model outside the list of calls, which has all of it."""
+_MOST_WORDS = 400
+_COMPARED = ("description", "dependencies", "tool", "arguments", "handoff_to_next", "provides", "status", "replaced_by")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of a refinement, accepted or refused (`refusal` says why). `answers` are the issues that it answers,
+    `differences` the fields of each step that it changed, as text with what went and what came."""
+
+    kind: str
+    target: str
+    reason: str
+    refusal: str = ""
+    answers: tuple[str, ...] = ()
+    differences: tuple[tuple[str, str, Markup], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """An issue of a review, and what became of it."""
+
+    number: int
+    issue: ValidationIssue
+    outcome: str
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassView:
+    """A pass: its plan as a drawing, its steps, assessment and changes; `links` has the anchor of a step's request."""
+
+    number: int
+    record: ExecutionPass
+    steps: tuple[PlanStep, ...]
+    drawing: Markup
+    links: Mapping[str, str]
+    changes: tuple[Change, ...]
+    assessment: ConvergenceAssessment | None
+    assessed_by: str | None
+    seconds: float
+
+
+def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassView]:
+    """Every pass of a run; `items` are its requests and tool calls."""
+    views = []
+    changed: frozenset[str] = frozenset()
+    for record in history.passes:
+        links = {item.step_id: item.key for item in items if item.step_id and item.pass_number == record.pass_number}
+        judged = [item.key for item in items if item.kind == "convergence" and item.pass_number == record.pass_number]
+        steps = record.steps or (record.plan_state.steps if record.plan_state else ())
+        views.append(
+            PassView(
+                number=record.pass_number,
+                record=record,
+                steps=steps,
+                drawing=draw_plan(steps, links, changed),
+                links=links,
+                changes=tuple(_changes(record.refinement)) if record.refinement else (),
+                assessment=record.evaluation_results.convergence,
+                assessed_by=judged[-1] if judged else None,
+                seconds=record.timing_information.duration_seconds,
+            )
+        )
+        made = record.refinement.changes if record.refinement else ()
+        changed = frozenset(change.step_id for change in made if change.after is not None)
+    return views
+
+
+def _changes(refinement: RefinementRecord) -> Iterator[Change]:
+    left = {change.step_id: change for change in refinement.changes}
+    for action in refinement.accepted:
+        about = {action.target_step_id, action.fragment, action.new_step.step_id if action.new_step else None}
+        named = [left.pop(step) for step in sorted(filter(None, about)) if step in left]
+        yield _change_of(action, differences=tuple(_differences(named)))
+    if left:
+        yield Change(kind="FOLLOWS", target="", reason="", differences=tuple(_differences(list(left.values()))))
+    for refused in refinement.refused:
+        yield _change_of(refused.action, refusal=shorten(refused.reason))
+
+
+def _change_of(
+    action: RefinementAction, *, refusal: str = "", differences: tuple[tuple[str, str, Markup], ...] = ()
+) -> Change:
+    return Change(
+        kind=action.action_type,
+        target=action.fragment,
+        reason=shorten(action.justification),
+        refusal=refusal,
+        answers=tuple(sorted(action.answers)),
+        differences=differences,
+    )
+
+
+def _differences(changes: Sequence[StepChange]) -> Iterator[tuple[str, str, Markup]]:
+    for change in changes:
+        for name in _COMPARED:
+            before, after = (_shown(step, name) for step in (change.before, change.after))
+            if before != after:
+                yield change.step_id, name, compare_words(before, after)
+
+
+def _shown(step: PlanStep | None, name: str) -> str:
+    value = getattr(step, name) if step else None
+    if isinstance(value, tuple):
+        return ", ".join(value)
+    return "" if value is None or (name == "status" and value == "pending") else str(value)
+
+
+def compare_words(before: str, after: str) -> Markup:
+    """The text after a change, with what went as `<del>` and what came as `<ins>`, word by word."""
+    old, new = shorten(before).split(), shorten(after).split()
+    if not old or not new or len(old) + len(new) > 2 * _MOST_WORDS:
+        return Markup(f"{_marked('del', old)} {_marked('ins', new)}")
+    parts = []
+    for kind, old_from, old_to, new_from, new_to in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            parts.append(escape(" ".join(old[old_from:old_to])))
+        else:
+            parts += [_marked("del", old[old_from:old_to]), _marked("ins", new[new_from:new_to])]
+    return Markup(" ".join(filter(None, parts)))
+
+
+def _marked(tag: str, words: Sequence[str]) -> str:
+    return f"<{tag}>{escape(' '.join(words))}</{tag}>" if words else ""
+
+
+def shorten(text: str, limit: int = _LONGEST) -> str:
+    """At most `limit` characters of a text, with a mark where it was cut."""
+    return text if len(text) <= limit else f"{text[:limit].rstrip()} …"
+
+
+def find_fates(history: ExecutionHistory) -> list[Fate]:
+    """Every issue of every review, gravest last assessed first, with what the refinement that followed made of it."""
+    return [
+        Fate(number=record.pass_number, issue=issue, **_fate_of(issue.issue_id, record.refinement))
+        for record in history.passes
+        if (report := record.evaluation_results.validation_report) is not None
+        for issue in report.issues
+    ]
+
+
+def _fate_of(issue: str, refinement: RefinementRecord | None) -> dict[str, str]:
+    if refinement is None:
+        return {"outcome": "no refinement followed"}
+    for action in refinement.accepted:
+        if issue in action.answers:
+            return {"outcome": "answered", "words": f"{action.action_type} {action.fragment}"}
+    for refused in refinement.refused:
+        if issue in refused.action.answers:
+            return {"outcome": "change refused", "words": shorten(refused.reason, 400)}
+    for declined in refinement.declined:
+        if issue == declined.issue_id:
+            return {"outcome": "declined", "words": shorten(declined.reason, 400)}
+    for action in refinement.accepted:
+        if issue in action.overrides_issues:
+            return {"outcome": "overridden", "words": f"{action.action_type} {action.fragment}"}
+    return {"outcome": "not answered"}
