@@ -21,11 +21,12 @@ from aeon.files.jsonl import is_written
 from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
 
 LEFT_BY_RUNS = (
-    *(ANSWER, RESULT, HISTORY, FILE, "events.jsonl", "cycles.jsonl", "plan.yaml", "report.html", ".hydra"),
+    *(ANSWER, RESULT, HISTORY, FILE, "events.jsonl", "cycles.jsonl", "report.html", ".hydra"),
     *("store.sqlite", "store.sqlite-wal", "store.sqlite-shm"),
 )
 LEFT_BY_MULTIRUNS = ("multirun.yaml", "summary.csv", "compare.html", "compare.csv", "store.sqlite", ".hydra")
 """What a run, and a multirun, makes in its directory; all else there is somebody's own."""
+_FORMATS = {RESULT: "aeon.domain.result/", FILE: "aeon.run/"}
 
 
 class Listed(Value):
@@ -58,7 +59,8 @@ def find_runs(folder: Path) -> list[Listed]:
 def _directories(folder: Path) -> Iterator[Path]:
     for path, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        if FILE in files or RESULT in files:
+        held = (name for name in _FORMATS if name in files)
+        if any(str(_document(Path(path, name)).get("format")).startswith(_FORMATS[name]) for name in held):
             yield Path(path)
 
 
@@ -110,7 +112,8 @@ def _end_without_result(directory: Path) -> str:
 def remove_run(run: Listed, above: Path) -> list[Path]:
     """Remove what a run left, then the directories that this leaves empty below `above`, and a multirun's own files
     with its last job. Gives back what is somebody's own and stays. Raises OSError."""
-    own, folder = _remove(run.directory, LEFT_BY_RUNS), run.directory
+    plan = ("plan.yaml",) if run.end == "plan" else ()
+    own, folder = _remove(run.directory, (*LEFT_BY_RUNS, *plan)), run.directory
     while folder != above and not any(folder.iterdir()):
         folder.rmdir()
         folder = folder.parent

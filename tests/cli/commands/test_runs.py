@@ -128,14 +128,16 @@ def test_the_question_names_what_goes_and_only_yes_is_yes(two_runs: Path, typed:
 
 
 def test_strange_files_and_words_are_shown_in_one_line(aeon: RunAeon, tmp_path: Path) -> None:
-    for name, text in {
-        "list": "[]",
-        "text": '{"usage": 3}',
-        "words": '{"task": "\\u001b[31mred\\nline", "passes": 1}',
-    }.items():
+    head = '"format": "aeon.domain.result/1"'
+    words = '"task": "\\u001b[31mred\\nline", "passes": 1'
+    texts = {"list": "[]", "schema": '{"usage": 3}', "text": f'{{{head}, "usage": 3}}', "words": f"{{{head}, {words}}}"}
+    for name, text in texts.items():
         (tmp_path / name).mkdir()
         (tmp_path / name / "result.json").write_text(text)
     shown = aeon("runs").out
     assert "  unreadable " in shown
     assert "\x1b" not in shown
     assert "[31mred line" in shown
+    assert {line for line in shown.splitlines() if line[0] != " "} == {"words", "text"}
+    aeon("runs", "prune", "--keep", "0", "--yes")
+    assert {path.name for path in tmp_path.iterdir()} == {"list", "schema"}
