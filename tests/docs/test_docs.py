@@ -39,7 +39,10 @@ CONFIGURATION = ROOT / "docs" / "configuration.md"
 PAGES = sorted([README, *(ROOT / "docs").rglob("*.md")])
 PROMPTS = ROOT / "docs" / "prompts.md"
 RUN_BY_THE_TESTS = (README, ROOT / "docs" / "artefacts.md", ROOT / "docs" / "python.md")
-WITH_COMMANDS = (README, CONFIGURATION, PROMPTS, ROOT / "docs" / "convergence.md", ROOT / "docs" / "cassettes.md")
+WITH_COMMANDS = (
+    *(README, CONFIGURATION, PROMPTS),
+    *(ROOT / "docs" / name for name in ("convergence.md", "cassettes.md", "not-converged.md")),
+)
 HEADING = re.compile(r"^#+ .*?`(?P<override>[a-z_]+=\w+)`\s*$")
 ROW = re.compile(r"^\| `(?P<key>[a-z_.*]+)` \| `(?P<default>[^`]*)` \|")
 FENCED = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -176,7 +179,9 @@ def test_a_command_of_the_pages_is_one_that_the_program_takes(words: list[str]) 
     if command == "render":
         assert words[1] in get_args(CallName)
     flags = [word for word in words if word.startswith("--")]
-    own_flags = {"--answered-by", "--note", "--force"} if command == "cassette" else set()
+    own_flags = {"cassette": {"--answered-by", "--note", "--force"}, "runs": {"--keep", "--older-than"}}.get(
+        command or "", set()
+    )
     assert set(flags) - own_flags <= {"--help", "--multirun", "--config-dir", "--cfg", "--info", "--package"}
     # A file that the reader has is not here, and nothing of it is read: neither are groups of their own.
     own = "--config-dir" in flags

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from aeon.report import findings
 from tests.cli.conftest import RunAeon, aeon
 
 __all__ = ["aeon"]
@@ -56,3 +57,10 @@ def test_the_tutorial_does_what_it_says(aeon: RunAeon, tmp_path: Path, monkeypat
             assert has_lines([*ended.out.splitlines(), *ended.err.splitlines()], shown), (command, ended.out, ended.err)
             ran += 1
     assert ran >= 14
+
+
+def test_every_kind_of_finding_has_its_part_of_the_page_of_causes() -> None:
+    headings = re.findall(r"^## (.+)$", (DOCS / "not-converged.md").read_text(encoding="utf-8"), re.MULTILINE)
+    topics = re.findall(r'"([a-z]+(?:-[a-z]+){2,})"', Path(findings.__file__).read_text(encoding="utf-8"))
+    assert len(set(topics)) >= 10
+    assert set(topics) <= {heading.lower().replace(" ", "-") for heading in headings}
