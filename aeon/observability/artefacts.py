@@ -73,10 +73,10 @@ def load(directory: Path | str) -> RunResult:
     """The result of a finished run, its history included, of its directory. Raises ArtefactError."""
     directory = Path(directory).expanduser()
     if not (directory / RESULT).exists():
-        cut_off = f"The run was cut off: python -m aeon resume={directory}" if (directory / "run.json").exists() else ""
-        raise ArtefactError(
-            f"{directory} holds no result", hint=cut_off or "A run's directory is wanted, such as outputs/DATE/TIME-ID."
-        )
+        cut_off = f"It is going on, or was cut off; then: python -m aeon resume={directory}"
+        no_run = "A run's directory is wanted, such as outputs/DATE/TIME-ID; aeon runs lists them."
+        hint = cut_off if (directory / "run.json").exists() else no_run
+        raise ArtefactError(f"{directory} holds no result", hint=hint)
     return read(directory)
 
 

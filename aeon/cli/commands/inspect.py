@@ -7,14 +7,16 @@ import argparse
 import json
 import webbrowser
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.report.ending import describe_spent, verdict
-from aeon.report.findings import find_findings
 from aeon.report.page.build import write_report
+from aeon.report.page.calls import find_critical, list_items
+from aeon.report.page.causes import find_causes
 from aeon.report.patterns import find_patterns
 from aeon.report.record import Record, load_record
 from aeon.report.words import one_line, relative_to_here
@@ -35,9 +37,6 @@ def inspect(arguments: Sequence[str]) -> int:
     parser.add_argument("--output", type=Path, metavar="FILE")
     parser.add_argument("form", nargs="?", choices=("output=json", "output=text"))
     given = parser.parse_args(list(arguments))
-    if not (given.run / "result.json").is_file():
-        hint = "RUN is the directory of a finished run, such as outputs/2026-11-22/17-30-00-1a2b3c."
-        raise ConfigError(f"{given.run} holds no result.json", hint=hint)
     try:
         if given.form:
             put(_describe(load_record(given.run), as_json=given.form == "output=json"))
@@ -52,13 +51,17 @@ def inspect(arguments: Sequence[str]) -> int:
 
 
 def _describe(record: Record, *, as_json: bool) -> str:
-    """The run's key facts and its patterns, as JSON or in a few lines."""
-    result, patterns = record.result, find_patterns(record)
-    findings = find_findings(patterns)
+    """The run's key facts, what stands out and, as JSON, all patterns."""
+    result, patterns, items = record.result, find_patterns(record), list_items(record)
+    causes = find_causes(record, patterns, items, find_critical(items))
     if as_json:
         facts = result.model_dump(mode="json", include=_FACTS)
-        found = [finding.model_dump() for finding in findings]
-        whole = {**facts, "findings": found, "patterns": patterns.model_dump(mode="json")}
+        whole = {**facts, "causes": [asdict(cause) for cause in causes], "patterns": patterns.model_dump(mode="json")}
         return json.dumps(whole, indent=2)
-    head = (one_line(result.task), f"{verdict(result)} {describe_spent(result)}")
-    return "\n".join((*head, *(f"  {finding.text}" for finding in findings)))
+    lines = [one_line(result.task), f"{verdict(result)} {describe_spent(result)}"]
+    for cause in causes:
+        lines += [
+            f"- {one_line(cause.title)}",
+            *(f"  {one_line(text)}" for text in (cause.words, cause.change) if text),
+        ]
+    return "\n".join(lines)
