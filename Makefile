@@ -2,6 +2,7 @@
 # make run task="..."   the main job: environment, installation and run (args="key=value ..." for overrides)
 # make test             the same for the tests, but for the slow ones (args="-k name" for pytest)
 # make test-slow        the tests that take seconds each
+# make test-browser     the pages in Chromium, which it installs on Debian where there is none
 # make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
 # make test-hydra-next  the tests of composing with the next version of Hydra, in release or not
 # make bench            what Aeon costs beside the model, as JSON
@@ -11,7 +12,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-slow test-local test-hydra-next bench lint clean
+.PHONY: help demo run test test-slow test-browser chromium test-local test-hydra-next bench lint clean
 # Else make expands the task's text once more, when it hands its variables to the shell.
 unexport task
 # Kept bytecode halves what each of the tests' many processes costs.
@@ -47,14 +48,22 @@ run: $(VENV)/installed
 # Tests against MCP servers written for Node are skipped where there is no npm to install them.
 NODE_SERVERS := $(if $(shell command -v npm 2> /dev/null),$(patsubst %/package.json,%/node_modules,$(wildcard tests/mcp/package.json)))
 
-# `make test-local` runs the others, whether their extra is installed or not. One process for each logical core.
-PYTEST := $(BIN)/python -m pytest --ignore=tests/llm/local -n logical --dist worksteal
+# `make test-local` and `make test-browser` run the others. One process for each logical core.
+PYTEST := $(BIN)/python -m pytest --ignore=tests/llm/local --ignore=tests/browser -n logical --dist worksteal
 
 test: $(VENV)/installed-dev $(NODE_SERVERS)
 	$(PYTEST) -m "not slow" $(args)
 
 test-slow: $(VENV)/installed-dev $(NODE_SERVERS)
 	$(PYTEST) -m slow $(args)
+
+test-browser: $(VENV)/installed-dev chromium
+	$(BIN)/python -m pytest tests/browser $(args)
+
+chromium:
+	@command -v chromium > /dev/null || { echo "Installing chromium ..." >&2; \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium > /dev/null; } || \
+		{ echo "The tests need chromium: install it, then run make test-browser again." >&2; exit 1; }
 
 test-local: $(VENV)/installed-local
 	$(BIN)/python -m pytest tests/llm/local $(args)

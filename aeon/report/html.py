@@ -67,4 +67,10 @@ def render_markdown(text: str) -> Markup:
 
     parser = MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"]).disable("image")
     parser.validateLink = lambda url: url.lower().startswith(_ADDRESSES)  # type: ignore[method-assign]
-    return Markup(parser.render(text)).replace("<a href", Markup('<a rel="noopener noreferrer" href'))
+    tokens = parser.parse(text)
+    for token in tokens:
+        if token.type in ("heading_open", "heading_close"):  # under the headings of the page
+            token.tag = f"h{min(6, int(token.tag[1]) + 2)}"
+    html: str = parser.renderer.render(tokens, parser.options, {})
+    # Text has no `<` any more. A table can be scrolled sideways, so it must take the keyboard.
+    return Markup(html.replace("<a href", '<a rel="noopener noreferrer" href').replace("<table", '<table tabindex="0"'))

@@ -68,7 +68,7 @@ def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassVi
     for record in history.passes:
         links = {item.step_id: item.key for item in items if item.step_id and item.pass_number == record.pass_number}
         judged = [item.key for item in items if item.kind == "convergence" and item.pass_number == record.pass_number]
-        steps = record.steps or (record.plan_state.steps if record.plan_state else ())
+        steps = tuple(_steps(record))
         views.append(
             PassView(
                 number=record.pass_number,
@@ -85,6 +85,16 @@ def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassVi
         made = record.refinement.changes if record.refinement else ()
         changed = frozenset(change.step_id for change in made if change.after is not None)
     return views
+
+
+def _steps(record: ExecutionPass) -> Iterator[PlanStep]:
+    """The steps that a pass began with, as they were at its end, before its refinement changed them."""
+    ended = {step.step_id: step for step in record.steps}
+    for change in record.refinement.changes if record.refinement else ():
+        if change.before is not None:
+            ended[change.step_id] = change.before
+    for step in record.plan_state.steps if record.plan_state else record.steps:
+        yield ended.get(step.step_id, step)
 
 
 def _changes(refinement: RefinementRecord) -> Iterator[Change]:

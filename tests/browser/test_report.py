@@ -1,0 +1,248 @@
+"""The page of a run as a person uses it: it loads nothing, folds, searches, slides, links, and is accessible."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from aeon.convergence.engine import verdict
+from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds, CriterionResult
+from tests.browser.conftest import Opened, Run
+
+Show = Callable[..., Opened]
+MOST_BYTES = 500_000
+FIRST_PAINT_MS = 300
+
+
+def test_it_opens_alone_without_a_word_from_the_browser(recorded: Path, opened: Show) -> None:
+    tab = opened(recorded)
+    assert tab.said == []
+    assert tab.asked == [recorded.as_uri()]
+    assert tab.page.locator("h1").inner_text() == "Converged."
+    assert "RECORDING" in tab.page.locator(".banner").inner_text()
+    assert "completeness 0.97 of 0.95" in tab.page.locator(".why").inner_text()
+
+
+def test_calls_unfold_with_prompt_answer_and_commands(recorded: Path, opened: Show) -> None:
+    page = opened(recorded).page
+    assert page.locator("details.call").count() == 25
+    call = page.locator("#call-2")
+    call.locator("summary").first.click()
+    call.locator("summary", has_text="Prompt: user").click()
+    prompt = call.locator("details.block", has_text="Prompt: user").locator("pre")
+    assert "web application with user authentication" in prompt.inner_text()
+    assert "python -m aeon render plan resume=" in call.inner_text()
+
+
+def test_a_link_to_a_call_opens_it(recorded: Path, opened: Show) -> None:
+    page = opened(recorded, "#call-17").page
+    assert page.locator("#call-17").get_attribute("open") is not None
+    assert page.locator("#call-17").evaluate("each => each.getBoundingClientRect().top") < 800
+    page.goto(recorded.as_uri() + "#call-3")
+    page.wait_for_selector("#call-3[open]")
+
+
+def test_the_search_finds_words_in_prompts_and_answers(recorded: Path, opened: Show) -> None:
+    page = opened(recorded).page
+    page.fill("#search", "Argon2id")
+    page.locator("#count", has_text=" of 25").wait_for()
+    found = page.locator("details.call:visible")
+    assert 0 < found.count() < 25
+    page.fill("#search", "no such words at all")
+    page.locator("#count", has_text="0 of 25").wait_for()
+    page.fill("#search", "")
+    page.select_option("#only-kind", "convergence")
+    page.locator("#count", has_text="4 of 25").wait_for()
+
+
+def test_a_slider_says_where_it_would_have_converged_and_how(recorded: Path, opened: Show) -> None:
+    page = opened(recorded).page
+    assert page.locator("#what-if").inner_text() == "It converged in pass 4."
+    page.locator("[data-threshold=completeness]").fill("0.99")
+    assert "no pass would have converged" in page.locator("#what-if").inner_text()
+    page.locator("[data-threshold=completeness]").fill("0.2")
+    assert page.locator("#what-if").inner_text() == "With these thresholds it would have converged in pass 1."
+    assert "convergence.completeness=0.2" in page.locator("#what-if-command code").inner_text()
+
+
+def test_each_pass_has_its_plan_and_what_was_changed(recorded: Path, opened: Show) -> None:
+    page = opened(recorded).page
+    assert page.locator("article.pass:visible").count() == 1
+    page.locator("#pass-slider").fill("2")
+    shown = page.locator("article.pass:visible")
+    assert shown.get_attribute("id") == "pass-2"
+    assert shown.locator("svg.plan .node").count() == 5
+    assert "REPLACE design-deployment" in shown.inner_text()
+    assert shown.locator("ins").count() > 0
+    assert opened(recorded, "#pass-1").page.locator("#pass-1").is_visible()
+
+
+def test_a_judgement_about_the_judge_is_saved_as_a_line(recorded: Path, opened: Show) -> None:
+    page = opened(recorded, "#judge-2").page
+    with page.expect_download() as download:
+        page.click("#judge-2 button[data-right=false]")
+    line = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
+    assert (line["pass"], line["judge_was_right"], line["converged"]) == (2, False, False)
+    assert line["scores"]["completeness"] == 0.25
+
+
+def test_it_can_be_used_by_keyboard(recorded: Path, opened: Show) -> None:
+    page = opened(recorded).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.locator("#call-1 > summary").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#call-1").get_attribute("open") is not None
+    page.locator("#pass-slider").focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("#pass-3").is_visible()
+
+
+def test_the_script_and_the_program_come_to_the_same_verdict(recorded: Path, opened: Show) -> None:
+    chance = random.Random(7)
+    names = ("completeness", "coherence", "consistency")
+    cases, expected = [], []
+    for _ in range(2_000):
+        scores, bars = ({name: chance.choice((0.0, 0.5, 0.89, 0.9, 0.95, 1.0)) for name in names} for _ in range(2))
+        criteria = [(name, chance.random() < 0.7) for name in ("cited", "short")[: chance.randrange(3)]]
+        kinds = chance.choices(("contradiction", "omission", "hallucination", "other"), k=chance.choice((0, 0, 1, 3)))
+        cases.append([scores, bars, criteria, kinds])
+        converged, codes = verdict(
+            ConvergenceScores(**{f"{name}_score": value for name, value in scores.items()}),
+            ConvergenceThresholds(**bars),
+            [CriterionResult(name=name, met=met) for name, met in criteria],
+            kinds,
+        )
+        expected.append([converged, list(codes)])
+    assert opened(recorded).page.evaluate("cases => cases.map((each) => verdict(...each))", cases) == expected
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_grave(recorded: Path, opened: Show, width: int, scheme: str) -> None:
+    page = opened(recorded, "#call-2", width=width, scheme=scheme).page
+    page.click("#judge-2 summary")
+    found = Axe().run(page).response["violations"]
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in GRAVE] == []
+
+
+GRAVE = ("serious", "critical")
+
+
+def test_a_narrow_screen_is_not_wider_than_it_is(recorded: Path, opened: Show) -> None:
+    page = opened(recorded, "#call-2", width=360).page
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def test_all_passes_are_printed(recorded: Path, opened: Show) -> None:
+    page = opened(recorded).page
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.locator("article.pass:visible").count() == 5
+    assert not page.locator(".top").is_visible()
+
+
+SCRIPT = '<script>window.hacked = 1</script></script><img src=x onerror="window.hacked = 1">'
+LINKS = "[a](javascript:window.hacked=1) [b](JaVaScRiPt:window.hacked=1) [c](data:text/html,x) <javascript:alert(1)>"
+PICTURE = "![picture](http://127.0.0.1:9/pixel.png)"
+HOSTILE = (
+    f'{SCRIPT} " onfocus="window.hacked=1" autofocus x=\' {LINKS} {PICTURE} \u202egnp.exe\u202c \u2028 {{{{ 7*7 }}}}'
+)
+LONG = "x" * 200_000
+
+
+@pytest.fixture(scope="module")
+def hostile(run: Run) -> Path:
+    issue = {"type": "consistency", "severity": "CRITICAL", "description": HOSTILE, "location": {"step_id": SCRIPT}}
+    step = {"step_id": SCRIPT, "description": HOSTILE, "dependencies": []}
+    blocking = {"kind": "other", "description": HOSTILE, "blocking": True}
+    changes = [
+        {"action_type": "ADD", "new_step": {**step, "step_id": f"{SCRIPT}2"}, "justification": HOSTILE},
+        {"action_type": "MODIFY", "target_step_id": SCRIPT, "new_step": step, "justification": HOSTILE},
+    ]
+    convergence = {"completeness_score": 0.1, "explanation": HOSTILE, "issues": [blocking]}
+    calls: dict[str, object] = {
+        "plan": {
+            "answer": {"goal": HOSTILE, "steps": [step], "questions": [{"question": HOSTILE, "assumption": HOSTILE}]}
+        },
+        "step": {
+            "answer": {"step_output": f"{HOSTILE}\n\n{LONG}", "clarity_state": "CLEAR", "clarity_reason": HOSTILE}
+        },
+        "semantic_validation": {"answer": {"issues": [{"issue_id": SCRIPT, **issue}]}},
+        "convergence": {"answer": convergence},
+        "refinement": {"answer": {"actions": changes}},
+    }
+    return run(f"{HOSTILE}", calls, "limits.max_passes=2")
+
+
+def test_no_text_of_a_model_does_anything(hostile: Path, opened: Show) -> None:
+    tab = opened(hostile, "#call-2", width=360)
+    page = tab.page
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    page.locator("#pass-slider").fill("0")
+    page.fill("#search", "<script>")
+    page.wait_for_timeout(300)
+    assert page.evaluate("window.hacked") is None
+    assert tab.said == []
+    assert tab.asked == [f"{hostile.as_uri()}#call-2"] or tab.asked == [hostile.as_uri()]
+    addresses = page.evaluate("[...document.querySelectorAll('a[href]')].map((each) => each.getAttribute('href'))")
+    assert [each for each in addresses if not each.startswith(("#", "http://127.0.0.1:9/"))] == []
+    assert page.locator("script").count() == 2
+    assert page.locator("img, iframe, object, style:not(head style)").count() == 0
+    assert "<script>window.hacked = 1</script>" in page.locator(".answer").inner_text()
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+def words(chance: random.Random, number: int) -> str:
+    known = ("plan", "step", "answer", "review", "service", "queue", "index", "cache", "token", "storage", "login")
+    return " ".join(
+        chance.choice(known) + chance.choice(("", "", ".", f"{chance.randrange(99)}\n")) for _ in range(number)
+    )
+
+
+def test_ten_passes_of_twenty_steps_are_small_and_quick(run: Run, opened: Show) -> None:
+    chance = random.Random(1)
+    names = [f"step-{number:02}" for number in range(20)]
+    steps = [{"step_id": name, "description": words(chance, 14), "dependencies": []} for name in names]
+    calls: dict[str, list[object]] = {name: [] for name in ("step", "convergence", "refinement")}
+    calls["refinement"].append({"when": {"pass_number": 0}, "answer": {"actions": []}})
+    for number in range(1, 11):
+        when = {"pass_number": number}
+        for name in names:
+            output = {"step_output": words(chance, 180), "clarity_reason": words(chance, 15)}
+            state = "BLOCKED" if number < 10 else "CLEAR"
+            calls["step"].append({"when": {**when, "step_id": name}, "answer": {**output, "clarity_state": state}})
+        scores = {f"{name}_score": 0.5 + number / 22 for name in ("completeness", "coherence", "consistency")}
+        calls["convergence"].append(
+            {"when": when, "answer": {**scores, "explanation": words(chance, 50), "issues": []}}
+        )
+        changes = [
+            {
+                "action_type": "MODIFY",
+                "target_step_id": step["step_id"],
+                "justification": words(chance, 15),
+                "new_step": step,
+            }
+            for step in ({**step, "description": words(chance, 14)} for step in steps)
+        ]
+        calls["refinement"].append({"when": when, "answer": {"actions": changes}})
+    review = {"answer": {"issues": []}}
+    plan = {"answer": {"goal": "A design", "steps": steps}}
+    limits = ["refinement.max_attempts_per_fragment=99", "refinement.max_attempts_total=99", "limits.max_passes=10"]
+    answers = {**calls, "plan": plan, "semantic_validation": review}
+    path = run("design a large system", answers, *limits, "ttl.base=600", "ttl.limit=2000")
+    assert path.stat().st_size <= MOST_BYTES
+    page = opened(path).page
+    assert page.locator("details.call").count() > 240
+    paints = [_first_paint(opened(path)) for _ in range(5)]
+    assert min(paints) < FIRST_PAINT_MS, paints
+
+
+def _first_paint(tab: Opened) -> float:
+    script = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    return float(tab.page.evaluate(script))
