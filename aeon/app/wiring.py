@@ -27,7 +27,7 @@ from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
 from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
-from aeon.llm.watching import Watcher
+from aeon.llm.watching import Watched, Watcher
 from aeon.memory.run_memory import RunMemory, ShownMemory
 from aeon.observability.sinks import CallTracer
 from aeon.plan.recursive import RecursivePlanner
@@ -122,8 +122,8 @@ def build_kernel(
 
     build_invoker = partial(StoredInvoker, approve=around.approve, session=session, stop=stop)
     calls: dict[str, Any] = {"limits": settings.limits, "store": settings.store, "provider": settings.provider}
-    calls |= {"emit": stream.emit, "stop": stop, "session": session, "watcher": around.watcher}
-    llm: LLMAdapter = stack.run_stack(shared.adapter, **calls)
+    llm: LLMAdapter = stack.run_stack(shared.adapter, emit=stream.emit, stop=stop, session=session, **calls)
+    llm = Watched(llm, around.watcher) if around.watcher else llm
     for sink in stream.subscribers:
         llm = sink.trace_calls(llm, settings.provider) if isinstance(sink, CallTracer) else llm
     parts = build_components(shared, llm, work.inputs, stream, memory, build_invoker)

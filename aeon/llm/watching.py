@@ -12,7 +12,7 @@ from aeon.domain.request import CallSite, LLMAdapter, LLMRequest, LLMResponse
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A request waits for its turn at an endpoint, about so many seconds yet; 0.0: not any more."""
+    """A request waits for its turn at an endpoint, about so many seconds yet; 0.0: it does not, or not any more."""
 
     site: CallSite
     call: str
@@ -50,6 +50,7 @@ class Watched:
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
+        self._watcher.tell(Waiting(request.site, request.call, 0.0))
         token = WATCHER.set(self._watcher)
         try:
             return self._inner.complete(request)

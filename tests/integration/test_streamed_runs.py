@@ -54,9 +54,8 @@ def test_a_streamed_run_leaves_what_the_same_run_leaves_without_a_stream(case: s
     assert requests[0] == requests[1]
     assert stores[0] == stores[1]
     assert not differences(*map(artefacts, directories))
-    texts = {piece.site.sequence: "" for piece in seen if isinstance(piece, Piece)}
-    for piece in seen:
-        assert isinstance(piece, Piece)
+    texts: dict[int, str] = {}
+    for piece in (one for one in seen if isinstance(one, Piece)):
         texts[piece.site.sequence] = piece.text if piece.begins else texts[piece.site.sequence] + piece.text
     answered = {one.sequence: one.event.text for one in told if isinstance(one.event, CallAnswered)}
     assert len(answered) >= 5

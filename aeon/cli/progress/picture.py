@@ -27,7 +27,7 @@ from aeon.report.words import (
 )
 
 _LEAST_STEPS, _MOST_STEPS = 4, 14
-_WIDEST = 120
+_WIDEST, _LEAST_WIDTH_OF_WORDS = 120, 72
 _MOST_WAITS = 3
 _MOST_TEXTS, _MOST_TEXT_ROWS, _LONGEST_TEXT = 3, 6, 2000
 _DOT, _ARROW = " · ", " → "
@@ -38,9 +38,11 @@ _STYLES = {
     "failed": "red",
     "invalid": "red",
     "pending": "dim",
+    "queued": "dim",
     "complete": "green",
     "replaced": "dim",
 }
+_RANKS = ("running", "failed", "invalid", "blocked", "queued", "pending", "complete", "replaced")
 _DOING = {
     "task_profile": "profiling the task",
     "plan": "making the plan",
@@ -143,17 +145,17 @@ def _step_rows(view: RunView, now: datetime, width: int, rows: int) -> list[Text
     widest = min(max(cell_len(one_line(one.step.step_id)) for _, one in visible), max(8, min(24, width // 3)))
     waits = {one.step_id: text for one in view.in_flight.values() if (text := _wait_text(one, now))}
     found = [_step_row(view, one, lanes, (width, widest), now, waits.get(one.step.step_id)) for lanes, one in visible]
-    states = [state_of(one.step) for one in view.steps.values()]
-    counts = ", ".join(f"{states.count(state)} {state}" for state in STATES if state in states)
-    hidden = f" ({len(states) - len(visible)} not shown)" if len(states) > len(visible) else ""
-    return [Text(""), *found, *_lines([f"  {count_noun(len(states), 'step')}: {counts}{hidden}"], width, "dim")]
+    states = [one.state for one in view.steps.values()]
+    counts = ", ".join(f"{states.count(state)} {state}" for state in _RANKS if state in states)
+    shown = f", {len(visible)} shown" if len(states) > len(visible) else ""
+    return [Text(""), *found, *_lines([f"  {count_noun(len(states), 'step')}{shown}: {counts}"], width, "dim")]
 
 
 def _step_row(
     view: RunView, one: StepView, lanes: str, widths: tuple[int, int], now: datetime, wait: str | None
 ) -> Text:
     before, _, after = lanes.partition(NODE)
-    state, seconds = state_of(one.step), one.seconds
+    state, seconds = one.state, one.seconds
     style = _STYLES[state]
     if state == "running" and one.started:
         seconds = (now - one.started).total_seconds()
@@ -164,19 +166,18 @@ def _step_row(
         what = (f"↻ {wait}", "yellow")
     elif one.calling:
         what = (f"tool {one_line(one.calling)}  {one_line(one.step.description, 200)}", "cyan")
-    timed = seconds is not None and state != "pending" and not view.recording
+    timed = seconds is not None and state not in ("pending", "queued") and not view.recording
     again = f"{one.runs}× " if one.runs > 1 else ""
     took = Text(again + format_seconds(seconds or 0.0) if timed else again.rstrip(), style)
-    sign = _turn(now) if state == "running" else STATES[state]
+    sign = _turn(now) if state == "running" else STATES.get(state, STATES["pending"])
     left = Text.assemble((before, "dim"), (sign, style), (after, "dim"), " ", step_id, " ", what)
     return _row(left, took, widths[0])
 
 
 def _select_steps(view: RunView, rows: int) -> list[StepView]:
     """What runs before what needs a look, what is next, and what is done; in the order of the plan."""
-    ranks = {"running": 0, "failed": 1, "invalid": 1, "blocked": 1, "pending": 2, "complete": 3, "replaced": 4}
     steps = list(view.steps.values())
-    chosen = sorted(range(len(steps)), key=lambda place: (ranks[state_of(steps[place].step)], place))[:rows]
+    chosen = sorted(range(len(steps)), key=lambda place: (_RANKS.index(steps[place].state), place))[:rows]
     return [steps[place] for place in sorted(chosen)]
 
 
@@ -215,7 +216,8 @@ def _bars(view: RunView, width: int) -> list[Text]:
     if view.ttl_allocated:
         used, expected = view.ttl_allocated - view.ttl_remaining, view.expected
         mark = None if expected is None else expected / view.ttl_allocated
-        words = f"{used} of {view.ttl_allocated} cycles" + (f", about {expected} expected" if expected else "")
+        words = f"{used} of {view.ttl_allocated} cycles"
+        words += f", about {expected} expected" if expected and width >= _LEAST_WIDTH_OF_WORDS else ""
         bars.append(_bar("budget", used / view.ttl_allocated, mark, "cyan", Text(words, "dim"), width))
     if view.scores:
         bars += [_score(view, name, width) for name in SCORES]

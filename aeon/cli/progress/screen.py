@@ -24,7 +24,7 @@ from aeon.report.words import is_utf, to_ascii
 _SECONDS_BETWEEN = 1 / 8
 _HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # terminals that know this show all between at once
-_LINE_END, _REST = "\x1b[K", "\x1b[J"  # erased behind what is written, so that nothing flickers
+_CLEAR_LINE, _CLEAR_REST = "\x1b[2K", "\x1b[J"  # line by line, so that nothing flickers
 _CLOCK = re.compile(r"\d+(?::\d\d)+  ")
 _WORDS = {
     r"\b(?:complete|converged|no issues)\b": "green",
@@ -106,11 +106,11 @@ class Screen(Display):
         above = [part for line in new for part in self._wrapped(line, width)]
         now = self._rendered(Text("\n").join(lines)).split("\n") if lines else []
         if above or now != self._drawn or last:
-            texts = [f"{text}{_LINE_END}" for text in (*above, *now)]
+            texts = [f"{_CLEAR_LINE}{text}" for text in (*above, *now)]
             # A terminal that has become narrower has broken the lines of the old picture.
             up = sum(max(1, -(-cells // (width + 1))) for cells in self._cells) - 1
             home = f"\x1b[{up}A\r" if up > 0 else "\r"
-            self._write(f"{_BEGIN}{home}" + "\r\n".join([*texts, ""] if last else texts) + f"{_REST}{_END}")
+            self._write(f"{_BEGIN}{home}" + "\r\n".join([*texts, ""] if last else texts) + f"{_CLEAR_REST}{_END}")
             self._drawn, self._cells = now, [cell_len(line.plain.rstrip()) for line in lines]
 
     def _size(self) -> tuple[int, int]:
@@ -122,6 +122,8 @@ class Screen(Display):
     def _wrapped(self, line: str, width: int) -> list[str]:
         """A line of what has happened, its second part and those after it moved to the right."""
         clock = found[0] if (found := _CLOCK.match(line)) else ""
+        if not line.strip("="):
+            line = line[:width]  # the rule around a banner
         text = Text(line[len(clock) :])
         for pattern, style in _WORDS.items():
             text.highlight_regex(pattern, style)

@@ -28,19 +28,26 @@ def was_called(result: ToolResult) -> bool:
 
 @dataclass(slots=True)
 class StepView:
-    """A step as it stands. `calling` is the tool that is being called for it, `runs` how often it was started."""
+    """A step as it stands. `calling` is the tool that is being called for it, `runs` how often it was started; `queued`
+    until something is asked for it."""
 
     step: PlanStep
     started: datetime | None = None
     seconds: float | None = None
     calling: str | None = None
     runs: int = 0
+    queued: bool = False
+
+    @property
+    def state(self) -> str:
+        """As `state_of`, or queued."""
+        return "queued" if self.queued else state_of(self.step)
 
 
 @dataclass(slots=True)
 class CallView:
     """A structured call that is under way: since when, what it waits for, until when, before it is made (again), and
-    the text of its answer as far as it has come."""
+    the text of its answer as far as it has come. `begun` once something was asked for it."""
 
     call: str
     step_id: str | None = None
@@ -48,6 +55,7 @@ class CallView:
     wait: str = ""
     until: datetime | None = None
     text: str = ""
+    begun: bool = False
 
 
 @dataclass(slots=True)
@@ -77,6 +85,7 @@ class RunView:
     requests: int = 0
     endpoint: str = ""
     fell_back: bool = False
+    watched: bool = False
     in_flight: dict[int, CallView] = field(default_factory=dict)
     pass_started: datetime | None = None
     passes_left: int = 0
@@ -106,6 +115,9 @@ class RunView:
         site = seen.site
         # It may be seen before the event that the call has begun is taken in.
         call = self.in_flight.setdefault(site.sequence, CallView(seen.call, site.step_id, now))
+        self.watched = call.begun = True
+        if step := self.steps.get(site.step_id or ""):
+            step.started, step.queued = (now if step.queued else step.started), False
         match seen:
             case Waiting():
                 # A short wait is one for others: how long it takes is not known.
@@ -183,6 +195,8 @@ class RunView:
             case e.StepStarted():
                 view = self._step_view(event.step)
                 view.started, view.runs = self.now, view.runs + 1
+                begun = any(call.begun for call in self.in_flight.values() if call.step_id == event.step.step_id)
+                view.queued = self.watched and not begun and event.step.tool is None
             case e.StepFinished():
                 self._end_step(event.step)
             case e.ToolStarted() if event.step_id in self.steps:
@@ -201,6 +215,6 @@ class RunView:
 
     def _end_step(self, step: PlanStep) -> None:
         view = self._step_view(step)
-        view.calling = None
+        view.calling, view.queued = None, False
         if view.started and self.now:
             view.seconds = (self.now - view.started).total_seconds()

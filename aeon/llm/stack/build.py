@@ -4,7 +4,6 @@ RunLimits     the run's caps, on what it asks for: a stored answer counts too
 Stored        a stored answer for a request that was paid before
 ProfileMemo   the first profile of an equal task, asked in this process before
 Spend         real money and tokens: what the two above answer never arrives here
-Watched       a person may look on at what is under way
 Fallback      over endpoints, those that are cooling down last; each of them:
   Retry         a backoff holds no slot of the limiter inside it
   Gate          as the endpoint's state allows: not cooling down, requests at once, requests and tokens a minute
@@ -28,7 +27,6 @@ from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
 from aeon.llm.stack.retry import Endpoint as Endpoint
 from aeon.llm.stack.retry import Fallback, Retry
 from aeon.llm.stack.stored import Absent, ProfileMemo, Stored
-from aeon.llm.watching import Watched, Watcher
 from aeon.store.session import Session
 from aeon.store.settings import StoreSettings
 
@@ -86,12 +84,10 @@ def run_stack(
     session: Session | None = None,
     store: StoreSettings | None = None,
     provider: ProviderSettings | None = None,
-    watcher: Watcher | None = None,
 ) -> RunLimits:
     """One run's wrappers around a process's endpoints, or around any adapter, whose settings are `provider`.
 
-    `retry` is the endpoints' own unless given. `session` is the run's use of the store, as `store` says;
-    `watcher` looks on.
+    `retry` is the endpoints' own unless given. `session` is the run's use of the store, as `store` says.
     """
     endpoints = endpoints_of(adapter, provider)
     prices = PriceBook({endpoint.name: endpoint.prices for endpoint in endpoints})
@@ -101,8 +97,7 @@ def run_stack(
         inner = Gate(endpoint.adapter, state, stop=stop) if state else endpoint.adapter
         inner = Retry(inner, retry or endpoint.retry, emit=emit, stop=stop, has_next=has_next, state=state)
         asked.append(replace(endpoint, adapter=inner))
-    inner = Fallback(asked, emit=emit)
-    inner = Spend(Watched(inner, watcher) if watcher else inner, LimitSettings(), prices, endpoints.meter)
+    inner = Spend(Fallback(asked, emit=emit), LimitSettings(), prices, endpoints.meter)
     inner = ProfileMemo(inner, endpoints.profiles, store.sample if store else 0)
     if session is not None:
         inner = Stored(inner, session, provider, store, stop=stop, learners=endpoints.learners)

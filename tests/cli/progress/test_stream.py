@@ -84,3 +84,22 @@ def test_the_page_shows_what_is_drawn() -> None:
     view = under_way(f'{{"step_output": "{text}Sign-in compares the password with its has')
     view.now = START + timedelta(seconds=21.4)
     assert "".join(f"{line}\n" for line in drawn(view, 100, 40, after=1.9)) == shown
+
+
+def test_a_step_is_queued_until_something_is_asked_for_it() -> None:
+    told = until(realistic_run(), e.StepStarted)
+    begun = told[-1].event.step  # type: ignore[attr-defined]
+    site = CallSite(pass_number=1, phase="EXECUTE", sequence=told[-1].sequence, step_id=begun.step_id)
+    other = CallSite(sequence=1)
+    for early in (False, True):  # what is seen may come before the event
+        view = RunView()
+        view.watch(Waiting(other, "task_profile", 0.0), START)
+        for recorded in told[:-1]:
+            view(recorded)
+        if early:
+            view.watch(Waiting(site, "step", 0.0), START)
+        view(told[-1])
+        assert ("1 queued" in "\n".join(drawn(view, 80))) is not early
+        view.watch(Waiting(site, "step", 0.0), (view.now or START) + timedelta(seconds=5))
+        assert "4 steps: 1 running, 3 pending" in "\n".join(drawn(view, 80))
+    assert "1 running" in "\n".join(drawn(seen(told), 80))
