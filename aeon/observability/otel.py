@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import singledispatchmethod, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace import Span, SpanContext, SpanKind, set_span_in_context
@@ -23,24 +23,22 @@ from aeon.llm.protocols import CALL_HEADERS
 from aeon.llm.settings import ProviderSettings
 from aeon.observability.otel_export import ABANDONED, Call, Telemetry, open_telemetry
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 _call: ContextVar[Call | None] = ContextVar("traced_call", default=None)
 
 
-def _harmless(method: Callable[Concatenate[Tracing, _P], _R]) -> Callable[Concatenate[Tracing, _P], _R | None]:
-    """One at a time; whatever goes wrong is a warning, the first time."""
+def _harmless(method: _Method) -> _Method:
+    """One at a time; whatever goes wrong is a warning, the first time, and None."""
 
     @wraps(method)
-    def guarded(self: Tracing, /, *args: _P.args, **kwargs: _P.kwargs) -> _R | None:
+    def guarded(self: Tracing, *args: Any) -> Any:
         with self.lock:
             try:
-                return method(self, *args, **kwargs)
+                return method(self, *args)
             except Exception as error:
                 self.warn_once(error)
-                return None
 
-    return guarded
+    return cast(_Method, guarded)
 
 
 @contextmanager
@@ -166,7 +164,7 @@ class Tracing:
                 self._telemetry.emit("gen_ai.evaluation.result", result, self._pass.span)
 
     @_harmless
-    def start_call(self, request: LLMRequest, provider: ProviderSettings) -> Call:
+    def start_call(self, request: LLMRequest, provider: ProviderSettings) -> Call | None:
         """Open the span of a request, current in this thread; a repair is linked to what it repairs."""
         site = request.site
         call = Call(self._telemetry, request, provider, self._parent())

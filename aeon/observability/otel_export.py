@@ -37,6 +37,7 @@ from aeon.llm.settings import EndpointSettings, ProviderSettings
 
 ABANDONED = Error("left unfinished", "Abandoned")
 FLUSH_SECONDS = 2.0
+_SHOWN = 200
 _NAMED_OTHERWISE = {"azure": "azure.ai.openai", "gemini": "gcp.gemini", "mistral": "mistral_ai"}
 _TOKENS = {
     "input_tokens": "input_tokens",
@@ -58,7 +59,8 @@ class Telemetry:
         self._logger = loggers.get_logger(name, version) if has_events else None
         # Of the conventions since that version of util-genai, which has one histogram of tokens, without their parts.
         meter, prefix = meters.get_meter(name, version), "gen_ai.client.inference"
-        self._duration = meter.create_histogram(f"{prefix}.duration", "s")
+        bounds = [0.01 * 2**number for number in range(14)]
+        self._duration = meter.create_histogram(f"{prefix}.duration", "s", explicit_bucket_boundaries_advisory=bounds)
         self._tokens = {
             field: meter.create_counter(f"{prefix}.usage.{name}", "{token}") for field, name in _TOKENS.items()
         }
@@ -165,12 +167,13 @@ def _server_of(provider: ProviderSettings) -> dict[str, Any]:
 
 
 class _Problems(logging.Handler):
-    """The first thing that exporters complain of."""
+    """What exporters complain of first, and whether they gave anything up."""
 
-    first = ""
+    first, is_lost = "", False
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.first = self.first or record.getMessage()
+        self.first = self.first or record.getMessage()[:_SHOWN]
+        self.is_lost |= record.levelno >= logging.ERROR
 
 
 @contextmanager
@@ -198,15 +201,16 @@ def open_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry | None]:
     for exporter in of_logs:
         loggers.add_log_record_processor(BatchLogRecordProcessor(exporter))
     log.addHandler(problems)
+    log.propagate = False  # also of threads that go on afterwards
     try:
         yield Telemetry(tracers, meters, loggers, has_events=bool(of_logs))
     finally:
-        if not _shut_down(tracers.shutdown, meters.shutdown, loggers.shutdown):
-            problems.first = problems.first or f"not everything was sent within {FLUSH_SECONDS:g} seconds"
-        log.addHandler(logging.NullHandler())  # what threads that go on still complain of is nobody's
+        is_sent = _shut_down(tracers.shutdown, meters.shutdown, loggers.shutdown)
+        log.addHandler(logging.NullHandler())
         log.removeHandler(problems)
-        if problems.first:
-            warn(f"observability.otel: {problems.first}")
+        if problems.is_lost or not is_sent:
+            why = problems.first or f"it did not answer for {FLUSH_SECONDS:g} seconds"
+            warn(f"observability.otel: the collector has not taken everything: {why}")
 
 
 def _shut_down(*ends: Callable[[], object]) -> bool:

@@ -273,8 +273,8 @@ def test_a_bad_collector_costs_the_run_nothing(
     result = run("store=off", warn=told.append)
     taken = time.monotonic() - began
     assert comparable(result) == comparable(usual)
-    assert result.timings.total_seconds < usual.timings.total_seconds + 1
-    assert taken < result.timings.total_seconds + 3
+    assert result.timings.total_seconds < usual.timings.total_seconds + 3
+    assert taken < result.timings.total_seconds + 5
     (said,) = told
     assert said.startswith("observability.otel: ")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from aeon import Aeon, ConfigError
+from aeon import Aeon, ArtefactError, ConfigError
 from aeon.domain.result import RunResult
+from aeon.observability.settings import ObservabilitySettings
+from aeon.observability.sinks import SINKS
 
 PLUG_IN = """
-import json, urllib.request
+import json, time, urllib.request
 from aeon.domain.events import RunFinished, RunStarted
 
 class Webhook:
@@ -26,6 +29,10 @@ class Webhook:
         if isinstance(recorded.event, (RunStarted, RunFinished)):
             body = json.dumps({"event": type(recorded.event).__name__}).encode()
             urllib.request.urlopen(urllib.request.Request(self.url, body), timeout=5).close()
+
+class Slow:
+    def __call__(self, recorded):
+        time.sleep(9)
 
 class Failing:
     def __call__(self, recorded):
@@ -87,6 +94,50 @@ def test_a_sink_that_fails_is_said_once_and_fails_no_run() -> None:
     closed, failed = warnings
     assert closed == "observability.sinks.bad: cannot be closed: OSError: still no such host"
     assert "0 were dropped; the first error: RuntimeError: no such host" in failed
+
+
+def test_a_slow_sink_takes_no_time_of_the_run() -> None:
+    usual, warnings = run(), list[str]()
+    began = time.monotonic()
+    result = run("observability.sinks.slow=plug_in:Slow", warn=warnings.append)
+    assert time.monotonic() - began < 6
+    assert result.timings.total_seconds < usual.timings.total_seconds + 3
+    assert result.answer == usual.answer
+    assert "were dropped" in warnings[0]
+
+
+def fail(*_: Any) -> None:
+    raise RuntimeError("a defect")
+
+
+def fail_to_write(*_: Any) -> None:
+    raise ArtefactError("the disk is full")
+
+
+FAILING: dict[str, tuple[str, Any]] = {
+    "events": ("aeon.files.jsonl.JsonLines.write", fail_to_write),
+    "cycles": ("aeon.files.jsonl.JsonLines.write", fail_to_write),
+    "otel": ("aeon.observability.otel.Tracing._take", fail),
+    "sinks": ("plug_in.Webhook.__call__", fail),
+}
+
+
+def test_each_kind_of_sink_is_a_key_of_the_configuration_and_is_tested_to_fail_no_run() -> None:
+    assert FAILING.keys() == SINKS.keys() <= ObservabilitySettings.model_fields.keys()
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_no_kind_of_sink_fails_a_run_by_failing(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for signal in ("TRACES", "METRICS", "LOGS"):
+        monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "none")
+    keys = [f"observability.{name}={'{}' if name == 'sinks' else 'false'}" for name in FAILING if name != kind]
+    own = ("observability.sinks.hook.sink=plug_in:Webhook", "observability.sinks.hook.options.url=unused")
+    usual, warnings = run(), list[str]()
+    monkeypatch.setattr(*FAILING[kind])
+    on = own if kind == "sinks" else (f"observability.{kind}=true",)
+    result = run(*keys, *on, directory=tmp_path / "run", warn=warnings.append)
+    assert (result.answer, result.termination_reason) == (usual.answer, usual.termination_reason)
+    assert len(warnings) == 1
 
 
 @pytest.mark.parametrize(
