@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from aeon.domain.assessment import SCORE_CODES, ConvergenceAssessment, is_own_code
-from aeon.domain.history import ExecutionHistory, ExecutionPass
+from aeon.domain.history import ExecutionHistory
 from aeon.domain.values import Value
 
 NOTICEABLE = 0.02
@@ -196,13 +196,10 @@ def find_judge_conflicts(history: ExecutionHistory, assessed: Sequence[AssessedP
     ]
     least = thresholds_of(history)
     for each in assessed:
-        if all(each.scores[name] >= value for name, value in least.items()):
-            found += _pairs_that_disagree(history.passes[each.pass_number], each.scores["consistency"])
+        assessment = history.passes[each.pass_number].evaluation_results.convergence
+        if assessment and all(each.scores[name] >= value for name, value in least.items()):
+            pairs, score = assessment.scores.consistency_status.items(), each.scores["consistency"]
+            disagreeing = [pair for pair, status in pairs if status.status == "inconsistent"]
+            one = {"passes": (each.pass_number,), "values": (score,)}
+            found += [JudgeConflict(kind="pairs", name=pair, **one) for pair in disagreeing]
     return tuple(found)
-
-
-def _pairs_that_disagree(passed: ExecutionPass, score: float) -> Iterator[JudgeConflict]:
-    assessment = passed.evaluation_results.convergence
-    for pair, status in assessment.scores.consistency_status.items() if assessment else ():
-        if status.status == "inconsistent":
-            yield JudgeConflict(kind="pairs", name=pair, passes=(passed.pass_number,), values=(score,))

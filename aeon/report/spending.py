@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from aeon.domain.refinement import RepairRecord
 from aeon.domain.result import TokenUsage
 from aeon.domain.values import Value
-from aeon.report.record import Call, Line, Record
+from aeon.report.record import Call, Record
 
 TOOL = "tool"
 """What stands among the names of calls for calls of tools."""
-_Key = TypeVar("_Key", bound=Hashable)
+_PLACES = ("pass", "phase", "step", "call")
+_COUNTS = ("requests", "input_tokens", "output_tokens", "cached_tokens")
 
 
 class Spending(Value):
@@ -53,8 +54,8 @@ class RepairRate(Value):
 class Waiting(Value):
     """Requests that were sent again after an error of one class: how often, and the seconds waited before."""
 
-    times: int = 0
-    seconds: float = 0.0
+    times: int
+    seconds: float
 
 
 class PrefixShare(Value):
@@ -66,75 +67,50 @@ class PrefixShare(Value):
     share: float | None = None
 
 
-def spend_by_pass(record: Record) -> dict[int, Spending]:
-    """By the number of the pass. Without a journal as the result has it, without seconds."""
+def spend(record: Record) -> dict[str, dict[Any, Spending]]:
+    """`by_pass`, `by_phase`, `by_step` (most seconds first) and `by_call` (most tokens first, with `tool` for tools).
+    Without a journal only what the result has of passes and calls."""
     if not record.events:
-        return {number: _of_usage(usage) for number, usage in record.result.usage.by_pass.items()}
-    return _add_up(record, lambda call: call.pass_number, lambda site: int(site["pass_number"]))
+        usage, seconds = record.result.usage, record.result.timings.seconds_by_call
+        by_call = {name: _of_usage(used, seconds.get(name, 0.0)) for name, used in usage.by_call.items()}
+        return {"by_pass": {number: _of_usage(used) for number, used in usage.by_pass.items()}, "by_call": by_call}
+    found: dict[str, defaultdict[Any, Spending]] = {f"by_{name}": defaultdict(Spending) for name in _PLACES}
 
+    def charge(place: tuple[Any, ...], spent: Spending) -> None:
+        for name, key in zip(found, place, strict=True):
+            if key is not None:
+                found[name][key] += spent
 
-def spend_by_phase(record: Record) -> dict[str, Spending]:
-    """By phase; empty without a journal."""
-    return _add_up(record, lambda call: call.phase, lambda site: str(site["phase"]))
-
-
-def spend_by_step(record: Record) -> dict[str, Spending]:
-    """By the id of the step that it was for, most seconds first; empty without a journal."""
-    found = _add_up(record, lambda call: call.step_id, lambda site: site["step_id"])
-    named = {step: spent for step, spent in found.items() if step is not None}
-    return dict(sorted(named.items(), key=lambda item: -item[1].seconds))
-
-
-def spend_by_call(record: Record) -> dict[str, Spending]:
-    """By the name of the call, with `tool` for tools, most tokens first. Without a journal as the result has it."""
-    if not record.events:
-        usage, seconds = record.result.usage.by_call, record.result.timings.seconds_by_call
-        found = {name: _of_usage(used, seconds.get(name, 0.0)) for name, used in usage.items()}
-    else:
-        found = _add_up(record, lambda call: call.call, lambda _: TOOL)
-    return dict(sorted(found.items(), key=lambda item: -item[1].tokens))
-
-
-def _add_up(record: Record, of_call: Callable[[Call], _Key], of_site: Callable[[Line], _Key]) -> dict[_Key, Spending]:
-    found: defaultdict[_Key, Spending] = defaultdict(Spending)
     for call in record.calls:
-        found[of_call(call)] += _of_call(call)
-    for line in record.events:
-        if line["event"] == "tool_called":
-            seconds = float(line["result"].get("seconds") or 0.0)
-            found[of_site(line["site"])] += Spending(tool_calls=1, seconds=seconds)
-    return dict(found)
-
-
-def _of_call(call: Call) -> Spending:
-    used = call.usage
-    tokens = {name: getattr(used, name) for name in ("input_tokens", "output_tokens", "cached_tokens")}
-    return Spending(requests=used.requests, seconds=call.seconds, cost=call.cost, **tokens)
+        used = {name: getattr(call.usage, name) for name in _COUNTS}
+        place = (call.pass_number, call.phase, call.step_id, call.call)
+        charge(place, Spending(seconds=call.seconds, cost=call.cost, **used))
+    for line in (line for line in record.events if line["event"] == "tool_called"):
+        place = (*(line["site"][name] for name in ("pass_number", "phase", "step_id")), TOOL)
+        charge(place, Spending(tool_calls=1, seconds=float(line["result"].get("seconds") or 0.0)))
+    steps = sorted(found["by_step"].items(), key=lambda item: -item[1].seconds)
+    calls = sorted(found["by_call"].items(), key=lambda item: -item[1].tokens)
+    return {**found, "by_step": dict(steps), "by_call": dict(calls)}
 
 
 def _of_usage(usage: TokenUsage, seconds: float = 0.0) -> Spending:
-    kept = {"requests", "input_tokens", "output_tokens", "cached_tokens", "cost"}
-    return Spending(seconds=seconds, **usage.model_dump(include=kept))
+    return Spending(seconds=seconds, **usage.model_dump(include={*_COUNTS, "cost"}))
 
 
-def repairs_by_call(record: Record) -> dict[str, RepairRate]:
-    """By the name of the call whose answers were repaired; without a journal every request counts as an answer."""
-    asked: Mapping[str, int] = Counter(call.call for call in _first_answers(record))
+def repair_rates(record: Record) -> dict[str, dict[str, RepairRate]]:
+    """`repairs_by_call` and `repairs_by_model`, the highest rate first: of the calls whose answers were repaired, and
+    of the models that gave them. Without a journal every request counts as an answer, and models are not known."""
+    first = [call for call in record.calls if call.attempt == 0 and call.error is None]
+    asked: Mapping[str, int] = Counter(call.call for call in first)
     if not record.events:
         asked = {name: usage.requests for name, usage in record.result.usage.by_call.items() if name != "repair"}
-    return _rates(asked, ((repair.call, repair) for repair in record.result.repairs))
-
-
-def repairs_by_model(record: Record) -> dict[str, RepairRate]:
-    """By the model that gave the answer; empty without a journal."""
-    first = _first_answers(record)
-    model_of = {(call.call, call.cycle, call.step_id): call.model for call in first}
-    repairs = ((model_of.get((each.call, each.cycle, each.step_id)), each) for each in record.result.repairs)
-    return _rates(Counter(call.model for call in first), ((model, each) for model, each in repairs if model))
-
-
-def _first_answers(record: Record) -> list[Call]:
-    return [call for call in record.calls if call.attempt == 0 and call.error is None]
+    model_of = {(call.call, call.cycle): call.model for call in first}
+    repairs = record.result.repairs
+    by_model = ((model_of.get((repair.call, repair.cycle), ""), repair) for repair in repairs)
+    return {
+        "repairs_by_call": _rates(asked, ((repair.call, repair) for repair in repairs)),
+        "repairs_by_model": _rates(Counter(call.model for call in first), by_model),
+    }
 
 
 def _rates(asked: Mapping[str, int], repairs: Iterable[tuple[str, RepairRecord]]) -> dict[str, RepairRate]:
@@ -142,19 +118,18 @@ def _rates(asked: Mapping[str, int], repairs: Iterable[tuple[str, RepairRecord]]
     rates = {}
     for name, answers in asked.items():
         repaired, unrecoverable = found[name, "repaired"], found[name, "unrecoverable"]
-        rate = min(1.0, round((repaired + unrecoverable) / answers, 3)) if answers else 0.0
+        rate = min(1.0, round((repaired + unrecoverable) / max(1, answers), 3))
         rates[name] = RepairRate(answers=answers, repaired=repaired, unrecoverable=unrecoverable, rate=rate)
     return dict(sorted(rates.items(), key=lambda item: -item[1].rate))
 
 
 def find_waits(record: Record) -> dict[str, Waiting]:
     """By the class of the error that was waited after, most seconds first."""
-    found: defaultdict[str, Waiting] = defaultdict(Waiting)
+    waited: defaultdict[str, list[float]] = defaultdict(list)
     for line in record.events:
         if line["event"] == "retry_scheduled":
-            kind = str(line["error"]).partition(":")[0]
-            before = found[kind]
-            found[kind] = Waiting(times=before.times + 1, seconds=before.seconds + float(line["seconds"]))
+            waited[str(line["error"]).partition(":")[0]].append(float(line["seconds"]))
+    found = {kind: Waiting(times=len(seconds), seconds=sum(seconds)) for kind, seconds in waited.items()}
     return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
 
 

@@ -32,6 +32,7 @@ from aeon.llm.prompts import PromptLibrary
 from aeon.observability.cycle_log import CycleRecord
 from aeon.observability.event_log import event_name, event_types
 from aeon.plan.triggers import TriggerKind
+from aeon.report.patterns import Patterns
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -329,7 +330,7 @@ def unnamed(page: str, names: set[str]) -> list[str]:
 
 def test_the_artefacts_page_names_every_field_and_every_event() -> None:
     models = (RunResult, ExecutionHistory, ExecutionPass, CycleRecord)
-    fields = {name for model in models for name in model.model_fields}
+    fields = {name for model in (*models, Patterns) for name in model.model_fields}
     assert unnamed("artefacts.md", fields | {event_name(kind) for kind in event_types()}) == []
 
 

@@ -118,6 +118,7 @@ def candidates(words: Sequence[str]) -> list[str]:
         "docs": _pages(),
         "help": COMMANDS,
         "render": get_args(CallName),
+        "runs": ("prune",),
         "schema": groups(),
     }
     if typed.startswith("-"):
