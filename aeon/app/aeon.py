@@ -105,6 +105,11 @@ class Aeon:
         return adapter.meter.spent if isinstance(adapter, Endpoints) else Spent()
 
     @property
+    def hashes(self) -> Mapping[str, str]:
+        """SHA-256, hex, of the configuration, the prompts and the schemas."""
+        return self._process.digests
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """What a person should know before a run: missing tools, what has changed, what a cassette may not set."""
         changes = parent.change_warnings(self._parent, self._process, self._composition)
@@ -141,7 +146,11 @@ class Aeon:
         """Run tasks at the same time, at most `max_concurrency`, and yield each result as its run ends. A task is its
         text, or a mapping of arguments of `run`; each is taken from `tasks` when there is room for it. When the caller
         stops iterating, or a run raises what `run` raises, those under way are asked to stop and are waited for."""
-        return run_all(self.run, tasks, max_concurrency)
+
+        def run(task: Task, control: RunControl) -> RunResult:
+            return self.run(control=control, **(task if isinstance(task, Mapping) else {"task": task}))
+
+        return run_all(run, tasks, max_concurrency)
 
     async def arun(self, task: str | None = None, *, control: RunControl | None = None, **arguments: Any) -> RunResult:
         """`run` for callers in an event loop, which it does not block; `arguments` are those of `run`. When the caller

@@ -8,24 +8,26 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
 
 Task = str | Mapping[str, Any]
+T = TypeVar("T")
+Given = TypeVar("Given")
 
 
-def run_all(run: Callable[..., RunResult], tasks: Iterable[Task], max_concurrency: int) -> Iterator[RunResult]:
-    """The results of tasks as their runs end, at most `max_concurrency` under way, as `Aeon.run_many` says."""
+def run_all(work: Callable[[Given, RunControl], T], items: Iterable[Given], max_concurrency: int) -> Iterator[T]:
+    """What `work` gives for each item, as it ends, at most `max_concurrency` at once; an item is taken when there is
+    room for it. The control of all is stopped when the caller stops iterating, or when one raises."""
     if max_concurrency < 1:
         raise ValueError(f"max_concurrency is {max_concurrency}: at least 1 run must be under way")
-    control, ended, running = RunControl(), SimpleQueue[Future[RunResult]](), 0
+    control, ended, running = RunControl(), SimpleQueue[Future[T]](), 0
     pool = ThreadPoolExecutor(max_concurrency, thread_name_prefix="aeon-run")
     try:
-        for task in tasks:
-            arguments = dict(task) if isinstance(task, Mapping) else {"task": task}
-            pool.submit(run, control=control, **arguments).add_done_callback(ended.put)
+        for item in items:
+            pool.submit(work, item, control).add_done_callback(ended.put)
             running += 1
             while running >= max_concurrency or not ended.empty():
                 running -= 1

@@ -23,7 +23,18 @@ from aeon.plan.settings import RefinementSettings
 from aeon.store.settings import StoreSettings
 from aeon.tools.settings import ToolSettings
 
-_NOT_ENGINE = {"task", "task_file", "plan_file", "inputs", "input_files", "resume", "store", "output", "progress"}
+_NOT_ENGINE = {
+    "task",
+    "task_file",
+    "plan_file",
+    "inputs",
+    "input_files",
+    "resume",
+    "store",
+    "output",
+    "progress",
+    "batch",
+}
 
 
 class ProgressSettings(Value):
@@ -38,6 +49,31 @@ class InteractionSettings(Value):
     """`interaction`: whether follow-up questions are put to a person; `none` goes on with the assumption made."""
 
     kind: Literal["none", "ask"] = "none"
+
+
+class BatchColumns(Value):
+    """`batch.columns`: which column of a dataset gives what."""
+
+    id: str = "id"
+    task: str = "task"
+    overrides: str = "overrides"
+    inputs: dict[str, str] = Field(default_factory=dict)
+
+    def named(self) -> set[str]:
+        """The columns that a person named."""
+        own = {getattr(self, name) for name in ("id", "task", "overrides") if getattr(self, name) != name}
+        return own | set(self.inputs.values())
+
+
+class BatchSettings(Value):
+    """`batch`: how `aeon batch` goes through a dataset. `parallel` counts the rows under way, `confirm_above_cost` is
+    in the currency of the prices."""
+
+    parallel: int = Field(default=16, ge=1)
+    order: Literal["ended", "dataset"] = "ended"
+    records: Literal["none", "failed", "all"] = "failed"
+    columns: BatchColumns = BatchColumns.model_construct()
+    confirm_above_cost: float | None = Field(default=None, ge=0)
 
 
 _ANY_OPTION = FromRecording("held", None)  # each key says for itself whether it is taken
@@ -74,6 +110,7 @@ class Settings(Value):
     )
     store: Unneeded[StoreSettings] = StoreSettings.model_construct()
     observability: Unneeded[ObservabilitySettings] = ObservabilitySettings.model_construct()
+    batch: Unneeded[BatchSettings] = Field(default=BatchSettings.model_construct(), exclude=True)
     progress: Unneeded[ProgressSettings] = ProgressSettings.model_construct()
     interaction: Taken[InteractionSettings] = InteractionSettings.model_construct()
 

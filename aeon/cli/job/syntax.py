@@ -12,7 +12,7 @@ from aeon.domain.errors import ConfigError
 TEXTS = Path(__file__).parents[1] / "commands" / "texts"
 GENERAL = "aeon"
 COMMANDS = {
-    **{"ask": "run", "cassette": "cassette", "check": "check", "completion": "docs", "docs": "docs"},
+    **{"ask": "run", "batch": "batch", "cassette": "cassette", "check": "check", "completion": "docs", "docs": "docs"},
     **{"doctor": "provider", "help": "docs", "init": "files", "inspect": "inspect", "plan": "plan"},
     **{"render": "files", "runs": "runs", "schema": "files", "tools": "tools", "verify": "provider"},
 }

@@ -1,0 +1,91 @@
+"""The rows of a dataset, and what is wrong with one."""
+
+from pathlib import Path
+
+import pytest
+
+from aeon.batch.dataset import Row, open_dataset
+from aeon.config.settings import BatchColumns
+from aeon.domain.errors import ConfigError
+
+
+def written(folder: Path, name: str, text: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_json_lines_give_tasks_inputs_ids_and_overrides(tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "d.jsonl",
+        '{"id": "a", "task": "one", "inputs": {"x": "text"}, "overrides": {"ttl.base": 9, "ttl": "small"}}\n'
+        "\n"
+        '{"task": "two", "more": 1}\n',
+    )
+    assert list(open_dataset(path, BatchColumns()).rows()) == [
+        Row(1, 1, "a", "one", {"x": "text"}, ("ttl.base=9", "ttl=small")),
+        Row(2, 3, "2", "two"),
+    ]
+
+
+def test_a_table_is_read_by_its_header_and_the_columns_that_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.csv", '\ufeffkey,question,passage\nk1,"one,\ntwo",p\nk2,three,q\n')
+    columns = BatchColumns(id="key", task="question", inputs={"text": "passage"})
+    assert list(open_dataset(path, columns).rows()) == [
+        Row(1, 3, "k1", "one,\ntwo", {"text": "p"}),
+        Row(2, 4, "k2", "three", {"text": "q"}),
+    ]
+
+
+def test_a_task_given_once_is_that_of_rows_without_one(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.tsv", 'id\tinputs\nx\t"{""a"": ""b""}"\n')
+    assert list(open_dataset(path, BatchColumns(), "summarise").rows()) == [Row(1, 2, "x", "summarise", {"a": "b"})]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[1]", "line 1: a row is a JSON object, not list"),
+        ("{", "line 1: not JSON: "),
+        ('{"task": 5}', "line 1: task: must be a text, not int"),
+        ('{"id": "x"}', "line 1: there is no task"),
+        ('{"task": "t", "inputs": {"a": 1}}', "line 1: inputs.a: must be a text, not int"),
+        ('{"task": "t", "overrides": [1]}', "line 1: overrides: must be an object of names and values"),
+        ('{"task": "\\ud800"}', "line 1: task is not valid Unicode"),
+    ],
+)
+def test_a_row_that_cannot_be_run_says_why_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
+    dataset = open_dataset(written(tmp_path, "d.jsonl", f'{text}\n{{"task": "good"}}\n'), BatchColumns())
+    bad, good = dataset.rows()
+    assert bad.problem.startswith(problem)
+    assert (good.task, good.problem, dataset.count) == ("good", "", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns", "problem"),
+    [
+        ("d.jsonl", b'{"task": "\xff"}\n', BatchColumns(), "not UTF-8"),
+        ("d.jsonl", "\n\n", BatchColumns(), "there are no rows"),
+        ("d.xlsx", "", BatchColumns(), r"must be one of \.jsonl"),
+        (
+            "d.jsonl",
+            '{"id": 1, "task": "a"}\n{"id": 1, "task": "b"}\n',
+            BatchColumns(),
+            "2: the id '1' is that of line 1",
+        ),
+        ("d.jsonl", '{"task": "a"}\n', BatchColumns(id="key"), "no row of .* has key"),
+        ("d.csv", "task\na\n", BatchColumns(inputs={"x": "text"}), "no row of .* has text"),
+    ],
+)
+def test_a_dataset_that_cannot_be_run_is_refused_whole(
+    tmp_path: Path, name: str, text: str | bytes, columns: BatchColumns, problem: str
+) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        open_dataset(written(tmp_path, name, text), columns)
+
+
+def test_a_row_of_a_table_with_too_many_cells_is_a_row_that_cannot_be_run(tmp_path: Path) -> None:
+    bad, good = open_dataset(written(tmp_path, "d.csv", "id,task\na,b,c\nd,e\n"), BatchColumns()).rows()
+    assert bad.problem == "line 2: another number of cells than the header"
+    assert good.id == "d"

@@ -1,0 +1,152 @@
+"""`aeon batch`, as a person uses it: every row once, whatever happens on the way."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aeon.cli.main import main
+from tests.support.openai_server import OpenAIServer
+from tests.support.simulated_server import content_of, simulated
+
+
+def dataset(folder: Path, count: int = 5, name: str = "tasks.jsonl") -> Path:
+    path = folder / name
+    path.write_text("".join(json.dumps({"id": f"r{n}", "task": f"name {n} rivers"}) + "\n" for n in range(count)))
+    return path
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in path.read_text().splitlines()]
+
+
+def run(*arguments: str | Path) -> int:
+    return main(["batch", *map(str, arguments), "provider=simulated"])
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_each_row_has_a_line_with_what_its_run_gave(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.jsonl"
+    assert run(f"dataset={dataset(tmp_path)}", f"out={out}") == 0
+    found = rows(out)
+    assert sorted(row["id"] for row in found) == ["r0", "r1", "r2", "r3", "r4"]
+    for row in found:
+        assert (row["ended"], row["converged"], row["of"], row["synthetic"]) == ("converged", True, 5, True)
+        assert row["answer"]
+        assert row["calls"] > 0
+        assert row["scores"]["completeness_score"] >= 0.9
+    assert "5 rows: converged 5" in capfd.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "tasks.jsonl"]
+
+
+def test_rows_that_are_done_are_not_run_again_and_another_configuration_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    out, given = tmp_path / "out.jsonl", dataset(tmp_path, 3)
+    run(f"dataset={given}", f"out={out}")
+    before = out.read_bytes()
+    assert run(f"dataset={given}", f"out={out}") == 0
+    assert out.read_bytes() == before
+    assert "3 rows done before; 0 to go" in capfd.readouterr().err
+    assert run(f"dataset={given}", f"out={out}", "convergence.completeness=0.7") == 2
+    assert "another configuration" in capfd.readouterr().err
+
+
+def test_a_bad_row_is_reported_with_its_line_and_the_rest_is_done(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path, out = tmp_path / "tasks.jsonl", tmp_path / "out.jsonl"
+    bad = ["no JSON", '{"id": "k", "task": "t", "overrides": {"no.such": 1}}', '{"id": "e", "task": " "}']
+    path.write_text("\n".join(['{"id": "a", "task": "name rivers"}', *bad, '{"id": "z", "task": "name lakes"}', ""]))
+    assert run(f"dataset={path}", f"out={out}") == 1
+    assert {row["id"]: row["ended"] for row in rows(out)} == {
+        **{"a": "converged", "z": "converged"},
+        **{"2": "invalid", "k": "invalid", "e": "invalid"},
+    }
+    told = capfd.readouterr().err
+    for words in ("row 2, line 2: not JSON", "row 3, line 3: ", "no: unknown key", "row 4, line 4: there is no task"):
+        assert words in told
+
+
+def test_a_row_may_have_overrides_of_its_own(tmp_path: Path) -> None:
+    path, out = tmp_path / "tasks.csv", tmp_path / "out.jsonl"
+    path.write_text('id,task,overrides\na,name rivers,\nb,name lakes,"{""mode"": ""core""}"\n')
+    run(f"dataset={path}", f"out={out}")
+    scores = {row["id"]: row["scores"] is not None for row in rows(out)}
+    assert scores == {"a": True, "b": False}  # in core mode nothing is assessed
+
+
+def test_shards_take_every_row_once_and_are_merged_in_the_order_of_the_dataset(tmp_path: Path) -> None:
+    given, parts = dataset(tmp_path, 7), [tmp_path / f"part{n}.jsonl" for n in (1, 2, 3)]
+    for number, part in enumerate(parts, start=1):
+        assert run(f"dataset={given}", f"out={part}", f"shard={number}/3", "batch.order=dataset") == 0
+    assert [row["row"] for row in rows(parts[0])] == [1, 4, 7]
+    assert main(["batch", "merge", "out=all.jsonl", *map(str, parts)]) == 0
+    assert [row["id"] for row in rows(tmp_path / "all.jsonl")] == [f"r{n}" for n in range(7)]
+    assert main(["batch", "merge", "out=less.jsonl", *map(str, parts[1:])]) == 2
+    assert not (tmp_path / "less.jsonl").exists()
+
+
+def test_a_kept_record_is_a_run_that_can_be_inspected(tmp_path: Path) -> None:
+    run(f"dataset={dataset(tmp_path, 2)}", "out=out.jsonl", "batch.records=all")
+    assert rows(tmp_path / "out.jsonl")[0]["record"].startswith("out.jsonl.records#r")
+    assert main(["batch", "record", "out.jsonl", "r1", "r1"]) == 0
+    assert main(["inspect", "r1", "output=json"]) == 0
+    assert main(["batch", "record", "out.jsonl", "r9", "r9"]) == 2
+
+
+def test_results_may_go_to_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(f"dataset={dataset(tmp_path, 3)}", "out=-", "batch.order=dataset", "batch.records=none") == 0
+    assert [json.loads(text)["row"] for text in capfd.readouterr().out.splitlines()] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
+def test_a_shard_that_is_none_is_refused(tmp_path: Path, shard: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(f"dataset={dataset(tmp_path)}", "out=out.jsonl", f"shard={shard}") == 2
+    assert f"shard={shard}: must be i/n" in capfd.readouterr().err
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_batch_that_would_cost_more_than_wanted_stops_after_its_first_rows(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with OpenAIServer(simulated()) as server:
+        arguments = [f"dataset={dataset(tmp_path, 40)}", "out=out.jsonl", "batch.parallel=2", "provider=openai"]
+        arguments += [
+            f"provider.base_url={server.url}",
+            "provider.model=m",
+            "provider.prices={m: {input: 9, output: 9}}",
+        ]
+        assert main(["batch", *arguments, "batch.confirm_above_cost=0.01"]) == 130
+    assert 8 <= len(rows(tmp_path / "out.jsonl")) < 15
+    assert "more than batch.confirm_above_cost=0.01" in capfd.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_killed_batch_goes_on_without_asking_again_what_was_answered(tmp_path: Path) -> None:
+    given, out, parallel = dataset(tmp_path, 12), tmp_path / "out.jsonl", 4
+    with OpenAIServer(simulated(delay=0.05)) as server:
+        command = [sys.executable, "-m", "aeon", "batch", f"dataset={given}", f"out={out}", "provider=openai"]
+        command += [f"provider.base_url={server.url}", "provider.model=m", f"batch.parallel={parallel}"]
+        for requests in (30, 75):
+            with subprocess.Popen([*command, "execution.max_parallel=1"], cwd=tmp_path) as process:
+                until = time.monotonic() + 60
+                while len(server.requests) < requests and process.poll() is None and time.monotonic() < until:
+                    time.sleep(0.01)
+                process.send_signal(signal.SIGKILL)
+        assert subprocess.run([*command, "execution.max_parallel=1"], cwd=tmp_path, check=False).returncode == 0
+        asked = Counter(map(content_of, server.requests))
+    assert sorted(row["id"] for row in rows(out)) == sorted(f"r{n}" for n in range(12))
+    # Only what was under way when a kill came is asked again: of each of two kills, one call a row.
+    assert sum(asked.values()) - len(asked) <= 2 * parallel
+    assert not list(tmp_path.glob("out.jsonl.running*"))
