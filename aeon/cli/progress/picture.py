@@ -11,6 +11,7 @@ from rich.cells import cell_len, chop_cells
 from rich.text import Text
 
 from aeon.cli.progress.dag import NODE, outline
+from aeon.cli.progress.estimate import seconds_left
 from aeon.cli.progress.view import SCORES, CallView, RunView, StepView
 from aeon.cli.progress.words import read_partly, stopping
 from aeon.domain.errors import PlanError
@@ -115,7 +116,7 @@ def _course(view: RunView, now: datetime) -> list[str]:
         if doing := _DOING.get(one.call):
             took = format_seconds((now - one.since).total_seconds()) if one.since and not view.recording else ""
             items.append(f"{doing} {took}".rstrip())
-    seconds = view.seconds_left(now)
+    seconds = seconds_left(view, now)
     items.append("" if seconds is None else f"about {_round_up(seconds)} left")
     if not view.recording:
         items.append(f"{view.tokens:,} tokens" if view.tokens else "")

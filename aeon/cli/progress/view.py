@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
-from aeon.domain.errors import PlanError
-from aeon.domain.graph import layers
 from aeon.domain.plan import Plan, PlanStep
+from aeon.domain.request import CallSite
 from aeon.domain.tool_result import ToolResult
 from aeon.llm.watching import Piece, Waiting
 from aeon.report.ending import state_of
 from aeon.store.cassette import Provenance
 
-_LEAST_SECONDS_SHOWN = 0.5
+_LEAST_SECONDS_SHOWN, _LEAST_SECONDS_MEASURED = 0.5, 0.02
 SCORES = ("completeness", "coherence", "consistency")
 
 
@@ -61,11 +59,12 @@ class CallView:
 @dataclass(slots=True)
 class RunView:
     """The state of a run for display; a subscriber. Given: the thresholds of its scores (None: nothing is assessed),
-    the seconds that running work has once the run is `stopped`, the cost up to an event (None: not known), and of a
-    replay, of which no times are shown, its recording."""
+    the seconds that running work has once the run is `stopped`, how many steps run side by side, the cost up to an
+    event (None: not known), and of a replay, of which no times are shown, its recording."""
 
     thresholds: ConvergenceThresholds | None = None
     grace_seconds: float = 10.0
+    parallel: int = 8
     cost_at: Callable[[e.Recorded], float | None] = lambda _: None
     recording: Provenance | None = None
     task: str = ""
@@ -87,9 +86,10 @@ class RunView:
     fell_back: bool = False
     watched: bool = False
     in_flight: dict[int, CallView] = field(default_factory=dict)
-    pass_started: datetime | None = None
-    passes_left: int = 0
-    pass_seconds: list[float] = field(default_factory=list)
+    took: dict[str, list[float]] = field(default_factory=dict)
+    batch_ended: datetime | None = None
+    refining_seconds: float = 0.0
+    passes_done: int = 0
     scores: list[ConvergenceScores] = field(default_factory=list)
 
     def __call__(self, recorded: e.Recorded) -> None:
@@ -133,30 +133,13 @@ class RunView:
         """How long the run has lasted, up to the last event."""
         return self.now - self.started if self.now and self.started else timedelta()
 
-    def seconds_left(self, now: datetime) -> float | None:
-        """About how long the plan takes from now on, if no step is repeated, by the passes so far; None before one is
-        over, in a replay, and once it takes longer than that."""
-        if not self.pass_seconds or self.recording or self.stopped or self.pass_started is None:
-            return None
-        each = sum(self.pass_seconds) / len(self.pass_seconds)
-        seconds = each * self.passes_left - (now - self.pass_started).total_seconds()
-        return seconds if seconds > 0 else None
-
-    def _count_passes(self) -> int:
-        """How many passes the plan needs at least: one for each layer of what is to be done, in core mode each step."""
-        left = tuple(one.step for one in self.steps.values() if state_of(one.step) not in ("complete", "replaced"))
-        if self.plan is not None and self.thresholds is not None:
-            with suppress(PlanError):
-                return len(layers(self.plan.model_copy(update={"steps": left})))
-        return len(left)
-
     def _track_calls(self, event: e.Event) -> None:
         match event:
             case e.CycleStarted() if event.call != "tool":
                 begun = CallView(event.call, event.site.step_id, self.now)
                 self.in_flight.setdefault(event.site.sequence, begun)
             case e.CycleFinished():
-                self.in_flight.pop(event.site.sequence, None)
+                self._end_call(event.site, self.in_flight.pop(event.site.sequence, None))
             case e.RetryScheduled() if call := self.in_flight.get(event.site.sequence):
                 call.wait, call.until = event.error, self.now and self.now + timedelta(seconds=event.seconds)
                 call.text = ""
@@ -172,10 +155,9 @@ class RunView:
             case e.PassStarted():
                 self.pass_number, self.ttl_remaining = event.pass_number, event.ttl_remaining
                 self.ttl_allocated = self.ttl_allocated or event.ttl_remaining
-                self.pass_started, self.passes_left = self.now, max(1, self._count_passes())
-            case e.PassFinished():
-                if event.complete and event.pass_number and self.pass_started and self.now:
-                    self.pass_seconds.append((self.now - self.pass_started).total_seconds())
+                self.batch_ended = None
+            case e.PassFinished() if event.pass_number:
+                self.passes_done += 1
             case e.CycleStarted() if event.ttl_remaining is not None:
                 self.ttl_remaining = event.ttl_remaining
             case e.ProfileInferred():
@@ -218,3 +200,18 @@ class RunView:
         view.calling, view.queued = None, False
         if view.started and self.now:
             view.seconds = (self.now - view.started).total_seconds()
+            self._measure("step", view.seconds)
+        self.batch_ended = self.now
+
+    def _end_call(self, site: CallSite, call: CallView | None) -> None:
+        if call is None or call.call == "step" or not (call.since and self.now):
+            return
+        seconds = (self.now - call.since).total_seconds()
+        self._measure(call.call, seconds)
+        if site.phase == "REFINE" and site.pass_number:
+            self.refining_seconds += seconds
+
+    def _measure(self, call: str, seconds: float) -> None:
+        # A stored answer says nothing of those to come.
+        if seconds >= _LEAST_SECONDS_MEASURED:
+            self.took.setdefault(call, []).append(seconds)

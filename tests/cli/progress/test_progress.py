@@ -18,7 +18,6 @@ from aeon.domain.assessment import ConvergenceThresholds
 from aeon.domain.history import Advisory
 from aeon.report.ending import state_of
 from aeon.report.words import SPINNER, count_noun, format_clock, format_seconds, one_line
-from aeon.store.cassette import Provenance
 from tests.cli.conftest import RunAeon
 from tests.integration.wire import script
 from tests.observability.support import PLAN, START, Story, chain_run, feed, realistic_run, step
@@ -238,21 +237,6 @@ def test_what_a_call_waits_for_is_shown_where_it_is_made_until_it_is_made_again(
     assert "RateLimited" not in "\n".join(drawn(view, 80, after=4.1))
     (row,) = [line for line in drawn(waiting("step", "gather"), 80, after=1) if " gather " in line]
     assert "↻ waits 3 s: RateLimited: slow down" in row
-
-
-def test_what_is_left_is_estimated_from_the_passes_so_far_and_the_layers_of_the_plan() -> None:
-    begun = until(realistic_run(), e.Refined, 2)
-    assert all("left" not in line for line in drawn(seen(begun, RunView(thresholds=THRESHOLDS)), 80))
-    view = seen(until(realistic_run(), e.PassStarted, 2), RunView(thresholds=THRESHOLDS))
-    assert view.passes_left == 2
-    assert view.pass_seconds == [pytest.approx(13.6)]
-    assert any("· about 30 s left ·" in line for line in drawn(view, 80))
-    assert any("· about 20 s left ·" in line for line in drawn(view, 80, after=10))
-    assert all("left" not in line for line in drawn(view, 80, after=28))
-    in_core_mode = seen(until(realistic_run(), e.PassStarted, 2))
-    assert in_core_mode.passes_left == 2
-    view.recording = Provenance(answered_by="m", first="", last="")
-    assert view.seconds_left(view.pass_started or START) is None
 
 
 def test_cost_so_far_stands_in_the_picture() -> None:

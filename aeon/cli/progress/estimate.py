@@ -1,0 +1,51 @@
+"""About how long a run takes yet. Pure: by the seconds that its calls have taken, and what is left of its plan."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+from math import ceil
+from statistics import fmean
+
+from aeon.cli.progress.view import RunView
+from aeon.domain.errors import PlanError
+from aeon.domain.graph import layers
+
+_EVALUATION = ("semantic_validation", "convergence")
+_LEAST_SECONDS = 0.5
+
+
+def seconds_left(view: RunView, now: datetime) -> float | None:
+    """The seconds until the plan is done once and assessed, if no step is repeated; None while no step has been
+    measured, in a replay, and when it takes longer than that."""
+    steps = view.took.get("step")
+    if not steps or view.recording or view.stopped:
+        return None
+    each, judging = fmean(steps), _seconds_of_judging(view)
+    batch = [one for one in view.steps.values() if one.state in ("running", "queued")]
+    elapsed = [(now - one.started).total_seconds() for one in batch if one.started and one.state == "running"]
+    seconds = max(0.0, ceil(len(batch) / view.parallel) * each - max(elapsed, default=0.0))
+    if batch:
+        seconds += judging
+    elif view.batch_ended:
+        seconds += max(0.0, judging - (now - view.batch_ended).total_seconds())
+    seconds += sum(ceil(size / view.parallel) * each + judging for size in _sizes_of_batches(view))
+    return seconds if seconds >= _LEAST_SECONDS else None
+
+
+def _seconds_of_judging(view: RunView) -> float:
+    """Of a pass: its evaluation, and as much of a refinement as the passes before had."""
+    if view.thresholds is None:
+        return 0.0
+    others = [seconds for call, found in view.took.items() if call != "step" for seconds in found]
+    seconds = sum(fmean(view.took.get(call) or others or [0.0]) for call in _EVALUATION)
+    return seconds + (view.refining_seconds / view.passes_done if view.passes_done else 0.0)
+
+
+def _sizes_of_batches(view: RunView) -> list[int]:
+    """How many steps each pass after this one carries out: a layer of what is to be done yet, in core mode one."""
+    left = [one.step for one in view.steps.values() if one.state not in ("running", "queued", "complete", "replaced")]
+    if view.plan is not None and view.thresholds is not None:
+        with suppress(PlanError):
+            return list(map(len, layers(view.plan.model_copy(update={"steps": tuple(left)}))))
+    return [1] * len(left)
