@@ -51,7 +51,7 @@ class Telemetry:
     """What spans, metrics and events are made with. Where nobody takes events (`has_events`), they go with the span."""
 
     def __init__(
-        self, tracers: TracerProvider, meters: MeterProvider, loggers: LoggerProvider, *, has_events: bool = True
+        self, tracers: TracerProvider, meters: MeterProvider, loggers: LoggerProvider, *, has_events: bool
     ) -> None:
         name, version = "aeon", installed_version("aeon-engine")
         self.handler = TelemetryHandler(tracers, meters, loggers, None, name, version)
@@ -185,7 +185,9 @@ def open_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry | None]:
         yield None
         return
     if not isinstance(theirs, trace.ProxyTracerProvider):
-        yield Telemetry(theirs, get_meter_provider(), get_logger_provider())
+        events = get_logger_provider()
+        has_events = isinstance(events, sdk_logs.LoggerProvider)
+        yield Telemetry(theirs, get_meter_provider(), events, has_events=has_events)
         return
     of_traces, of_metrics, of_logs = (_make_exporters(signal) for signal in ("traces", "metrics", "logs"))
     log, problems, resource = logging.getLogger("opentelemetry"), _Problems(logging.WARNING), Resource.create()
