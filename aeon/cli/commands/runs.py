@@ -51,7 +51,7 @@ def _describe(run: Listed) -> Iterator[str]:
     width = min(shutil.get_terminal_size().columns, _WIDEST)
     scores = " ".join(f"{round_down(score):.2f}" for score in run.scores.values())
     cost = "simulated" if run.synthetic else "" if run.cost is None else f"cost {run.cost:.4f}"
-    yield str(relative_to_here(run.directory))
+    yield f"{one_line(str(relative_to_here(run.directory)))}  {run.started.astimezone():%Y-%m-%d %H:%M}"
     facts = f"  {one_line(run.end):<13}  {scores:<14}  {cost:<11}  {_size(run.bytes):>7}  "
     yield facts + one_line(run.task, max(20, width - len(facts)))
     if run.is_resumable:
