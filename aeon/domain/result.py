@@ -17,7 +17,7 @@ from aeon.domain.assessment import SCORE_CODES, ConvergenceScores, TTLExpiration
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.refinement import RefusedAction, RepairRecord
-from aeon.domain.values import Address, Value, as_frame, as_html
+from aeon.domain.values import Address, Value, as_frame
 
 if TYPE_CHECKING:
     import pandas
@@ -176,14 +176,17 @@ class RunResult(Value):
         return as_frame([self._figures()])
 
     def _repr_html_(self) -> str:
-        """The run in figures, its passes and its answer, for notebooks; texts are escaped."""
-        simulated = f"<p><strong>{escape(SIMULATED_LINE)}</strong></p>" if self.synthetic else ""
-        error = f"<p>{escape(self.error.message)}</p>" if self.error else ""
-        shown = as_html([{name: value for name, value in self._figures().items() if value is not None}])
-        answer = f"<pre dir='auto' style='white-space: pre-wrap'>{escape(self.answer)}</pre>"
-        return (
-            f"{simulated}{error}{shown}{self.history._repr_html_()}<details><summary>answer</summary>{answer}</details>"
-        )
+        """How the run ended, what it used, its passes and its answer, for notebooks; texts are escaped."""
+        total, ttl = self.usage.total, self.ttl
+        cost = "unknown" if total.cost is None else f"{total.cost:.4f}"
+        lines = [SIMULATED_LINE] if self.synthetic else []
+        lines += [f"{self.termination_reason}: {shorten(self.task, 3 * _SHOWN, placeholder='...')}"]
+        lines += [f"{self.error.message} {self.error.hint}"] if self.error else []
+        lines += [f"{self.passes} passes, TTL {ttl.used} of {ttl.allocated}, {total.requests} requests"]
+        lines[-1] += f", {total.total_tokens:,} tokens, cost {cost}, {self.timings.total_seconds:.1f} s"
+        told = "".join(f"<p><bdi>{escape(line)}</bdi></p>" for line in lines)
+        answer = f"<pre dir='auto' style='white-space: pre-wrap; text-align: start'>{escape(self.answer)}</pre>"
+        return f"{told}{self.history._repr_html_()}<details><summary>answer</summary>{answer}</details>"
 
     @property
     def exit_status(self) -> int:

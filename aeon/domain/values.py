@@ -91,8 +91,13 @@ def as_text(rows: Sequence[Row]) -> str:
 def as_html(rows: Sequence[Row]) -> str:
     """Rows as an HTML table; texts are escaped, and cannot turn the direction of what stands beside them."""
     head = "".join(f"<th>{escape(name.replace('_', ' '))}</th>" for name in rows[0])
-    lines = ("".join(f"<td><bdi>{escape(_cell(value))}</bdi></td>" for value in row.values()) for row in rows)
+    lines = ("".join(map(_html_cell, row.values())) for row in rows)
     return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def _html_cell(value: Any) -> str:
+    side = "left" if isinstance(value, str) else "right"
+    return f"<td style='text-align: {side}'><bdi>{escape(_cell(value))}</bdi></td>"
 
 
 def _cell(value: Any) -> str:
