@@ -177,6 +177,7 @@ class CycleLog(Journal):
         self._dispatched = 0
         self._carrier: _OpenCycle | None = None
         self._newest: tuple[int, Plan] | None = None
+        self._ended: _OpenCycle | None = None
 
     def __call__(self, recorded: e.Recorded) -> None:
         """Process one event; write a line when it ends a cycle."""
@@ -187,11 +188,11 @@ class CycleLog(Journal):
             self._start(event, recorded.time)
         elif isinstance(event, e.RunFinished):
             self._abandon_open_cycles(recorded.time)
-        elif cycle := self._open.get(recorded.sequence):
+        elif cycle := self._open.get(recorded.sequence) or self._open_again(recorded):
             cycle.events.append(event)
             # A step may go on after its call.
             if isinstance(event, e.StepFinished) or (isinstance(event, e.CycleFinished) and event.site.step_id is None):
-                del self._open[recorded.sequence]
+                self._ended = self._open.pop(recorded.sequence)
                 self._write_cycle(cycle, recorded.time)
 
     def close(self) -> None:
@@ -210,6 +211,15 @@ class CycleLog(Journal):
             self._carrier = cycle
             self._newest = (cycle.number, event.plan) if event.plan else self._newest
         self._open[event.site.sequence] = cycle
+
+    def _open_again(self, recorded: e.Recorded) -> _OpenCycle | None:
+        """A line more of a dispatch that takes several calls, as judges that vote do."""
+        last = self._ended
+        if last is None or last.started.site.sequence != recorded.sequence or last.started.site.step_id is not None:
+            return None
+        state = PlanDifference(base=last.number) if last.plan_state else None
+        again = self._open[recorded.sequence] = _OpenCycle(last.started, recorded.time, self._next_number(), state)
+        return again
 
     def _next_number(self) -> int:
         self._dispatched += 1
