@@ -53,7 +53,18 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a journal, in the order they were written; a last line cut off by a crash is left out. Raises
     OSError for a file that cannot be read, ValueError for another line that is not JSON."""
     lines = Path(path).read_bytes().split(b"\n")
-    yield from (json.loads(line) for line in lines[:-1])
+    yield from map(_parse, lines[:-1])
+
+
+def _parse(line: bytes) -> dict[str, Any]:
+    """A line by a decoder that is three times as fast as the standard one, which has lone surrogates left to read."""
+    from pydantic_core import from_json  # not for the files that a start reads
+
+    try:
+        value: dict[str, Any] = from_json(line)
+    except ValueError:
+        value = json.loads(line)
+    return value
 
 
 def is_written(path: Path) -> bool | None:

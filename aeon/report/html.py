@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import sys
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 _ASSETS = Path(__file__).with_name("assets")
@@ -39,9 +42,20 @@ def _island(data: Any) -> Markup:
     return Markup(json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
 
 
+class _Compiled(FileSystemBytecodeCache):
+    """Compiled templates beside them, as Python keeps its modules; where nothing can be written, none are kept."""
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            if not sys.dont_write_bytecode:
+                Path(self.directory).mkdir(exist_ok=True)
+                super().dump_bytecode(bucket)
+
+
 @cache
 def _environment() -> Environment:
     return Environment(
+        bytecode_cache=_Compiled(str(_ASSETS / "__pycache__")),
         loader=FileSystemLoader(_ASSETS),
         autoescape=True,
         undefined=StrictUndefined,

@@ -65,16 +65,20 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A run as its directory tells it. `origin` is `run.json`, `overrides` what the command line changed; `events` and
-    `cycles` are the lines of the journals, in order of dispatch. What was not written, or is gone, is empty."""
+    """A run as its directory tells it. `origin` is `run.json`, `overrides` what the command line changed; `events` are
+    the lines of `events.jsonl`, in order of dispatch. What was not written, or is gone, is empty."""
 
     directory: Path
     result: RunResult
     origin: Mapping[str, Any]
     overrides: tuple[str, ...]
     events: tuple[Line, ...]
-    cycles: tuple[Line, ...]
     calls: tuple[Call, ...]
+
+    @property
+    def cycles(self) -> tuple[Line, ...]:
+        """The lines of `cycles.jsonl` in order of dispatch, read each time."""
+        return tuple(sorted(_journal(self.directory / "cycles.jsonl"), key=lambda line: line["step_number"]))
 
     def to_frame(self) -> pandas.DataFrame:
         """A frame of pandas with a row for each request, its tokens in columns. Raises ConfigError without pandas."""
@@ -99,7 +103,6 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
         origin=origin,
         overrides=tuple(str(text) for text in overrides or origin.get("overrides") or ()),
         events=tuple(events),
-        cycles=tuple(sorted(_journal(directory / "cycles.jsonl"), key=lambda line: line["step_number"])),
         calls=tuple(_calls(events, _entries(directory, result), result)),
     )
 

@@ -166,6 +166,26 @@ function block(title, text, open = false) {
     element("pre", { dir: "auto", tabindex: "0" }, text));
 }
 
+// An answer in JSON field by field, with its texts as text; and as it came.
+function answerOf(call) {
+  const text = textOf(call.answer), name = call.kind === "tool" ? "Output" : "Answer";
+  let fields;
+  try {
+    fields = JSON.parse(text);
+  } catch {
+    return [block(name, text, true)];
+  }
+  if (!fields || typeof fields !== "object" || Array.isArray(fields)) return [block(name, pretty(text), true)];
+  const readable = element("details", { class: "block", open: true }, element("summary", {}, name));
+  for (const [field, value] of Object.entries(fields)) {
+    if (value === null || value === "" || (Array.isArray(value) && !value.length)) continue;
+    const plain = typeof value !== "object";
+    readable.append(element("div", { class: "field" }, element("h5", {}, field),
+      element("pre", { dir: "auto", tabindex: "0", class: plain ? null : "json" }, plain ? String(value) : JSON.stringify(value, null, 2))));
+  }
+  return [readable, block(`${name} as it came`, text)];
+}
+
 function bodyOf(call) {
   const facts = { role: call.role, model: call.model, endpoint: call.endpoint, phase: call.phase, began: data.timed ? `${call.at.toFixed(1)} s` : null, took: data.timed ? `${call.s.toFixed(2)} s` : null,
     "tokens in": call.in, cached: call.cached, "tokens out": call.out, reasoning: call.reasoning, cost: call.cost,
@@ -175,7 +195,7 @@ function bodyOf(call) {
     .map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, String(value))))));
   if (call.error) body.append(element("p", { class: "said", dir: "auto" }, `${call.error}: ${call.message || ""}`));
   if (call.arguments) body.append(block("Arguments", pretty(textOf(call.arguments)), true));
-  if (call.answer) body.append(block(call.kind === "tool" ? "Output" : "Answer", pretty(textOf(call.answer)), true));
+  if (call.answer) body.append(...answerOf(call));
   for (const [role, text] of call.messages || []) body.append(block(`Prompt: ${role}`, textOf(text)));
   if (call.schema) body.append(block("Schema", pretty(textOf(call.schema))));
   if (!call.answer && !call.error) body.append(element("p", { class: "quiet" }, "Its prompt and answer are not stored (store=off, or store.sqlite is gone)."));

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic_core import PydanticSerializationError, to_json
+
 from aeon.report.record import Call, Line, Record
 
-_LEVEL = 3  # of zlib: more takes twice the time for a tenth of the size
+_LEVEL = 5  # of zlib: more takes twice the time for a tenth of the size
 
 
 class TextTable:
@@ -48,8 +50,11 @@ class TextTable:
 
 def pack(value: Any) -> str:
     """JSON values, deflated, in base64."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return base64.b64encode(zlib.compress(text.encode("utf-8", "replace"), _LEVEL)).decode()
+    try:
+        text = to_json(value)
+    except PydanticSerializationError:  # half of a surrogate pair
+        text = json.dumps(value).encode()
+    return base64.b64encode(zlib.compress(text, _LEVEL)).decode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +172,7 @@ def _describe_call(call: Call, texts: TextTable) -> dict[str, Any]:
         },
         **{name: value for name, value in known.items() if value},
         "messages": [[str(one["role"]), texts.add(str(one["content"]))] for one in request.get("messages") or ()],
-        "schema": texts.add(json.dumps(schema, ensure_ascii=False)) if schema else None,
+        "schema": texts.add(to_json(schema).decode()) if schema else None,
         "parameters": {**parameters, "sample": request["sample"]} if request.get("sample") else parameters,
         "answer": None if call.text is None else texts.add(call.text),
     }

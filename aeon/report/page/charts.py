@@ -14,9 +14,9 @@ from markupsafe import Markup
 from aeon.report.page.calls import Item
 from aeon.report.words import one_line, round_down
 
-_SCORES_HEIGHT, _TOP, _BOTTOM = 150, 12, 126
-_LANE, _HEAD = 18, 22
-_MOST_LANES = 24
+_SCORES_HEIGHT, _TOP, _BOTTOM = 150, 14, 122
+_LANE, _HEAD, _LABEL = 18, 22, 6.0
+_MOST_LANES, _MOST_VALUES = 24, 8
 
 
 def draw_scores(name: str, scores: Mapping[int, float], threshold: float) -> Markup:
@@ -37,6 +37,8 @@ def draw_scores(name: str, scores: Mapping[int, float], threshold: float) -> Mar
         f'<circle class="dot {"ok" if scores[number] >= threshold else "low"}" cx="{x:.2f}%" cy="{y:.1f}" r="4">'
         f"<title>pass {number}: {round_down(scores[number]):.2f}</title></circle>"
         f'<text class="axis" x="{x:.2f}%" y="145" text-anchor="middle">{number}</text>'
+        f'<text class="value" x="{x:.2f}%" y="{y - 9 if y > 28 else y + 19:.1f}" text-anchor="middle">'
+        f"{_value(scores[number], len(points))}</text>"
         for x, y, number in points
     )
     told = ", ".join(f"pass {number} {round_down(scores[number]):.2f}" for number in numbers)
@@ -49,6 +51,11 @@ def draw_scores(name: str, scores: Mapping[int, float], threshold: float) -> Mar
         f'<svg width="100%" height="{_SCORES_HEIGHT}" viewBox="0 0 100 {_SCORES_HEIGHT}" preserveAspectRatio="none">'
         f'<polyline points="{line}" vector-effect="non-scaling-stroke"/></svg>{dots}</svg>'
     )
+
+
+def _value(score: float, number: int) -> str:
+    """A score as it stands at its point; nothing where the points are too near each other."""
+    return f"{round_down(score):.2f}" if number <= _MOST_VALUES else ""
 
 
 def draw_timeline(items: Sequence[Item], critical: Sequence[Item], *, by_order: bool) -> Markup:
@@ -92,7 +99,7 @@ def _bar(item: Item, left: float, width: float, lane: int, is_critical: bool) ->
     marks = (" failed" if item.failed else "") + (" critical" if is_critical else "")
     told = escape(f"{one_line(item.label, 80)}, pass {item.pass_number}, {item.end - item.start:.1f} s{marks}")
     place = f'x="{left:.2f}%" y="{_HEAD + lane * _LANE}" width="{max(width, 0.25):.2f}%"'
-    rect = f'<rect class="k-{item.kind}{marks}" {place} height="14" rx="2"><title>{told}</title></rect>'
+    rect = f'<rect class="k-{item.kind}{marks}" {place}><title>{told}</title></rect>'
     return f'<a href="#{item.key}" tabindex="-1">{rect}</a>' if item.key else rect
 
 
@@ -101,11 +108,10 @@ def _pass_bands(items: Sequence[Item], spans: Sequence[tuple[float, float]], tot
     begins: dict[int, float] = {}
     for item, (start, _) in zip(items, spans, strict=True):
         begins.setdefault(item.pass_number, start / total * 100)
-    drawn, last = [], -100.0
+    drawn, free = [], 0.0
     for number, left in begins.items():
         drawn.append(f'<line class="pass" x1="{left:.2f}%" x2="{left:.2f}%" y1="0" y2="{height}"/>')
-        if left - last > 2.5:
-            text = f"pass {number}" if left - last > 9 else f"{number}"
-            drawn.append(f'<text class="axis" x="{left:.2f}%" dx="3" y="13">{text}</text>')
-            last = left
+        if left >= free:
+            drawn.append(f'<text class="axis" x="{left:.2f}%" dx="3" y="13">pass {number}</text>')
+            free = left + _LABEL
     return "".join(drawn)

@@ -123,9 +123,11 @@ def _change_of(
 
 
 def _differences(changes: Sequence[StepChange]) -> Iterator[tuple[str, str, Markup]]:
+    replaced = {change.after.replaced_by: change.before for change in changes if change.after}
     for change in changes:
+        earlier = change.before or replaced.get(change.step_id)
         for name in _COMPARED:
-            before, after = (_shown(step, name) for step in (change.before, change.after))
+            before, after = (_shown(step, name) for step in (earlier, change.after))
             if before != after:
                 yield change.step_id, name, compare_words(before, after)
 
@@ -134,7 +136,7 @@ def _shown(step: PlanStep | None, name: str) -> str:
     value = getattr(step, name) if step else None
     if isinstance(value, tuple):
         return ", ".join(value)
-    return "" if value is None or (name == "status" and value == "pending") else str(value)
+    return "" if value is None or (name == "status" and value in ("pending", "complete", "failed")) else str(value)
 
 
 def compare_words(before: str, after: str) -> Markup:
