@@ -32,7 +32,8 @@ _FORMATS = {RESULT: "aeon.domain.result/", FILE: "aeon.run/"}
 class Listed(Value):
     """A run as a list shows it. `end` is its termination reason, or `running`, `cut off` (there is no result, and no
     program writes there any more), `unfinished` (the same, where that cannot be told), `plan` (of `aeon plan`) or
-    `unreadable`. `cost` is None where it is not known, `bytes` what its directory holds."""
+    `unreadable`. `cost` is None where it is not known, `bytes` what its directory holds, `stands_on` the runs that it
+    goes on with."""
 
     directory: Path
     started: AwareDatetime
@@ -44,6 +45,7 @@ class Listed(Value):
     tokens: int = 0
     cost: float | None = None
     synthetic: bool = False
+    stands_on: tuple[Path, ...] = ()
 
     @property
     def is_resumable(self) -> bool:
@@ -80,9 +82,10 @@ def _read(directory: Path) -> Listed:
             tokens=total.get("total_tokens") or 0,
             cost=total.get("cost"),
             synthetic=bool(result.get("synthetic", origin.get("synthetic"))),
+            stands_on=tuple(each["path"] for each in (origin.get("parent"), *(origin.get("ancestors") or ())) if each),
             **common,
         )
-    except (AttributeError, ValueError):
+    except (AttributeError, LookupError, TypeError, ValueError):
         return Listed(started=began, end="unreadable", **common)
 
 

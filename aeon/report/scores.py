@@ -56,8 +56,8 @@ class Regression(Value):
 
 class JudgeConflict(Value):
     """Two things that the judge said and that do not go together. `same_work`: the same answer from the same outputs of
-    steps has another score, or another word on a criterion, in the pass after. `pairs`: a pair of artefacts (`name`)
-    disagrees in a pass whose scores all reach their thresholds; `values` is the consistency score."""
+    steps has another score, or another word on a criterion, in the pass after. `pairs`: two of plan, steps and answer
+    (`name`) disagree in a pass whose scores all reach their thresholds; `values` is the consistency score."""
 
     kind: Literal["same_work", "pairs"]
     name: str
@@ -199,7 +199,8 @@ def find_judge_conflicts(history: ExecutionHistory, assessed: Sequence[AssessedP
         assessment = history.passes[each.pass_number].evaluation_results.convergence
         if assessment and all(each.scores[name] >= value for name, value in least.items()):
             pairs, score = assessment.scores.consistency_status.items(), each.scores["consistency"]
-            disagreeing = [pair for pair, status in pairs if status.status == "inconsistent"]
+            # What memory holds may be of a step that was replaced; the score is of plan, steps and answer.
+            stated = [pair for pair, status in pairs if status.status == "inconsistent" and "memory" not in pair]
             one = {"passes": (each.pass_number,), "values": (score,)}
-            found += [JudgeConflict(kind="pairs", name=pair, **one) for pair in disagreeing]
+            found += [JudgeConflict(kind="pairs", name=pair, **one) for pair in stated]
     return tuple(found)

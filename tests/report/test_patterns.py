@@ -185,3 +185,15 @@ def test_a_run_without_assessments_has_patterns_too(tmp_path: Path) -> None:
     patterns = find_patterns(load_record(tmp_path / "run"))
     assert (patterns.assessed, patterns.blockers, patterns.best_pass) == ((), (), None)
     assert patterns.by_step
+
+
+def test_what_tools_took_is_counted_for_their_steps(tmp_path: Path) -> None:
+    (tmp_path / "sum.yaml").write_text(
+        "goal: A sum\nsteps:\n  - {id: sum, description: Add, tool: calculator, arguments: {expression: 1 + 1}}\n"
+    )
+    overrides = ["provider=simulated", "mode=core", "tools=builtin", f"plan_file={tmp_path}/sum.yaml"]
+    with Aeon.from_config(overrides, environ={}) as aeon:
+        aeon.run(directory=tmp_path / "run")
+    patterns = find_patterns(load_record(tmp_path / "run"))
+    assert (patterns.by_step["sum"].tool_calls, patterns.by_step["sum"].requests) == (1, 0)
+    assert patterns.by_call["tool"].seconds == patterns.by_step["sum"].seconds > 0

@@ -71,6 +71,9 @@ def _prune(found: Sequence[Listed], folder: Path, given: argparse.Namespace) -> 
         raise ConfigError("which runs may go?", hint="aeon runs prune --keep 20, or --older-than 30 (days)")
     before = datetime.now(UTC) - timedelta(days=given.older_than or 0)
     removed = [run for run in found[given.keep or 0 :] if run.started <= before and run.end != "running"]
+    stopped = [run for run in found if run not in removed and (run.is_resumable or run.end == "running")]
+    needed = {path for run in stopped for path in run.stands_on}
+    removed = [run for run in removed if run.directory not in needed]
     if not removed:
         put("There is nothing to remove.")
         return DONE

@@ -87,6 +87,13 @@ def test_what_a_run_left_is_removed_and_nothing_else(aeon: RunAeon, two_runs: Pa
     assert [path.name for path in two_runs.iterdir()] == ["old"]
 
 
+def test_a_run_that_another_one_has_yet_to_use_stays(aeon: RunAeon, two_runs: Path) -> None:
+    aeon("resume=all/old", "progress=none", "hydra.run.dir=all/later")
+    cut_off(two_runs / "later")
+    aeon("runs", "prune", "--keep", "1", "--yes")
+    assert {path.name for path in two_runs.iterdir()} == {"old", "later"}
+
+
 def test_the_last_job_takes_its_multirun_with_it(aeon: RunAeon, tmp_path: Path) -> None:
     aeon("--multirun", "task=plan a move", "provider=simulated", "progress=none", "ttl.base=10,12", "mode=core")
     assert len(json.loads(aeon("runs", "output=json").out)) == 2
