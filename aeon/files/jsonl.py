@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from aeon.files.text import encode_json, unwritable_error
 
@@ -24,8 +24,10 @@ class JsonLines:
             self._size = self._file.tell()
         except OSError as error:
             raise unwritable_error(self.path, error) from error
-        with suppress(ImportError, OSError):  # so that `is_written` can tell; neither every system nor every disk can
-            _lock(self._file, exclusive=True)
+        with suppress(ImportError, OSError):  # so that others see that it is written; not every system and disk can
+            from fcntl import LOCK_EX, LOCK_NB, flock
+
+            flock(self._file, LOCK_EX | LOCK_NB)
 
     def write(self, value: dict[str, Any]) -> None:
         """Append one line. Raises ArtefactError when it cannot be written whole; then none of it is in the file."""
@@ -65,21 +67,3 @@ def _parse(line: bytes) -> dict[str, Any]:
     except ValueError:
         value = json.loads(line)
     return value
-
-
-def is_written(path: Path) -> bool | None:
-    """Whether a program has a journal open to write to it; None where that cannot be told."""
-    try:
-        with Path(path).open("rb") as file:
-            _lock(file, exclusive=False)
-        return False
-    except BlockingIOError:
-        return True
-    except (ImportError, OSError):
-        return None
-
-
-def _lock(file: IO[bytes], *, exclusive: bool) -> None:
-    import fcntl  # not on Windows
-
-    fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)

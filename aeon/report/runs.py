@@ -17,7 +17,6 @@ from pydantic import AwareDatetime, Field
 from aeon.config.origin import FILE
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.values import Value
-from aeon.files.jsonl import is_written
 from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
 
 LEFT_BY_RUNS = (
@@ -104,12 +103,18 @@ def _document(path: Path) -> Mapping[str, Any]:
 
 
 def _end_without_result(directory: Path) -> str:
-    written = is_written(directory / "events.jsonl")
-    if written:
-        return "running"
-    if (directory / "plan.yaml").is_file():
-        return "plan"
-    return "unfinished" if written is None else "cut off"
+    unknown = "unfinished"
+    try:
+        from fcntl import LOCK_NB, LOCK_SH, flock  # not on Windows
+
+        with (directory / "events.jsonl").open("rb") as journal:
+            flock(journal, LOCK_SH | LOCK_NB)
+        unknown = "cut off"
+    except BlockingIOError:
+        return "running"  # the program that writes the journal has it locked
+    except (ImportError, OSError):
+        pass
+    return "plan" if (directory / "plan.yaml").is_file() else unknown
 
 
 def remove_run(run: Listed, above: Path) -> list[Path]:
