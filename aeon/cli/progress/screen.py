@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from io import StringIO
 from typing import TextIO
 
 from rich.cells import cell_len
@@ -43,7 +44,8 @@ class Screen(Display):
 
     def __init__(self, stream: TextIO, view: RunView, *, colour: bool) -> None:
         super().__init__(stream, view)
-        self._console = Console(file=stream, force_terminal=True, no_color=not colour, highlight=False)
+        # It makes text with colours, and writes nothing itself.
+        self._console = Console(file=StringIO(), force_terminal=True, no_color=not colour, highlight=False)
         self._is_utf = is_utf(getattr(stream, "encoding", None) or "utf-8")
         self._new: list[str] = []
         self._drawn: list[str] = []

@@ -3,6 +3,7 @@ import re
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -237,6 +238,19 @@ def test_what_a_call_waits_for_is_shown_where_it_is_made_until_it_is_made_again(
     assert "RateLimited" not in "\n".join(drawn(view, 80, after=4.1))
     (row,) = [line for line in drawn(waiting("step", "gather"), 80, after=1) if " gather " in line]
     assert "↻ waits 3 s: RateLimited: slow down" in row
+
+
+def test_who_answers_is_named_once_another_endpoint_stands_in() -> None:
+    story = Story()
+    story.tell(e.RunStarted(run_id="r", task="t", provider="openai", synthetic=False))
+    site = story.dispatch("plan", "PLAN", 0)
+    error = "CircuitOpen: first is busy (429) and is not asked for 30 s"
+    story.tell(e.FallbackUsed(site=site, call="plan", failed="first", endpoint="second", error=error), site)
+    story.answer(site, "plan")
+    answered = story.told[-1]
+    story.told[-1] = replace(answered, event=replace(answered.event, endpoint="second"))  # type: ignore[call-arg]
+    assert "answered by second" in "\n".join(drawn(seen(story.told), 80))
+    assert "answered by" not in "\n".join(drawn(seen([story.told[0], story.told[-1]]), 80))
 
 
 def test_cost_so_far_stands_in_the_picture() -> None:

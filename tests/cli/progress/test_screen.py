@@ -79,3 +79,17 @@ def test_lines_broken_by_a_narrower_terminal_are_erased_too(monkeypatch: pytest.
     monkeypatch.setenv("COLUMNS", "40")
     screen._draw()
     assert f"\x1b[{rows - 1}A" in out.getvalue()
+
+
+def test_a_terminal_without_unicode_gets_ascii_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Latin(Terminal):
+        encoding = "latin-1"
+
+    monkeypatch.setenv("COLUMNS", "80")
+    out = Latin()
+    screen = Screen(out, RunView(thresholds=THRESHOLDS), colour=True)
+    for recorded in until(realistic_run(), e.StepStarted, 4):
+        screen(recorded)
+        screen._draw()
+    assert out.getvalue().isascii()
+    assert "2x" in out.getvalue()

@@ -14,7 +14,8 @@ from aeon.domain.errors import CircuitOpen, RateLimited, ServerFailed, StopReque
 from aeon.domain.request import LLMRequest, LLMResponse, Message, Usage
 from aeon.llm.settings import BreakerSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import EndpointState, Gate
-from aeon.llm.stack.limiter import EXPECTED_OUTPUT, Limiter, PerMinute, Turn
+from aeon.llm.stack.limiter import EXPECTED_OUTPUT, POLL_SECONDS, Limiter, PerMinute, Turn
+from aeon.llm.watching import WATCHER, Piece, Waiting, Watched, Watcher
 from tests.support.requests import request
 from tests.support.timing import SOON
 
@@ -313,3 +314,40 @@ def test_it_never_leaves_its_bounds(answers: list[bool], most: int) -> None:
         outcome = LLMResponse("{}") if answered else RateLimited("429")
         limiter.leave(limiter.enter(request(), lambda: None), 0, outcome)
         assert 1 <= limiter.slots <= most
+
+
+def test_how_long_a_request_waits_is_told_until_it_does_not() -> None:
+    clock = Clock()
+    limiter = Limiter(1, requests_per_minute=2, clock=clock)
+    told: list[float] = []
+
+    def answer_the_first() -> None:
+        limiter.leave(first, 0, LLMResponse("{}"))
+
+    def wait_a_minute() -> None:
+        clock.now += 61
+
+    first = limiter.enter(request(), lambda: None, told.append)
+    assert told == []
+    second = limiter.enter(request(), answer_the_first, told.append)
+    assert told == [POLL_SECONDS, 0.0]
+    limiter.leave(second, 0, LLMResponse("{}"))
+    told.clear()
+    limiter.enter(request(), wait_a_minute, told.append)
+    assert told == [61.0, 0.0]
+
+
+def test_who_looks_on_is_told_of_the_wait_for_a_turn_and_nobody_else() -> None:
+    seen: list[Waiting | Piece] = []
+    clock = Clock()
+    gated = gate(Server(Usage(1, 1, requests=1)), Limiter(1, requests_per_minute=1, clock=clock), stop=lambda: False)
+    gated.complete(request())
+    tick = threading.Thread(target=lambda: (time.sleep(0.15), setattr(clock, "now", clock.now + 61)))
+    tick.start()
+    Watched(gated, Watcher(seen.append)).complete(request())
+    tick.join()
+    waits = [one.seconds for one in seen if isinstance(one, Waiting)]
+    assert (waits[0], waits[-1]) == (0.0, 0.0)
+    assert waits[1] == 61.0
+    assert not [one for one in seen if isinstance(one, Piece)]
+    assert WATCHER.get() is None
