@@ -137,6 +137,9 @@ def explain_end(result: RunResult, patterns: Patterns) -> str:
         for one in patterns.blockers
         if one.at_end
     ]
+    steps = result.history.passes[-1].steps if result.history.passes else ()
+    stuck = {"BLOCKED": "is BLOCKED", "failed": "failed"}
+    missing += [f"the step {shorten(one.step_id, 60)} {stuck[one.standing]}" for one in steps if one.standing in stuck]
     if not missing:
         return "No pass came to its assessment." if not patterns.assessed else ""
     return f"After {count_noun(result.passes, 'pass')}, {'; '.join(missing)}."

@@ -37,13 +37,13 @@ def find_causes(record: Record, patterns: Patterns, items: Sequence[Item], criti
     """What stands out in a run, the gravest first, at most ten."""
     ended_well = record.result.exit_status == 0
     found = [
-        *([] if ended_well else _causes(record, patterns)),
         *_of_steps(record.result),
-        *_of_judge(patterns),
         *_of_refinements(record.result),
+        *([] if ended_well else _causes(record, patterns)),
         *_of_passes(patterns),
         *_of_answers(record, patterns),
         *_of_time(record, patterns, items, critical),
+        *_of_judge(patterns),
     ]
     return sorted(found, key=lambda one: not one.is_cause)[:_MOST]
 
@@ -52,7 +52,8 @@ def _passes(numbers: Iterable[int]) -> str:
     told = sorted(set(numbers))
     if len(told) > 2 and told == list(range(told[0], told[-1] + 1)):
         return f"passes {told[0]} to {told[-1]}"
-    return ("pass " if len(told) == 1 else "passes ") + ", ".join(map(str, told))
+    *first, last = map(str, told)
+    return f"passes {', '.join(first)} and {last}" if first else f"pass {last}"
 
 
 def _causes(record: Record, patterns: Patterns) -> Iterator[Cause]:
@@ -61,9 +62,10 @@ def _causes(record: Record, patterns: Patterns) -> Iterator[Cause]:
         title = f"It failed: {shorten(result.error.message, _WORDS)}"
         yield Cause(title=title, change=result.error.hint, anchor="calls", is_cause=True)
     at_end = [blocker for blocker in patterns.blockers if blocker.at_end]
-    alone = len(at_end) == 1 and at_end[0].kind == "score"
+    steps = result.history.passes[-1].steps if result.history.passes else ()
+    done = all(step.status == "complete" or step.replaced_by is not None for step in steps)
     for blocker in at_end:
-        yield _of_blocker(blocker, alone=alone)
+        yield _of_blocker(blocker, alone=len(at_end) == 1 and done)
     if result.termination_reason == "ttl_expired" or result.termination_reason.startswith("max_"):
         what = "TTL" if result.termination_reason == "ttl_expired" else f"limit limits.{result.termination_reason}"
         yield Cause(title=f"The {what} ended the run before it was done", anchor="budget", is_cause=not at_end)
@@ -78,8 +80,7 @@ def _of_blocker(blocker: Blocker, *, alone: bool) -> Cause:
         best, key = round_down(blocker.best), f"convergence.{blocker.score}"
         title = f"{str(blocker.score).capitalize()} ended at {round_down(blocker.last):.2f}; "
         title += f"its threshold is {blocker.threshold:.2f}" + (f" (best: {best:.2f})" if best > blocker.last else "")
-        only = "This threshold alone stood in the way: nothing else was found wanting. " if alone else ""
-        change = f"{only}{key}={best:g} would accept the best that it reached."
+        change = f"This threshold alone stood in the way: {key}={best:g} would accept what is there." if alone else ""
         return Cause(title=title, words=words, change=change, anchor="scores", is_cause=True)
     titles = {
         "criterion": f"The criterion {blocker.code} was not met in {passes}",
@@ -122,19 +123,21 @@ def _of_steps(result: RunResult) -> Iterator[Cause]:
 
 
 def _of_judge(patterns: Patterns) -> Iterator[Cause]:
-    for one in patterns.judge_conflicts[:3]:
-        if one.kind == "same_work":
-            title = f"The judge contradicts itself: {one.name} went from {one.values[0]:.2f} to {one.values[-1]:.2f} "
-            title += f"from pass {one.passes[0]} to pass {one.passes[-1]}, for the same work"
-        else:
-            title = f"The judge contradicts itself in pass {one.passes[0]}: consistency is {one.values[0]:.2f}, "
-            title += f"and yet {one.name.replace('_', ' and ')} are said to disagree"
-        change = "Try another model for the judge: roles.grader.model=NAME."
-        yield Cause(title=title, change=change, anchor=f"judge-{one.passes[-1]}", is_cause=one.kind == "same_work")
+    change = "Try another model for the judge: roles.grader.model=NAME."
+    for one in [one for one in patterns.judge_conflicts if one.kind == "same_work"][:3]:
+        title = f"The judge contradicts itself: {one.name} went from {one.values[0]:.2f} to {one.values[-1]:.2f} "
+        title += f"from pass {one.passes[0]} to pass {one.passes[-1]}, for the same work"
+        yield Cause(title=title, change=change, anchor=f"judge-{one.passes[-1]}", is_cause=True)
+    if pairs := [one for one in patterns.judge_conflicts if one.kind == "pairs"]:
+        where = sorted({number for one in pairs for number in one.passes})
+        names = ", ".join(dict.fromkeys(one.name.replace("_", " and ") for one in pairs))
+        title = f"The judge contradicts itself in {_passes(where)}: every score is reached, "
+        title += f"and yet these are said to disagree: {names}"
+        yield Cause(title=title, change=change, anchor=f"judge-{where[-1]}")
 
 
 def _of_refinements(result: RunResult) -> Iterator[Cause]:
-    refused = result.refused_actions
+    refused, failed = result.refused_actions, result.exit_status == 3
     if refused:
         told = Counter(f"{one.action.action_type} {one.action.fragment}" for one in refused)
         names = ", ".join(f"{name} ({times} times)" if times > 1 else name for name, times in list(told.items())[:4])
@@ -143,7 +146,7 @@ def _of_refinements(result: RunResult) -> Iterator[Cause]:
         number = next(
             (one.pass_number for one in result.history.passes if one.refinement and one.refinement.refused), 0
         )
-        yield Cause(title=title, words=shorten(refused[-1].reason, _WORDS), anchor=f"pass-{number}")
+        yield Cause(title=title, words=shorten(refused[-1].reason, _WORDS), anchor=f"pass-{number}", is_cause=failed)
     left = [one for one in result.advisories if one.kind in ("manual_intervention", "refinement_limit")]
     if left:
         yield Cause(title="Left to a person", words=shorten(left[-1].message, _WORDS), anchor="advisories")
@@ -205,5 +208,5 @@ def _of_time(record: Record, patterns: Patterns, items: Sequence[Item], critical
     seconds = slow.end - slow.start
     if seconds > _SLOW * total and seconds > _SLOWER * usual and seconds > 0.1:
         title = f"Everything waited {seconds:.1f} s of {total:.1f} s for {slow.label} in pass {slow.pass_number}"
-        words = f"It is on the critical path; half of all requests took less than {usual:.1f} s."
+        words = f"It is on the critical path; a request usually took {usual:.2g} s."
         yield Cause(title=title, words=words, anchor=slow.key)
