@@ -18,7 +18,7 @@ from aeon.config.settings import Settings, named_file
 from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.files.reference import search_for_modules
 from aeon.llm.settings import CustomProvider
-from aeon.store.opening import open_source
+from aeon.store.opening import BACKENDS, open_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ class Parent:
 
 
 def find_parent(settings: Settings, composition: Composition | None = None) -> Parent | None:
-    """The run that `resume` names, once it is sure that it can be resumed; None without one. Its own tools and adapter
-    are then found where it found them. Raises ConfigError, also when `composition` lacks what a recording names."""
+    """The run that `resume` names, once it is sure that it can be resumed; None without one. What is its own,
+    as its tools and its store, is found where it was. Raises ConfigError, also if `composition` lacks what it names."""
     visible = composition is None or any(key_of(text) == "resume" for text in composition.overrides)
     if settings.resume is not None and not visible:
         problem = "comes from a configuration file or an interpolation, too late to compose what was recorded"
@@ -49,6 +49,9 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
         return None
     named, path = f"resume={settings.resume}", settings.resume.expanduser().absolute()
     _refuse_modes(named, path, origin.store_mode, settings.store.mode)
+    own = (settings.tools.functions, settings.observability.sinks, settings.store.backend not in BACKENDS)
+    if any(own) or isinstance(settings.provider, CustomProvider):
+        search_for_modules(Path(origin.working_directory))
     links = (origin.parent, *origin.ancestors) if origin.parent else ()
     places = {link: _find_run(link, path, origin, settings.store.backend) for link in links}
     found = tuple(ParentOrigin(path=str(place), run_id=link.run_id) for link, place in places.items() if place)
@@ -58,8 +61,6 @@ def find_parent(settings: Settings, composition: Composition | None = None) -> P
         before = f"The run before it can be: resume={found[0].path}" if found else "Else, start the run again."
         message = f"{named}: its answers cannot be read: {error.message}"
         raise ConfigError(message, hint=f"{error.hint} {before}") from None
-    if settings.tools.functions or isinstance(settings.provider, CustomProvider):
-        search_for_modules(Path(origin.working_directory))
     return Parent(path, origin, found, tuple(link for link, place in places.items() if place is None))
 
 

@@ -163,12 +163,9 @@ class _OpenCycle:
 
 
 class CycleLog(Journal):
-    """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039).
-
-    Sorted by `step_number` the lines depend on the run's answers alone. Of cycles that are dispatched together any may
-    end first, so the plan that they share gets a line of its own before: wherever the file ends, every line can be
-    rebuilt.
-    """
+    """A subscriber that writes a line for each LLM cycle when it ends, whatever its end (FR-039). Sorted by
+    `step_number` the lines depend on the run's answers alone. Of cycles that are dispatched together any may end first,
+    so the plan that they share gets a line of its own before: wherever the file ends, every line can be rebuilt."""
 
     def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
         super().__init__(path, warn)
@@ -218,8 +215,8 @@ class CycleLog(Journal):
         if last is None or last.started.site.sequence != recorded.sequence or last.started.site.step_id is not None:
             return None
         state = PlanDifference(base=last.number) if last.plan_state else None
-        again = self._open[recorded.sequence] = _OpenCycle(last.started, recorded.time, self._next_number(), state)
-        return again
+        again = _OpenCycle(last.started, recorded.time, self._next_number(), state)
+        return self._open.setdefault(recorded.sequence, again)
 
     def _next_number(self) -> int:
         self._dispatched += 1
@@ -254,10 +251,8 @@ class CycleLog(Journal):
 
 def plan_at(lines: Iterable[Mapping[str, Any]], cycle: int) -> Plan | None:
     """The whole plan that the LLM cycle of that number (`cycle`) was dispatched with; None if there was no plan yet.
-
     `lines` are the objects of a `cycles.jsonl`, in any order (`aeon.files.jsonl.read_lines`). Raises LookupError when
-    there is no such cycle, or a line its plan builds on is missing.
-    """
+    there is no such cycle, or a line its plan builds on is missing."""
     return _rebuild(lines, "cycle", cycle)
 
 

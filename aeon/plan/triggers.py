@@ -96,11 +96,8 @@ def pass_triggers(
     found = [*issue_triggers(issues, closed), *step_triggers(plan, closed, raised)]
     if assessment.converged:
         return tuple(found)
-    for criterion in assessment.criteria:
-        if not criterion.met:
-            found.append(Trigger(kind="unmet_criterion", about=criterion.name, detail=criterion.reason))
-    for issue in assessment.blocking_issues:
-        found.append(Trigger(kind="blocking_issue", about="the answer", detail=issue))
+    found += [Trigger(kind="unmet_criterion", about=c.name, detail=c.reason) for c in assessment.criteria if not c.met]
+    found += [Trigger(kind="blocking_issue", about="the answer", detail=each) for each in assessment.blocking_issues]
     pending = any(step.status == "pending" or (step.blocked and step.step_id not in closed) for step in plan.steps)
     low = ", ".join(code for code in assessment.reason_codes if code in LOW_SCORE_CODES)
     if low and not pending:

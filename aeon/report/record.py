@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from aeon.config.settings import Settings
-from aeon.domain.errors import StoreFailed
+from aeon.domain.errors import ConfigError, StoreFailed
 from aeon.domain.request import Usage
 from aeon.domain.result import RunResult
 from aeon.domain.values import as_frame
@@ -126,7 +126,7 @@ def _entries(directory: Path, result: RunResult) -> list[Entry]:
         if result.parent is None or store.get("mode") != "replay":
             return []
         path = Path(result.parent.path)
-    with suppress(StoreFailed):
+    with suppress(StoreFailed, ConfigError):  # a store of one's own may not be found from here
         source = open_source(path, backend)
         try:
             return [entry for entry in source.entries() if entry.request.kind == "model"]

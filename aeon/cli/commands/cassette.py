@@ -24,7 +24,7 @@ from aeon.store.cassette import CassetteSource, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
 from aeon.store.interface import AnswerSource
 from aeon.store.opening import open_source
-from aeon.store.settings import CASSETTE_SUFFIX
+from aeon.store.settings import CASSETTE_SUFFIX, SQLITE
 
 
 def cassette(arguments: Sequence[str]) -> int:
@@ -45,7 +45,8 @@ def cassette(arguments: Sequence[str]) -> int:
         if given.command == "show":
             put("\n".join(_describe(given.file)))
             return DONE
-        source = open_source(given.run)
+        stores = (each.get("store") or {} for each in _read_beside(given.run)[1] if isinstance(each, Mapping))
+        source = open_source(given.run, next((store["backend"] for store in stores if store.get("backend")), SQLITE))
     except StoreFailed as error:
         raise ConfigError(error.message, hint=error.hint) from error
     _export(source, given.run, given.out, given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from aeon.store.cassette import read
 from aeon.store.sqlite_store import SqliteStore
 from tests.cli.conftest import RunAeon
+from tests.support import dict_store
 from tests.support.openai_server import OpenAIServer
 
 KEY = "sk-live-1234567890"
@@ -230,3 +232,23 @@ def test_a_secret_in_an_override_leaves_a_cassette_that_can_be_replayed(
     replayed = aeon("store.mode=replay", "store.path=out.aeon", "progress=none")
     assert (replayed.status, replayed.out) == (recorded.status, recorded.out), replayed.err
     assert len(openai_server.names) == calls
+
+
+def test_a_run_in_a_store_of_ones_own_is_exported_shown_and_resumed_from_elsewhere(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home := tmp_path / "home").mkdir()
+    text = Path(dict_store.__file__).read_text(encoding="utf-8")
+    (home / "own_store.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
+    monkeypatch.chdir(home)
+    own = "store.backend=own_store:DictStore"
+    assert aeon("task=name three rivers", "provider=simulated", own, "hydra.run.dir=run").status == 0
+    assert aeon("cassette", "export", "run", "out.aeon").status == 0
+    assert read(Path("out.aeon")).answers
+    monkeypatch.chdir(tmp_path)
+    sys.path.remove(str(home))
+    monkeypatch.setitem(sys.modules, "own_store", None)
+    assert aeon("inspect", "home/run").status == 0
+    monkeypatch.delitem(sys.modules, "own_store")
+    assert "its answers cannot be read: there is no store" in aeon("resume=home/run").err  # it was found, and is new
