@@ -12,6 +12,7 @@ from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.report import SEVERITIES
 from aeon.domain.result import RunResult
+from aeon.domain.values import shown_address
 from aeon.observability.artefacts import replace_file
 from aeon.report.ending import is_replay, is_resumable, next_commands, resume_command, scores, verdict
 from aeon.report.html import render_markdown, render_page, render_part
@@ -81,8 +82,7 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
         "patterns": patterns,
         "changed": list(changed_settings(record.result)),
         "facts": _provenance(record),
-        "overrides": record.overrides,
-        "started": command_of(record.overrides),
+        "started": command_of(_overrides(record)) if record.overrides else "",
         "score_names": tuple(SCORE_CODES),
     }
 
@@ -171,8 +171,19 @@ def _again(record: Record) -> str:
     """The command that makes the run again with other thresholds, from its stored answers where there are any."""
     if is_resumable(record.result):
         return resume_command(record.directory)
-    given = [text for text in record.overrides if not text.startswith("hydra.")]
+    given = [text for text in _overrides(record) if not text.startswith("hydra.")]
     return command_of([text for text in given if not text.startswith("convergence.") or "criteria" in text])
+
+
+def _overrides(record: Record) -> list[str]:
+    """What was typed: the task as text, not as the configuration quotes it, and addresses without their keys."""
+    typed = []
+    for text in record.overrides:
+        key, sign, value = text.partition("=")
+        if key.endswith("base_url") and value:
+            value = shown_address(value)
+        typed.append(f"{key}{sign}{record.result.task if key == 'task' else value}")
+    return typed
 
 
 def _charts(patterns: Patterns) -> list[tuple[str, float, Any]]:
@@ -217,7 +228,7 @@ def _provenance(record: Record) -> list[tuple[str, str]]:
         "directory": str(record.directory.absolute()),
         "from, to": f"{result.timings.start_time[:19]}, {result.timings.end_time[:19]} UTC",
         "provider": result.provider.kind,
-        "address": str(result.provider.base_url or ""),
+        "address": result.provider.model_dump(mode="json")["base_url"] or "",
         **{f"models, {role}": ", ".join(models) for role, models in result.provider.models.items()},
         "endpoints": ", ".join(f"{name}: {number}" for name, number in result.provider.endpoints.items()),
         "answered from": result.parent.path if result.parent else "",

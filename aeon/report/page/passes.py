@@ -143,7 +143,7 @@ def compare_words(before: str, after: str) -> Markup:
     """The text after a change, with what went as `<del>` and what came as `<ins>`, word by word."""
     old, new = shorten(before).split(), shorten(after).split()
     if not old or not new or len(old) + len(new) > 2 * _MOST_WORDS:
-        return Markup(f"{_marked('del', old)} {_marked('ins', new)}")
+        return Markup(f"{_marked('del', old)} {_marked('ins', new)}".strip())
     parts = []
     for kind, old_from, old_to, new_from, new_to in SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
         if kind == "equal":

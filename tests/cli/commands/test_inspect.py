@@ -1,0 +1,45 @@
+"""`aeon inspect` makes the page of a run again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import RunAeon
+
+
+@pytest.fixture
+def directory(aeon: RunAeon, tmp_path: Path) -> Path:
+    assert aeon("task=plan a move", "provider=simulated", f"hydra.run.dir={tmp_path / 'run'}").status == 0
+    return tmp_path / "run"
+
+
+def test_the_page_is_made_again_where_it_was_or_elsewhere(aeon: RunAeon, directory: Path, tmp_path: Path) -> None:
+    (directory / "report.html").unlink()
+    ended = aeon("inspect", str(directory))
+    assert (ended.status, ended.err) == (0, "")
+    assert Path(ended.out.strip()).name == "report.html"
+    assert (directory / "report.html").stat().st_size > 10_000
+    elsewhere = aeon("inspect", str(directory), "--output", str(tmp_path / "page.html"))
+    assert elsewhere.status == 0
+    assert (tmp_path / "page.html").is_file()
+
+
+def test_a_folder_that_is_no_run_is_refused_with_what_to_give(aeon: RunAeon, tmp_path: Path) -> None:
+    ended = aeon("inspect", str(tmp_path))
+    assert ended.status == 2
+    assert "holds no result" in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_page_that_cannot_be_written_is_said(aeon: RunAeon, directory: Path, tmp_path: Path) -> None:
+    ended = aeon("inspect", str(directory), "--output", str(tmp_path / "missing" / "page.html"))
+    assert ended.status == 2
+    assert "cannot be written" in ended.err
+
+
+def test_the_command_line_gives_the_page_the_overrides_it_was_started_with(directory: Path) -> None:
+    page = (directory / "report.html").read_text(encoding="utf-8")
+    assert re.search(r"python -m aeon task=.{1,6}plan a move.{1,6} provider=simulated", page)

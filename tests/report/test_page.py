@@ -1,0 +1,158 @@
+"""The page of a run: written with it, made again from its directory, and never in a run's way."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import subprocess
+import sys
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from aeon import Aeon
+from aeon.report.html import render_markdown
+from aeon.report.page import build
+from aeon.report.page.build import changed_settings, draw_report
+from aeon.report.page.calls import Item, TextTable, find_critical
+from aeon.report.page.passes import compare_words
+from aeon.report.record import load_record
+
+
+def run(directory: Path, *overrides: str) -> Path:
+    with Aeon.from_config(["provider=simulated", *overrides], environ={}) as aeon:
+        aeon.run("plan a move", directory=directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("runs") / "run")
+
+
+def island(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
+    assert found
+    data: dict[str, Any] = json.loads(found[1])
+    return {**data, **json.loads(zlib.decompress(base64.b64decode(data["packed"])))}
+
+
+def test_the_page_of_a_run_is_that_which_is_made_again_of_its_directory(directory: Path) -> None:
+    written = (directory / "report.html").read_text(encoding="utf-8")
+    made = draw_report(load_record(directory)).decode()
+    # The program's own overrides are not in a directory that a program wrote.
+    assert island(made)["calls"] == island(written)["calls"]
+    assert "SIMULATED" in made
+    assert "default-src &#39;none&#39;" in made
+
+
+def test_every_call_has_its_prompt_and_answer(directory: Path) -> None:
+    record, page = load_record(directory), island((directory / "report.html").read_text(encoding="utf-8"))
+
+    def text_of(reference: list[int]) -> str:
+        ending, *stretches = reference
+        pairs = zip(stretches[::2], stretches[1::2], strict=True)
+        lines = [line for start, count in pairs for line in page["lines"][start : start + count]]
+        return ("\\n" if ending else "\n").join(lines)
+
+    assert len(page["calls"]) == len(record.calls)
+    for shown, call in zip(page["calls"], sorted(record.calls, key=lambda each: each.started), strict=True):
+        assert text_of(shown["answer"]) == call.text
+        assert call.request
+        assert [text_of(text) for _, text in shown["messages"]] == [one["content"] for one in call.request["messages"]]
+
+
+def test_a_run_without_journals_and_store_has_a_page(directory: Path, tmp_path: Path) -> None:
+    for name in ("result.json", "history.json"):
+        (tmp_path / name).write_bytes((directory / name).read_bytes())
+    page = draw_report(load_record(tmp_path)).decode()
+    assert "There is no journal of this run" in page
+    assert island(page)["calls"] == []
+
+
+def test_no_page_is_written_where_it_is_not_wanted_and_nothing_is_imported_for_it(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from aeon import Aeon\n"
+        "with Aeon.from_config(['provider=simulated', 'observability=none'], environ={}) as aeon:\n"
+        f"    aeon.run('plan a move', directory=Path({str(tmp_path / 'run')!r}))\n"
+        "print(*(name for name in sys.modules if name.startswith('aeon.report.page')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
+def test_the_setting_is_in_no_hash(tmp_path: Path) -> None:
+    hashes = []
+    for name, wanted in (("with", "true"), ("without", "false")):
+        with Aeon.from_config(["provider=simulated", f"observability.report={wanted}"], environ={}) as aeon:
+            hashes.append(aeon.run("plan a move", directory=tmp_path / name).hashes.configuration)
+        assert (tmp_path / name / "report.html").exists() == (wanted == "true")
+    assert hashes[0] == hashes[1]
+
+
+def test_a_page_that_cannot_be_made_is_one_warning_and_the_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no ink")
+
+    monkeypatch.setattr(build, "draw_report", fail)
+    said: list[str] = []
+    with Aeon.from_config(["provider=simulated"], environ={}) as aeon:
+        result = aeon.run("plan a move", directory=tmp_path, warn=said.append)
+    assert result.converged
+    assert [text for text in said if text.startswith("report.html: RuntimeError: no ink")] == said
+    assert (tmp_path / "result.json").is_file()
+
+
+def test_keys_that_were_changed_are_listed_with_their_defaults(tmp_path: Path) -> None:
+    made = run(tmp_path / "run", "convergence.completeness=0.9", "ttl.base=20", "provider.seed=1")
+    changed = {key: (value, default) for key, value, default in changed_settings(load_record(made).result)}
+    assert changed == {
+        "convergence.completeness": ("0.9", "0.95"),
+        "ttl.base": ("20", "10"),
+        "provider.seed": ("1", "0"),
+    }
+
+
+def test_a_text_is_stored_once_however_often_it_comes() -> None:
+    table = TextTable()
+    first = table.add("one\ntwo\nthree")
+    assert table.add("one\ntwo\nthree\nfour") == [0, 0, 4]
+    assert table.add("two\nthree\none") == [0, 1, 2, 0, 1]
+    assert table.add('{"text": "a\\nb"}') == [1, 4, 2]
+    assert table.add("") == [1, 6, 1]
+    assert first == [0, 0, 3]
+    assert table.lines == ["one", "two", "three", "four", '{"text": "a', 'b"}', ""]
+
+
+def item(key: str, start: float, end: float) -> Item:
+    place: dict[str, Any] = {"pass_number": 1, "phase": "EXECUTE", "step_id": None, "failed": False, "source": {}}
+    return Item(key=key, kind="step", label=key, start=start, end=end, **place)
+
+
+def test_the_critical_path_is_what_the_run_waited_for() -> None:
+    items = [item("plan", 0, 1), item("short", 1, 2), item("long", 1, 4), item("after", 2, 3), item("last", 4, 5)]
+    assert [each.key for each in find_critical(items)] == ["plan", "long", "last"]
+
+
+def test_words_that_changed_are_marked_and_escaped() -> None:
+    assert compare_words("a <b> c", "a <i> c") == "a <del>&lt;b&gt;</del> <ins>&lt;i&gt;</ins> c"
+    assert compare_words("", "<x>") == "<ins>&lt;x&gt;</ins>"
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("<b onclick=x>", "<p>&lt;b onclick=x&gt;</p>\n"),
+        ("[a](javascript:alert(1))", "<p>[a](javascript:alert(1))</p>\n"),
+        ("[a](https://example.org)", '<p><a rel="noopener noreferrer" href="https://example.org">a</a></p>\n'),
+        ("# Head", "<h3>Head</h3>\n"),
+    ],
+)
+def test_an_answer_is_rendered_without_what_could_do_anything(text: str, html: str) -> None:
+    assert render_markdown(text) == html
