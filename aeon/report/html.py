@@ -20,9 +20,11 @@ _ADDRESSES = ("https:", "http:", "mailto:", "#")
 
 
 def render_page(name: str, data: Any, **values: Any) -> bytes:
-    """The page of the template `NAME.html.j2`, with `NAME.js` and `page.css` inside. `data` are JSON values for the
-    script, `values` the template's variables, each escaped. The page loads nothing and sends nothing."""
+    """The page of the template `NAME.html.j2`, with `NAME.js`, `page.css` and `NAME.css`, if there is one, inside.
+    `data` are JSON values for the script, `values` the template's variables, each escaped. The page loads nothing and
+    sends nothing."""
     script, style = _asset(f"{name}.js"), _asset("page.css")
+    style += _asset(f"{name}.css") if (_ASSETS / f"{name}.css").is_file() else ""
     allowed = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash_of(script)}'"
     text = (
         _environment()

@@ -90,7 +90,7 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
     without a result that can be read; journals and stores that cannot be read are left out."""
     directory = Path(directory)
     result = result or artefacts.load(directory)
-    events = sorted(_journal(directory / "events.jsonl"), key=lambda line: (line["sequence"], line["part"]))
+    events = read_events(directory)
     origin: dict[str, Any] = {}
     overrides: list[Any] = []
     with suppress(OSError, ValueError):
@@ -109,6 +109,11 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
 
 def _fields(call: Call) -> dict[str, Any]:
     return {each.name: getattr(call, each.name) for each in fields(call) if each.name not in ("usage", "request")}
+
+
+def read_events(directory: Path) -> list[Line]:
+    """The events of a run in order of dispatch, also of one that left no result; none when they cannot be read."""
+    return sorted(_journal(directory / "events.jsonl"), key=lambda line: (line["sequence"], line["part"]))
 
 
 def _journal(path: Path) -> list[Line]:

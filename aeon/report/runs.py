@@ -75,7 +75,7 @@ def _read(directory: Path) -> Listed:
         return Listed(
             started=(result.get("timings") or {}).get("start_time") or origin.get("started") or began,
             task=result.get("task") or origin.get("task") or "",
-            end=result.get("termination_reason") or _end_without_result(directory),
+            end=result.get("termination_reason") or end_without_result(directory),
             scores={name: score for name, score in given.items() if score is not None},
             passes=result.get("passes") or 0,
             tokens=total.get("total_tokens") or 0,
@@ -102,7 +102,8 @@ def _document(path: Path) -> Mapping[str, Any]:
     return {}
 
 
-def _end_without_result(directory: Path) -> str:
+def end_without_result(directory: Path) -> str:
+    """How a run without a result ended, as `Listed.end` names it."""
     unknown = "unfinished"
     try:
         from fcntl import LOCK_NB, LOCK_SH, flock  # not on Windows

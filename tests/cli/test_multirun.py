@@ -102,7 +102,7 @@ def test_statuses_are_left_where_the_jobs_were(tmp_path: Path) -> None:
 def table(err: str) -> list[dict[str, str]]:
     """The lines of the table at the end, by column; columns begin where their headings do."""
     *_, block = err.rstrip().split("\n\n")
-    head, *lines, _ = block.splitlines()
+    head, *lines, _ = block.partition("\nSide by side: ")[0].splitlines()
     starts = [head.index(name) for name in head.split()]
     spans = [*pairwise(starts), (starts[-1], None)]
     return [{head[a:b].strip(): line[a:b].strip() for a, b in spans} for line in lines]
@@ -121,7 +121,7 @@ def test_the_jobs_stand_side_by_side_at_the_end(aeon: RunAeon, tmp_path: Path) -
     assert rows[1]["completeness"] == f"{left[1]['scores']['completeness_score']:.2f}"
     assert [row["exit"] for row in rows] == ["3", "0"]
     assert [(tmp_path / row["directory"] / "result.json").exists() for row in rows] == [True, True]
-    assert ended.err.splitlines()[-1] == "2 jobs, 1 converged. Exit status 3, the worst of the jobs."
+    assert ended.err.splitlines()[-2] == "2 jobs, 1 converged. Exit status 3, the worst of the jobs."
 
 
 def test_each_job_is_told_before_its_own_lines(aeon: RunAeon) -> None:

@@ -69,6 +69,9 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     say(f"\n{summary(jobs, status, width)}")
     write_csv(jobs, directory)
+    from aeon.report.compare.page import compare_jobs  # only for multiruns
+
+    compare_jobs(directory, say, warn)
     return status
 
 

@@ -12,9 +12,10 @@ from aeon.domain.errors import ConfigError
 TEXTS = Path(__file__).parents[1] / "commands" / "texts"
 GENERAL = "aeon"
 COMMANDS = {
-    **{"ask": "run", "batch": "batch", "cassette": "cassette", "check": "check", "completion": "docs", "docs": "docs"},
-    **{"doctor": "provider", "help": "docs", "init": "files", "inspect": "inspect", "plan": "plan"},
-    **{"render": "files", "runs": "runs", "schema": "files", "tools": "tools", "verify": "provider"},
+    **{"ask": "run", "batch": "batch", "cassette": "cassette", "check": "check", "compare": "compare"},
+    **{"completion": "docs", "docs": "docs", "doctor": "provider", "help": "docs", "init": "files", "plan": "plan"},
+    **{"inspect": "inspect", "render": "files", "runs": "runs", "schema": "files", "tools": "tools"},
+    **{"verify": "provider"},
 }
 """The subcommands, each with the module in `commands/` whose function of that name runs it and returns its status."""
 

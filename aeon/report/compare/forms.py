@@ -1,0 +1,59 @@
+"""Figures of a comparison as text, and the whole of it as CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import asdict
+from io import StringIO
+from typing import Any
+
+from aeon.report.compare.parting import Parting
+from aeon.report.compare.rows import FIGURES, SCORES, Comparison, Run, show
+from aeon.report.words import round_down
+
+
+def format_figure(name: str, value: float | None, *, is_mean: bool = False) -> str:
+    """A figure as people read it; a score is never rounded up to a threshold that it does not reach."""
+    if value is None:
+        return "-"
+    if name in SCORES:
+        return f"{round_down(value):.2f}"
+    small = {"cost": 4, "seconds": 2 if value < 10 else 1, "passes": int(is_mean), "calls": int(is_mean)}
+    return f"{value:,.{small.get(name, 0)}f}"
+
+
+def csv_text(comparison: Comparison) -> str:
+    """The comparison as CSV: a line for each run, exact values."""
+    text, keys = StringIO(newline=""), comparison.parameters
+    writer = csv.writer(text)
+    writer.writerow(["run", *keys, "end", "converged", *FIGURES, "error", "directory"])
+    for run in comparison.runs:
+        converged = "" if run.converged is None else str(run.converged).lower()
+        figures = (run.figures[name] for name in FIGURES)
+        values = (show(run.parameters.get(key)) for key in keys)
+        writer.writerow([run.name, *values, run.end, converged, *figures, run.error, run.directory])
+    return text.getvalue()
+
+
+def json_text(comparison: Comparison, parting: Parting | None = None) -> str:
+    """The comparison as JSON; the lines of differences begin with their marks."""
+    runs = [{**asdict(run), "directory": str(run.directory) if run.directory else None} for run in comparison.runs]
+    whole: dict[str, Any] = {"parameters": comparison.parameters, "runs": runs}
+    if parting is not None:
+        texts = {
+            name: [line.mark + "".join(text for _, text in line.parts) for line in lines]
+            for name, lines in parting.differences.items()
+        }
+        whole["parting"] = {**asdict(parting), "differences": texts}
+    return json.dumps(whole)
+
+
+def format_change(name: str, first: Run, second: Run) -> str:
+    """How a figure of the second run differs from that of the first."""
+    before, after = first.figures[name], second.figures[name]
+    if before is None or after is None or before == after:
+        return "" if before != after else "same"
+    sign = "+" if after > before else "-"
+    said = format_figure(name, abs(after - before))
+    return f"{sign}{said}" + (f" ({(after - before) / before:+.0%})" if before and name not in SCORES else "")

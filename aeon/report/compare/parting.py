@@ -1,0 +1,159 @@
+"""Two runs held against each other: the first event at which they part, their plans and answers as differences."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from aeon.domain.errors import ArtefactError
+from aeon.domain.plan import Plan
+from aeon.observability.artefacts import RESULT, read_history
+from aeon.report.compare.rows import Comparison, show
+from aeon.report.record import read_events
+
+_CLOCK = {"time", "seconds", "run_id", "response_id"}
+_MOST_FIELDS = 12
+_LONGEST_BY_WORD = 2_000
+_MOST_LINES = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a difference: `mark` is `-`, `+`, a blank, or `@` for lines left out; `parts` are pieces of its text,
+    each with whether it is what changed."""
+
+    mark: str
+    parts: tuple[tuple[bool, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parting:
+    """Where two runs part. `number` counts events from 1, and is None where they tell the same; `counts` is how many
+    each has. `places` says what the two events are, `fields` what differs in them. `asked` says of each hash whether it
+    is the same. `differences` are by name; one without lines is of equal texts."""
+
+    number: int | None
+    counts: tuple[int, int]
+    places: tuple[str, str]
+    fields: tuple[tuple[str, str, str], ...]
+    asked: Mapping[str, bool]
+    differences: Mapping[str, tuple[Line, ...]]
+
+
+def find_parting(comparison: Comparison) -> Parting | None:
+    """Hold two runs against each other, None for another number of them. What one has not written counts as empty."""
+    places = [run.directory for run in comparison.runs if run.directory is not None]
+    if len(places) != len(comparison.runs) or len(places) != 2:
+        return None
+    first, second = places
+    events = [[_without_clock(event) for event in read_events(directory)] for directory in (first, second)]
+    pairs = enumerate(zip_longest(*events), start=1)
+    number, pair = next(((number, pair) for number, pair in pairs if pair[0] != pair[1]), (None, ({}, {})))
+    left, right = ({}, {}) if number is None else (_leaves(event or {}) for event in pair)
+    differing = [key for key in dict.fromkeys((*left, *right)) if left.get(key) != right.get(key)]
+    results, plans = [_result(path) for path in (first, second)], [_plans(path) for path in (first, second)]
+    hashes = [result.get("hashes") or {} for result in results]
+    return Parting(
+        number=number,
+        counts=(len(events[0]), len(events[1])),
+        places=(_place(pair[0]), _place(pair[1])),
+        fields=tuple((key, show(left.get(key)), show(right.get(key))) for key in differing[:_MOST_FIELDS]),
+        asked={name: hashes[0].get(name) == hashes[1].get(name) for name in hashes[0]},
+        differences={
+            "The plan that execution started with": compare_texts(plans[0][0], plans[1][0]),
+            "The plan at the end": compare_texts(plans[0][1], plans[1][1]),
+            "The answer": compare_texts(*(str(result.get("answer") or "").splitlines() for result in results)),
+        },
+    )
+
+
+def _without_clock(event: Mapping[str, Any]) -> dict[str, Any]:
+    told = {name: value for name, value in event.items() if name not in _CLOCK}
+    if isinstance(told.get("result"), dict):  # of a tool
+        told["result"] = {name: value for name, value in told["result"].items() if name != "seconds"}
+    return told
+
+
+def _leaves(value: Any, path: str = "") -> dict[str, Any]:
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    found = {key: leaf for name, part in parts for key, leaf in _leaves(part, f"{path}.{name}").items()}
+    return found or {path.lstrip("."): value}
+
+
+def _place(event: Mapping[str, Any] | None) -> str:
+    """`call_answered, pass 1, step draft`: what a line of the journal is about."""
+    if not event:
+        return "no event: its journal ends before"
+    site = event.get("site") or {}
+    about = {"pass": event.get("pass_number", site.get("pass_number")), "call": event.get("call")}
+    about["step"] = site.get("step_id") or (event.get("step") or {}).get("step_id")
+    return ", ".join((event["event"], *(f"{name} {value}" for name, value in about.items() if value is not None)))
+
+
+def _result(directory: Path) -> dict[str, Any]:
+    with suppress(OSError, ValueError):
+        return dict(json.loads((directory / RESULT).read_bytes()))
+    return {}
+
+
+def _plans(directory: Path) -> tuple[list[str], list[str]]:
+    """The plan that execution started with and the plan at the end, as lines."""
+    with suppress(ArtefactError):
+        passes = read_history(directory).passes
+        plans = [passes[min(1, len(passes) - 1)].plan_state, passes[-1].plan_state] if passes else [None, None]
+        if plans[0] is not None and plans[1] is not None:
+            return _plan_lines(plans[0]), _plan_lines(plans[1].model_copy(update={"steps": passes[-1].steps}), True)
+    made = [event["plan"] for event in read_events(directory) if event["event"] == "plan_made"]
+    return _plan_lines(Plan.model_validate(made[0])) if made else [], []
+
+
+def _plan_lines(plan: Plan, with_states: bool = False) -> list[str]:
+    lines = [f"goal: {plan.goal}"]
+    for step in plan.steps:
+        after = f" (after {', '.join(step.dependencies)})" if step.dependencies else ""
+        tool = f" [{step.tool}]" if step.tool else ""
+        lines += [f"{step.step_id}{tool}{after}{f': {step.status}' if with_states else ''}"]
+        lines += [f"    {text}" for text in step.description.splitlines()]
+    return lines
+
+
+def compare_texts(first: Sequence[str], second: Sequence[str]) -> tuple[Line, ...]:
+    """The lines that differ with two lines around them; no lines for equal texts, at most 2,000 of each are read."""
+    return tuple(_lines(first[:_MOST_LINES], second[:_MOST_LINES]))
+
+
+def _lines(first: Sequence[str], second: Sequence[str]) -> Iterator[Line]:
+    for number, group in enumerate(SequenceMatcher(None, first, second).get_grouped_opcodes(2)):
+        if number:
+            yield Line("@", ((False, f"line {group[0][1] + 1}"),))
+        for kind, start, end, other_start, other_end in group:
+            before, after = first[start:end], second[other_start:other_end]
+            if kind == "equal":
+                yield from (Line(" ", ((False, text),)) for text in before)
+                continue
+            pairs = [_by_word(*pair) for pair in zip(before, after, strict=False)]
+            yield from (Line("-", pair[0]) for pair in pairs)
+            yield from (Line("-", ((False, text),)) for text in before[len(pairs) :])
+            yield from (Line("+", pair[1]) for pair in pairs)
+            yield from (Line("+", ((False, text),)) for text in after[len(pairs) :])
+
+
+def _by_word(first: str, second: str) -> tuple[tuple[tuple[bool, str], ...], tuple[tuple[bool, str], ...]]:
+    """Two lines with the words marked that differ; nothing is marked where they have little in common."""
+    if max(len(first), len(second)) > _LONGEST_BY_WORD:
+        return ((False, first),), ((False, second),)
+    words = [re.findall(r"\w+|\W", text) for text in (first, second)]
+    matcher = SequenceMatcher(None, words[0], words[1], autojunk=False)
+    if matcher.ratio() < 0.5:
+        return ((False, first),), ((False, second),)
+    codes = matcher.get_opcodes()
+    left = ((code[0] != "equal", "".join(words[0][code[1] : code[2]])) for code in codes)
+    right = ((code[0] != "equal", "".join(words[1][code[3] : code[4]])) for code in codes)
+    return tuple(part for part in left if part[1]), tuple(part for part in right if part[1])

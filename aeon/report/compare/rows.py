@@ -1,0 +1,261 @@
+"""Runs as rows beside each other: parameters that differ, end, scores and figures, from `result.json` alone."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import reduce
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from aeon.observability.artefacts import RESULT
+from aeon.report.record import read_events
+from aeon.report.runs import end_without_result
+
+FIGURES = {
+    "completeness": "scores.completeness_score",
+    "coherence": "scores.coherence_score",
+    "consistency": "scores.consistency_score",
+    "passes": "passes",
+    "calls": "usage.total.requests",
+    "tokens": "usage.total.total_tokens",
+    "cost": "usage.total.cost",
+    "seconds": "timings.total_seconds",
+}
+"""The figures of a run, and where `result.json` has them."""
+SCORES = tuple(FIGURES)[:3]
+MOST_GROUPS = 12
+_MARKS = {RESULT, "run.json", "events.jsonl", ".hydra"}
+_SWEEP = "multirun.yaml"
+_CHANGES_NO_ANSWER = ("output", "store", "observability", "progress", "env")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A run as a row. `end` is its termination reason, or as in `Listed`, or `not started`; `parameters` holds each
+    setting by its dotted key, `error` says why it failed or was cut off. A figure that is not known is None."""
+
+    name: str
+    directory: Path | None
+    end: str
+    converged: bool | None = None
+    synthetic: bool = False
+    figures: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(FIGURES))
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Runs beside each other, and the keys of the parameters in which they differ."""
+
+    runs: tuple[Run, ...]
+    parameters: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Runs grouped by the value of a parameter, in order; `keys` are the parameters that change together."""
+
+    keys: tuple[str, ...]
+    groups: tuple[tuple[str, tuple[Run, ...]], ...]
+
+
+def compare_runs(paths: Sequence[Path]) -> Comparison:
+    """The runs of these directories: each a run's, or one with runs under it, such as a multirun's. What is not there
+    is left out; a run that cannot be read is a row that says so."""
+    found = list(dict.fromkeys(run for path in paths for run in _runs_under(path.absolute())))
+    top = Path(os.path.commonpath([path.parent for path in found])) if found else Path()
+    sweep = paths[0] if len(paths) == 1 and (paths[0] / _SWEEP).is_file() else None
+    runs = [_read(path, path.relative_to(top).as_posix()) for path in found]
+    if sweep is not None:
+        runs = [replace(run, parameters=_overrides(run.directory)) for run in runs if run.directory]
+        runs = sorted([*runs, *_never_started(sweep)], key=lambda run: _natural(run.name))
+    return Comparison(tuple(runs), _differing(runs))
+
+
+def _runs_under(path: Path) -> list[Path]:
+    found = list[Path]()
+    for folder, below, files in os.walk(path):
+        if _MARKS.intersection((*below, *files)):
+            found.append(Path(folder))
+            below.clear()
+    return sorted(found, key=lambda one: _natural(str(one)))
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+
+
+def _read(directory: Path, name: str) -> Run:
+    try:
+        result = json.loads((directory / RESULT).read_bytes())
+        configuration, error = result["configuration"], result["error"] or {}
+        return Run(
+            name=name,
+            directory=directory,
+            end=str(result["termination_reason"]),
+            converged=result["converged"] is True,
+            synthetic=result["synthetic"] is True,
+            figures={figure: _number(_at(result, path)) for figure, path in FIGURES.items()},
+            thresholds=_thresholds(configuration),
+            parameters={**_flat(_decisive(configuration)), **_asked(result)},
+            error=f"{error['type']}: {error['message']}" if error else "",
+            hint=str(error.get("hint") or ""),
+        )
+    except FileNotFoundError:
+        return _read_without_result(directory, name)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
+        said = f"{RESULT} cannot be read: {type(problem).__name__}: {problem}"
+        return Run(name=name, directory=directory, end="unreadable", error=said)
+
+
+def _read_without_result(directory: Path, name: str) -> Run:
+    """A run under way or killed, or a job that failed before its run began."""
+    events, configuration = read_events(directory), dict[str, Any]()
+    with suppress(OSError, yaml.YAMLError):
+        configuration = yaml.safe_load((directory / ".hydra" / "config.yaml").read_bytes()) or {}
+    last = f"{events[-1]['event']}, {events[-1]['time'][:19]} UTC" if events else "none"
+    return Run(
+        name=name,
+        directory=directory,
+        end=end_without_result(directory),
+        synthetic=any(event.get("synthetic") for event in events[:1]),
+        figures=_figures_so_far(events),
+        thresholds=_thresholds(configuration),
+        parameters={**_flat(_decisive(configuration)), **{k: v for k, v in configuration.items() if k == "task"}},
+        error=f"There is no {RESULT}. The last event: {last}.",
+    )
+
+
+def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | None]:
+    if not events:
+        return dict.fromkeys(FIGURES)
+    answered = [event["usage"] for event in events if event["event"] in ("call_answered", "call_failed")]
+    assessed = [event["assessment"]["scores"] for event in events if event["event"] == "assessed"]
+    scores = assessed[-1] or {} if assessed else {}
+    began, ended = (datetime.fromisoformat(events[index]["time"]) for index in (0, -1))
+    return {
+        **{name: _number(scores.get(f"{name}_score")) for name in SCORES},
+        "passes": max((event["pass_number"] for event in events if event["event"] == "pass_started"), default=0),
+        "calls": sum(usage["requests"] for usage in answered),
+        "tokens": sum(usage["input_tokens"] + usage["output_tokens"] for usage in answered),
+        "cost": None,
+        "seconds": (ended - began).total_seconds(),
+    }
+
+
+def _never_started(sweep: Path) -> Iterable[Run]:
+    """The jobs of a multirun that left no directory, from its `summary.csv`."""
+    with suppress(OSError, ValueError, csv.Error), (sweep / "summary.csv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            if row.get("ended") == "not started":
+                swept = {key: row[key] for key in list(row)[1 : list(row).index("ended")]}
+                yield Run(name=row["job"], directory=None, end="not started", parameters=swept)
+
+
+def _overrides(directory: Path) -> dict[str, str]:
+    """What a job of a multirun was given, by key; `run.json` tells it where Hydra writes nothing."""
+    found: list[Any] = []
+    with suppress(OSError, ValueError, LookupError):
+        found = json.loads((directory / "run.json").read_bytes())["overrides"] or []
+    with suppress(OSError, yaml.YAMLError):
+        found = yaml.safe_load((directory / ".hydra" / "overrides.yaml").read_bytes()) or found
+    parts = (str(text).partition("=") for text in found)
+    return {key.lstrip("+"): _unquoted(value) for key, _, value in parts if not key.startswith("hydra.")}
+
+
+def _unquoted(value: str) -> str:
+    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    return value[1:-1].replace("\\'", "'") if quoted else value
+
+
+def _asked(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run was asked beside its configuration; long texts as the beginning of their hash."""
+    hashes = result["hashes"]
+    files = {name: f"#{hashes[name][:8]}" for name in ("prompts", "schemas")}
+    inputs = {f"inputs.{name}": f"#{value[:8]}" for name, value in hashes["inputs"].items()}
+    return {"task": result["task"], "version": result["versions"].get("aeon-engine"), **files, **inputs}
+
+
+def _decisive(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    left_out = {*_CHANGES_NO_ANSWER, "task", "task_file", "inputs", "input_files", "resume"}
+    return {name: value for name, value in configuration.items() if name not in left_out}
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    if not isinstance(value, dict) or not value:
+        return {path: value}
+    below = f"{path}." if path else ""
+    return {key: leaf for name, part in value.items() for key, leaf in _flat(part, f"{below}{name}").items()}
+
+
+def _thresholds(configuration: Mapping[str, Any]) -> dict[str, float]:
+    given = configuration.get("convergence") or {}
+    return {name: bar for name in SCORES if (bar := _number(given.get(name))) is not None}
+
+
+def _at(value: Any, path: str) -> Any:
+    return reduce(lambda found, key: (found or {}).get(key), path.split("."), value)
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _differing(runs: Sequence[Run]) -> tuple[str, ...]:
+    """The keys whose values differ among the runs that ended; a file of a run that was cut off lacks defaults."""
+    complete = [run for run in runs if run.end not in ("running", "cut off", "unfinished", "unreadable")] or runs
+    keys = dict.fromkeys(["task", *(key for run in complete for key in run.parameters)])
+    return tuple(key for key in keys if len({show(run.parameters.get(key)) for run in complete}) > 1)
+
+
+def show(value: Any) -> str:
+    """A parameter's value as text; nothing for one that is not set."""
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def effects(comparison: Comparison) -> list[Effect]:
+    """What to draw: for each parameter the runs by its value. Parameters that change together are one effect, for
+    their effects cannot be told apart; one with very many values has none, unless they are numbers."""
+    runs = [run for run in comparison.runs if run.figures["seconds"] is not None]
+    together: dict[tuple[int, ...], list[str]] = {}
+    for key in comparison.parameters:
+        texts = [show(run.parameters.get(key)) for run in runs]
+        together.setdefault(tuple(texts.index(text) for text in texts), []).append(key)
+    found = [_effect(keys, runs) for places, keys in together.items() if len(set(places)) > 1]
+    return [effect for effect in found if len(effect.groups) <= MOST_GROUPS]
+
+
+def _effect(keys: Sequence[str], runs: Sequence[Run]) -> Effect:
+    def value_of(run: Run) -> str:
+        return " · ".join(show(run.parameters.get(key)) or "not set" for key in keys)
+
+    numbers = {value_of(run): as_number(value_of(run)) for run in runs}
+    numeric = None not in numbers.values()
+    order = {text: numbers[text] if numeric else place for place, text in enumerate(numbers)}
+    ranked = sorted(runs, key=lambda run: order[value_of(run)] or 0)
+    groups = [(text, tuple(group)) for text, group in groupby(ranked, value_of)]
+    if numeric and len(groups) > MOST_GROUPS:
+        size = -(-len(groups) // MOST_GROUPS)
+        parts = [groups[start : start + size] for start in range(0, len(groups), size)]
+        groups = [(f"{part[0][0]} to {part[-1][0]}", tuple(run for _, of in part for run in of)) for part in parts]
+    return Effect(tuple(keys), tuple(groups))
+
+
+def as_number(text: str) -> float | None:
+    """The number that a text says, or None."""
+    with suppress(ValueError):
+        return float(text)
+    return None
