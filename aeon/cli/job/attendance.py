@@ -79,6 +79,7 @@ def _view(settings: Settings) -> RunView:
         thresholds=None if settings.mode.kind == "core" else settings.convergence,
         grace_seconds=settings.execution.grace_seconds,
         parallel=settings.execution.max_parallel,
+        limits=settings.limits,
         cost_at=cost_at,
         recording=_find_recording(settings.store),
     )

@@ -96,7 +96,9 @@ def _turn(now: datetime) -> str:
 def _head(view: RunView, now: datetime, width: int) -> list[Text]:
     elapsed = now - view.started if view.started else timedelta()
     title = Text.assemble((_turn(now), "cyan"), " ", (f"Aeon  {one_line(view.task, 400)}", "bold"))
-    head = [Text(""), _row(title, Text("" if view.recording else format_clock(elapsed), "cyan"), width)]
+    most = view.limits.max_seconds
+    clock = format_clock(elapsed) + (f" of {format_clock(timedelta(seconds=most))}" if most else "")
+    head = [Text(""), _row(title, Text("" if view.recording else clock, "cyan"), width)]
     head += [Text.assemble("  ", line) for line in _lines(_flow(_course(view, now), _DOT, width - 2), width - 2)]
     calls = [one for one in view.in_flight.values() if one.call != "step" and _wait_text(one, now)]
     waits = [f"{one.step_id or _DOING.get(one.call, one.call)} {_wait_text(one, now)}" for one in calls[:_MOST_WAITS]]
@@ -119,11 +121,17 @@ def _course(view: RunView, now: datetime) -> list[str]:
     seconds = seconds_left(view, now)
     items.append("" if seconds is None else f"about {_round_up(seconds)} left")
     if not view.recording:
-        items.append(f"{view.tokens:,} tokens" if view.tokens else "")
-        items.append(f"cost {view.cost:.4f}" if view.cost else "")
-        items.append(count_noun(view.requests, "request") if view.requests else "")
+        caps = view.limits
+        items.append(f"{view.tokens:,}{_of(caps.max_tokens)} tokens" if view.tokens else "")
+        items.append(f"cost {view.cost:.4f}{_of(caps.max_cost)}" if view.cost else "")
+        requests = count_noun(view.requests, "request")
+        items.append(requests.replace(" ", f"{_of(caps.max_llm_calls)} ") if view.requests else "")
         items.append(f"answered by {one_line(view.endpoint, 24)}" if view.fell_back else "")
     return items
+
+
+def _of(cap: float | None) -> str:
+    return "" if cap is None else f" of {cap:,}"
 
 
 def _round_up(seconds: float) -> str:

@@ -125,7 +125,7 @@ class Screen(Display):
         """A line of what has happened, its second part and those after it moved to the right."""
         clock = found[0] if (found := _CLOCK.match(line)) else ""
         if not line.strip("="):
-            line = line[:width]  # the rule around a banner
+            line = line[: width - 2]  # the rule around a banner
         text = Text(line[len(clock) :])
         for pattern, style in _WORDS.items():
             text.highlight_regex(pattern, style)

@@ -11,6 +11,7 @@ from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite
 from aeon.domain.tool_result import ToolResult
+from aeon.llm.stack.limits import LimitSettings
 from aeon.llm.watching import Piece, Waiting
 from aeon.report.ending import state_of
 from aeon.store.cassette import Provenance
@@ -59,12 +60,13 @@ class CallView:
 @dataclass(slots=True)
 class RunView:
     """The state of a run for display; a subscriber. Given: the thresholds of its scores (None: nothing is assessed),
-    the seconds that running work has once the run is `stopped`, how many steps run side by side, the cost up to an
-    event (None: not known), and of a replay, of which no times are shown, its recording."""
+    the seconds that running work has once the run is `stopped`, how many steps run side by side, the caps, the cost
+    up to an event (None: not known), and of a replay, of which no times are shown, its recording."""
 
     thresholds: ConvergenceThresholds | None = None
     grace_seconds: float = 10.0
     parallel: int = 8
+    limits: LimitSettings = field(default_factory=LimitSettings)
     cost_at: Callable[[e.Recorded], float | None] = lambda _: None
     recording: Provenance | None = None
     task: str = ""

@@ -17,6 +17,7 @@ from aeon.cli.progress.view import RunView, StepView
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceThresholds
 from aeon.domain.history import Advisory
+from aeon.llm.stack.limits import LimitSettings
 from aeon.report.ending import state_of
 from aeon.report.words import SPINNER, count_noun, format_clock, format_seconds, one_line
 from tests.cli.conftest import RunAeon
@@ -251,6 +252,13 @@ def test_who_answers_is_named_once_another_endpoint_stands_in() -> None:
     story.told[-1] = replace(answered, event=replace(answered.event, endpoint="second"))  # type: ignore[call-arg]
     assert "answered by second" in "\n".join(drawn(seen(story.told), 80))
     assert "answered by" not in "\n".join(drawn(seen([story.told[0], story.told[-1]]), 80))
+
+
+def test_caps_stand_beside_what_they_cap() -> None:
+    caps = LimitSettings(max_seconds=120, max_tokens=20_000, max_cost=0.5, max_llm_calls=60)
+    lines = drawn(seen(realistic_run(), RunView(cost_at=lambda _: 0.0123, limits=caps)), 100)
+    assert lines[1].endswith(" of 02:00")
+    assert "  pass 2 refine · 18,000 of 20,000 tokens · cost 0.0123 of 0.5 · 15 of 60 requests" in lines
 
 
 def test_cost_so_far_stands_in_the_picture() -> None:
