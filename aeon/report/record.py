@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from aeon.config.settings import Settings
-from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.domain.errors import StoreFailed
 from aeon.domain.request import Usage
 from aeon.domain.result import RunResult
 from aeon.domain.values import as_frame
@@ -22,7 +22,8 @@ from aeon.files.jsonl import read_lines
 from aeon.llm.prices import price_book
 from aeon.observability import artefacts
 from aeon.store.models import Entry
-from aeon.store.opening import open_source, store_in
+from aeon.store.opening import BACKENDS, open_source, store_in
+from aeon.store.settings import SQLITE
 
 if TYPE_CHECKING:
     import pandas
@@ -126,12 +127,14 @@ def _journal(path: Path) -> list[Line]:
 def _entries(directory: Path, result: RunResult) -> list[Entry]:
     """The answers of models in the run's own store, else in the recording that it replayed."""
     store = result.configuration.get("store") or {}
-    backend, path = str(store.get("backend") or "sqlite"), directory
-    if backend == "sqlite" and not store_in(directory).is_file():
+    backend, path = str(store.get("backend") or SQLITE), directory
+    if backend not in BACKENDS:  # the folder may be a stranger's, and what it names would be imported
+        return []
+    if backend == SQLITE and not store_in(directory).is_file():
         if result.parent is None or store.get("mode") != "replay":
             return []
         path = Path(result.parent.path)
-    with suppress(StoreFailed, ConfigError):  # a store of one's own may not be found from here
+    with suppress(StoreFailed):
         source = open_source(path, backend)
         try:
             return [entry for entry in source.entries() if entry.request.kind == "model"]

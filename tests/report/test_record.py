@@ -1,5 +1,7 @@
 """A run's directory read back: every request with its prompt, its answer and its cost."""
 
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,3 +40,17 @@ def test_a_record_without_its_store_and_journals_is_what_the_result_says(directo
 def test_a_directory_without_a_result_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ArtefactError, match="holds no result"):
         load_record(tmp_path)
+
+
+def test_what_a_strangers_folder_names_as_its_store_is_not_imported(directory: Path, tmp_path: Path) -> None:
+    shutil.copytree(directory, tmp_path / "run")
+    result = tmp_path / "run" / "result.json"
+    result.write_text(result.read_text().replace('"backend": "sqlite"', '"backend": "strangers_store:Store"'))
+    (tmp_path / "strangers_store.py").write_text("raise SystemExit('imported')\n")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        record = load_record(tmp_path / "run")
+    finally:
+        sys.path.remove(str(tmp_path))
+    assert record.calls
+    assert {call.request for call in record.calls} == {None}
