@@ -17,7 +17,7 @@ from aeon.observability.artefacts import replace_file
 from aeon.report.ending import is_replay, is_resumable, next_commands, resume_command, scores, verdict
 from aeon.report.html import render_markdown, render_page, render_part
 from aeon.report.page.calls import Item, TextTable, describe_items, find_critical, list_items, pack
-from aeon.report.page.causes import find_causes
+from aeon.report.page.causes import find_causes, kind_of_issue
 from aeon.report.page.charts import draw_scores, draw_timeline
 from aeon.report.page.graph import sign_of
 from aeon.report.page.passes import PassView, find_fates, shorten, view_passes
@@ -27,6 +27,7 @@ from aeon.report.words import command_of, count_noun, list_names, round_down
 
 REPORT = "report.html"
 """The file in a run's directory."""
+_LONGEST_TASK = 400
 _NOT_COMPARED = {"provider.models"}
 """What is a table in its file, and empty without it."""
 
@@ -105,10 +106,18 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
         "why": explain_end(result, patterns),
         "figures": figures,
         "bars": bars,
-        "ways": next_commands(result, record.directory),
+        "ways": next_commands(result, record.directory) or _own_model(result),
+        "recording": Path(result.parent.path).name if result.parent else "a recording",
         "answer": render_markdown(result.answer),
         "tone": _tone(result),
     }
+
+
+def _own_model(result: RunResult) -> list[tuple[str, str]]:
+    """After a recording, the task for a model of one's own."""
+    if not is_replay(result) or len(result.task) > _LONGEST_TASK:
+        return []
+    return [("To run it with a model of your own", command_of([f"task={result.task}"]))]
 
 
 def _tone(result: RunResult) -> str:
@@ -132,7 +141,7 @@ def explain_end(result: RunResult, patterns: Patterns) -> str:
         f"{one.score} is {round_down(one.last):.2f} and has to be {one.threshold:.2f}"
         if one.kind == "score" and one.last is not None
         else {"criterion": f"the criterion {one.code} is not met", "unavailable": "no assessment could be had"}.get(
-            one.kind, f"a blocking issue stands ({one.code})"
+            one.kind, f"a blocking issue stands{kind_of_issue(one.code)}"
         )
         for one in patterns.blockers
         if one.at_end

@@ -84,12 +84,17 @@ def _of_blocker(blocker: Blocker, *, alone: bool) -> Cause:
         return Cause(title=title, words=words, change=change, anchor="scores", is_cause=True)
     titles = {
         "criterion": f"The criterion {blocker.code} was not met in {passes}",
-        "issue": f"The judge found a blocking issue ({blocker.code}) in {passes}",
+        "issue": f"The judge found a blocking issue{kind_of_issue(blocker.code)} in {passes}",
         "unavailable": f"No assessment could be had in {passes}",
     }
     changes = {"criterion": "Say in the task what it asks for, or word the criterion so that it can be met."}
     title, change = titles.get(blocker.kind, blocker.code), changes.get(blocker.kind, "")
     return Cause(title=title, words=words, change=change, anchor=f"judge-{blocker.passes[-1]}", is_cause=True)
+
+
+def kind_of_issue(code: str) -> str:
+    """What a reason code says was found, in brackets: contradiction, omission, hallucination; nothing for another."""
+    return "" if code == "blocking_issue" else f" ({code.removesuffix('_detected')})"
 
 
 def _of_steps(result: RunResult) -> Iterator[Cause]:

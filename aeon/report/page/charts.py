@@ -14,7 +14,7 @@ from markupsafe import Markup
 from aeon.report.page.calls import Item
 from aeon.report.words import one_line, round_down
 
-_SCORES_HEIGHT, _TOP, _BOTTOM = 150, 14, 122
+_SCORES_HEIGHT, _TOP, _BOTTOM = 150, 26, 122
 _LANE, _HEAD, _LABEL = 18, 22, 6.0
 _MOST_LANES, _MOST_VALUES = 24, 8
 
@@ -37,7 +37,7 @@ def draw_scores(name: str, scores: Mapping[int, float], threshold: float) -> Mar
         f'<circle class="dot {"ok" if scores[number] >= threshold else "low"}" cx="{x:.2f}%" cy="{y:.1f}" r="4">'
         f"<title>pass {number}: {round_down(scores[number]):.2f}</title></circle>"
         f'<text class="axis" x="{x:.2f}%" y="145" text-anchor="middle">{number}</text>'
-        f'<text class="value" x="{x:.2f}%" y="{y - 9 if y > 28 else y + 19:.1f}" text-anchor="middle">'
+        f'<text class="value" x="{x:.2f}%" y="{y - 9:.1f}" text-anchor="middle">'
         f"{_value(scores[number], len(points))}</text>"
         for x, y, number in points
     )
