@@ -20,6 +20,8 @@ from aeon.files.located_yaml import LocatedYaml
 from aeon.files.resources import resource_root
 
 FILE = "aeon.yaml"
+_PLAIN = re.compile(r"[\w./*?+%|-]+( [\w./*?+%|-]+)*")
+"""A name that stays one name where it is pasted into Hydra's grammar."""
 _PACKAGE = re.compile(r"#\s*@package\s+(?!_global_|_group_)(\S+)")
 _NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
 
@@ -67,7 +69,8 @@ def check_overrides(project: Project, given: Sequence[str]) -> list[str]:
     Raises ConfigError for the first thing that a project may not say, in the file or in its folder of configuration.
     """
     for file, path, value in _said(project):
-        if why := _refusal(project, path, value):
+        is_plain = file != project.path or all(map(_PLAIN.fullmatch, path))
+        if why := _refusal(project, path, value) or ("" if is_plain else "is no plain name, and could say anything"):
             key = ".".join(path)
             raise ConfigError(
                 f"{file}: {key}: {why}; a project file may not do that",

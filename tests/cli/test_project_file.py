@@ -120,6 +120,14 @@ REFUSED = [
     "+hydra.callbacks.x: {_target_: os.system}",
     "'convergence@provider': strict",
     "~ttl: x",
+    "provider.fallbacks: [{'kind: openai, base_url': 'http://elsewhere.example/v1', 'api_key_env: X, y': 5}]",
+    "provider.fallbacks: [{name: e, 'api_key_env ': AWS_SECRET_ACCESS_KEY}]",
+    "? 'provider.fallbacks=[{kind: openai, api_key_env: AWS_SECRET_ACCESS_KEY, timeout_seconds'\n: 5",
+    "provider.options: {'a: 1, api_key_env: X, b': {}}",
+    "inputs: {'x: ${oc.env:AWS_SECRET_ACCESS_KEY}, y': z}",
+    "'inputs.x=${oc.env:AWS_SECRET_ACCESS_KEY}': z",
+    "'tools.approval.x,provider.api_key_env': z",
+    "'provider.model\\': z",
 ]
 
 
@@ -178,6 +186,12 @@ def test_what_may_start_programs_is_shown(aeon: RunAeon, tmp_path: Path) -> None
     err = aeon(*SHOW, "tools=mine").err
     assert "tools.functions.price=shop:price" in aeon(*SHOW).err
     assert "conf/tools/mine.yaml: mcp.servers.files.command=rm" in err
+
+
+def test_names_that_a_person_gives_may_be_of_several_words(aeon: RunAeon, tmp_path: Path) -> None:
+    project(tmp_path, "convergence.criteria: {'well cited': every claim}, tools.approval.kind_*: never")
+    values = composed(aeon)
+    assert values["convergence"]["criteria"] == {"well cited": "every claim"}  # type: ignore[index]
 
 
 def test_paths_of_a_project_are_relative_to_its_file(
