@@ -72,7 +72,7 @@ def without_sweeps(overrides: Sequence[str]) -> list[str]:
 def _with_endpoints(cfg: DictConfig, overrides: Sequence[str]) -> DictConfig:
     provider = cfg.get("provider")
     named = provider.get("fallbacks") if isinstance(provider, DictConfig) else None
-    if not isinstance(named, ListConfig):
+    if not isinstance(named, ListConfig) or all(map(_is_endpoint, named)):
         return cfg
     search = [text for text in overrides if key_of(text) == "hydra.searchpath"]
     cfg = cfg.copy()

@@ -18,7 +18,7 @@ from typing import Any
 
 import hydra
 import yaml
-from hydra._internal import config_loader_impl
+from hydra._internal import config_loader_impl, defaults_list
 from hydra._internal import hydra as hydra_main
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.file_config_source import FileConfigSource
@@ -83,6 +83,7 @@ def _reading_once() -> Iterator[None]:
     with (
         _set(SourcesRegistry.instance().types, "file", _ParsedOnceSource),
         _set(vars(config_loader_impl), "create_defaults_list", _create_defaults_list),
+        _set(vars(defaults_list), "_create_interpolation_map", _create_interpolation_map),
         _set(vars(hydra_main), "ConfigLoaderImpl", _MergedOnceLoader),
     ):
         yield
@@ -131,6 +132,15 @@ def _create_defaults_list(
         lambda: create_defaults_list(repo, config_name, overrides_list, prepend_hydra, skip_missing),
     )
     return replace(made, config_overrides=values)
+
+
+_usual_map = defaults_list._create_interpolation_map
+
+
+def _create_interpolation_map(overrides: Any, defaults: list[Any], self_added: bool) -> DictConfig:
+    """What interpolations in a defaults list may refer to, made only where there are some: it costs a fifth."""
+    is_needed = any(not one.is_self() and one.is_interpolation() for one in defaults)
+    return _usual_map(overrides, defaults, self_added) if is_needed else OmegaConf.create()
 
 
 class _MergedOnceLoader(ConfigLoaderImpl):
