@@ -32,6 +32,12 @@ def test_every_room_says_what_belongs_there_and_what_does_not():
     assert {room for room, *_ in rows} == folders
 
 
+def test_every_path_that_is_named_is_there():
+    named = re.findall(r"`([\w.-]+/[\w./-]*)`", PAGE)
+    assert len(named) > 200
+    assert [path for path in named if not any((ROOT / room / path).exists() for room in ("", "aeon"))] == []
+
+
 def test_there_is_a_glossary():
     assert len(re.findall(r"^\| [\w -]+ \| .+ \|$", section("Glossary"), re.MULTILINE)) >= 20
 
