@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import cast
 
 from aeon.domain.graph import by_id, nesting_level
@@ -119,27 +119,29 @@ class Draft:
 
     def _apply(self, number: int, action: RefinementAction) -> None:
         """Work in an action to which there is no objection."""
-        kind, new = kind_of(action), cast(PlanStep, action.new_step)  # there where the action needs it
-        if kind == "ADD":
-            self._insert(number, new, len(self.steps))
-            return
+        kind = kind_of(action)
+        if action.rule.needs_target:
+            self.kinds.setdefault(action.fragment, []).append(kind)
+        EFFECTS[kind](self, number, action)
+
+    def _add(self, number: int, action: RefinementAction) -> None:
+        self._insert(number, _new_step(action), len(self.steps))
+
+    def _modify(self, number: int, action: RefinementAction) -> None:
+        """Change what is planned; what was wrong with the old content is not wrong with the new."""
+        target, new = self.steps[action.fragment], _new_step(action)
+        self._change(target.step_id, **_planned_fields(new), **(_RETRIED if target.blocked else {"errors": ()}))
+        self._set_dependencies(number, target.step_id, new.dependencies)
+
+    def _remove(self, _: int, action: RefinementAction) -> None:
+        target = self.steps.pop(action.fragment)
+        self.heirs[target.step_id] = target.dependencies
+        self._hand_over_substeps(target.step_id, target.parent_step_id)
+
+    def _mark_invalid(self, _: int, action: RefinementAction) -> None:
         target = self.steps[action.fragment]
-        self.kinds.setdefault(target.step_id, []).append(kind)
-        if kind == "MODIFY":
-            # What was wrong with the old content is not wrong with the new.
-            self._change(target.step_id, **_planned(new), **(_RETRIED if target.blocked else {"errors": ()}))
-            self._set_dependencies(number, target.step_id, new.dependencies)
-        elif kind == "REMOVE":
-            self.heirs[target.step_id] = target.dependencies
-            del self.steps[target.step_id]
-            self._hand_over_substeps(target.step_id, target.parent_step_id)
-        elif kind == "REPLACE":
-            self._replace(number, target, new)
-        elif kind == "STEP_MARK_INVALID":
-            errors = (*target.errors, f"marked invalid: {action.justification}")
-            self._change(target.step_id, status="invalid", errors=errors)
-        else:
-            self._decompose(number, target, self._subplans[target.step_id])
+        errors = (*target.errors, f"marked invalid: {action.justification}")
+        self._change(target.step_id, status="invalid", errors=errors)
 
     def _settle(self) -> None:
         """Let parents wait for their substeps, and pending dependents let go of what was taken away."""
@@ -149,10 +151,11 @@ class Draft:
                 self._add_dependencies(parent, (step.step_id,))
         for step_id, step in self.steps.items():
             if step.status == "pending":
-                self._change(step_id, dependencies=tuple(dict.fromkeys(self._inherited(step.dependencies, set()))))
+                self._change(step_id, dependencies=tuple(dict.fromkeys(self._follow_heirs(step.dependencies, set()))))
 
-    def _replace(self, number: int, target: PlanStep, new: PlanStep) -> None:
-        """A pending target is removed; an executed one becomes invalid."""
+    def _replace(self, number: int, action: RefinementAction) -> None:
+        """Remove a pending target; an executed one becomes invalid."""
+        target, new = self.steps[action.fragment], _new_step(action)
         place = list(self.steps).index(target.step_id) + 1
         self._insert(number, new, place, parent=target.parent_step_id)
         self.heirs[target.step_id] = (new.step_id,)
@@ -166,9 +169,10 @@ class Draft:
             if step.replaced_by == target.step_id:
                 self._change(step_id, replaced_by=new.step_id)
 
-    def _decompose(self, number: int, target: PlanStep, subplan: Subplan) -> None:
+    def _decompose(self, number: int, action: RefinementAction) -> None:
         """Insert the steps of a subplan before the target, which then depends on all of them (FR-009)."""
-        parent_id = target.step_id
+        parent_id = action.fragment
+        target, subplan = self.steps[parent_id], self._subplans[parent_id]
         if target.blocked:
             self._change(parent_id, **_RETRIED)
             self._set_dependencies(number, parent_id, target.dependencies)
@@ -187,7 +191,7 @@ class Draft:
     def _insert(self, number: int, new: PlanStep, place: int, parent: str | None = None) -> None:
         step = PlanStep(step_id=new.step_id, description=new.description, parent_step_id=parent)
         items = list(self.steps.items())
-        items.insert(place, (new.step_id, step.model_copy(update=_planned(new))))
+        items.insert(place, (new.step_id, step.model_copy(update=_planned_fields(new))))
         self.steps = dict(items)
         self.kinds[new.step_id] = ["ADD"]
         self._set_dependencies(number, new.step_id, new.dependencies)
@@ -209,16 +213,31 @@ class Draft:
             if step.parent_step_id == parent_id and is_changeable(step):
                 self._change(step_id, parent_step_id=new_parent_id)
 
-    def _inherited(self, dependencies: Iterable[str], seen: set[str]) -> Iterator[str]:
+    def _follow_heirs(self, dependencies: Iterable[str], seen: set[str]) -> Iterator[str]:
         """The dependencies, with what follows a step that is gone in its place."""
         for dependency in dependencies:
             if dependency not in self.heirs:
                 yield dependency
             elif dependency not in seen:
                 seen.add(dependency)
-                yield from self._inherited(self.heirs[dependency], seen)
+                yield from self._follow_heirs(self.heirs[dependency], seen)
 
 
-def _planned(new: PlanStep) -> dict[str, object]:
+def _new_step(action: RefinementAction) -> PlanStep:
+    return cast(PlanStep, action.new_step)  # there where the action needs it
+
+
+def _planned_fields(new: PlanStep) -> dict[str, object]:
     """The fields of a step that a planner may set, except the dependencies."""
     return {name: getattr(new, name) for name in _PLANNED}
+
+
+EFFECTS: Mapping[ActionType, Callable[[Draft, int, RefinementAction], None]] = {
+    "ADD": Draft._add,
+    "MODIFY": Draft._modify,
+    "REMOVE": Draft._remove,
+    "REPLACE": Draft._replace,
+    "SUBPLAN_CREATE": Draft._decompose,
+    "STEP_MARK_INVALID": Draft._mark_invalid,
+}
+"""What each type of action, with its number, does to a draft."""

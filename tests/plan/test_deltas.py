@@ -1,8 +1,11 @@
+from typing import get_args
+
 import pytest
 
 from aeon.domain.plan import PlanStep
-from aeon.domain.refinement import RefinementAction
+from aeon.domain.refinement import ACTIONS, ActionType, RefinementAction
 from aeon.plan.deltas import apply_actions
+from aeon.plan.draft import EFFECTS
 from tests.plan.builders import (
     action,
     add,
@@ -21,6 +24,10 @@ from tests.plan.builders import (
     step,
     subplan,
 )
+
+
+def test_every_type_of_action_has_its_rule_and_its_effect() -> None:
+    assert tuple(ACTIONS) == tuple(EFFECTS) == get_args(ActionType)
 
 
 def test_add_appends_a_pending_step_and_renumbers() -> None:
