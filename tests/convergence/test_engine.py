@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aeon.convergence.engine import ConvergenceEngine, split_criteria, verdict
+from aeon.convergence.engine import UNREMEMBERED, ConvergenceEngine, split_criteria, verdict
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores, ConvergenceThresholds, CriterionResult
 from aeon.domain.errors import ConfigError, ValidationError
 from aeon.memory.run_memory import InMemory, ShownMemory
@@ -172,14 +172,16 @@ def test_a_criterion_under_another_name_cannot_be_answered_where_schemas_are_enf
 
 
 PAIRS = assessment()["consistency_status"]
+NAMES = [pair["artifacts"] for pair in PAIRS]
+WITHOUT_MEMORY = [pair for pair in PAIRS if pair["artifacts"] not in UNREMEMBERED]
 
 
 @pytest.mark.parametrize(
     ("answered", "complaint"),
     [
-        ([], "the pair 'plan_steps' is missing"),
-        (PAIRS[1:], "the pair 'plan_steps' is missing"),
-        ([*PAIRS, {**PAIRS[1], "status": "inconsistent"}], "the pair 'steps_answer' is there 2 times"),
+        ([], f"the pair '{NAMES[0]}' is missing"),
+        (PAIRS[1:], f"the pair '{NAMES[0]}' is missing"),
+        ([*PAIRS, {**PAIRS[1], "status": "inconsistent"}], f"the pair '{NAMES[1]}' is there 2 times"),
     ],
 )
 def test_pairs_that_are_missing_or_double_go_to_repair(answered: list[Any], complaint: str):
@@ -187,13 +189,15 @@ def test_pairs_that_are_missing_or_double_go_to_repair(answered: list[Any], comp
         convergence=assessment(consistency_status=answered), repair=json.dumps(assessment(consistency_status=PAIRS))
     )
     made = assess(model)
-    assert list(made.scores.consistency_status) == ["plan_steps", "steps_answer", "plan_answer", "memory_answer"]
+    assert list(made.scores.consistency_status) == NAMES
     assert model.calls == ["convergence", "repair"]
     assert complaint in model.prompts("repair")[0]
 
 
 def test_what_there_is_nothing_of_is_not_asked_for():
-    answer = {name: value for name, value in assessment(consistency_status=PAIRS[:3]).items() if name != "criteria"}
+    answer = {
+        name: value for name, value in assessment(consistency_status=WITHOUT_MEMORY).items() if name != "criteria"
+    }
     model = ScriptedModel(convergence=answer)
     made = assess(model)
     assert model.calls == ["convergence"]
@@ -203,12 +207,12 @@ def test_what_there_is_nothing_of_is_not_asked_for():
     assert "criteria" not in asked["properties"]
     assert "criteria" not in asked["required"]
     pair = asked["properties"]["consistency_status"]["items"]["properties"]["artifacts"]["enum"]
-    assert pair == ["plan_steps", "steps_answer", "plan_answer"]
+    assert pair == [name for name in NAMES if name not in UNREMEMBERED]
     assert violations(asked) == []
 
 
 def test_where_memory_is_shown_its_pair_is_asked_for():
-    model = ScriptedModel(convergence=assessment(consistency_status=PAIRS[:3]), repair=json.dumps(assessment()))
+    model = ScriptedModel(convergence=assessment(consistency_status=WITHOUT_MEMORY), repair=json.dumps(assessment()))
     assess(model, memory=ShownMemory(lambda: {"note": "mind the milk"}))
     assert "the pair 'memory_answer' is missing" in model.prompts("repair")[0]
 
