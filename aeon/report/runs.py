@@ -8,7 +8,7 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,12 @@ class Listed(Value):
     def is_resumable(self) -> bool:
         """Whether it was stopped before its end, by a kill or by a person."""
         return self.end in ("cut off", "unfinished", "interrupted")
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether a program may still be writing to it: for a day, where that cannot be told."""
+        is_young = self.started > datetime.now(UTC) - timedelta(days=1)
+        return self.end == "running" or (self.end == "unfinished" and is_young)
 
 
 def find_runs(folder: Path) -> list[Listed]:

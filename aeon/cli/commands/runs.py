@@ -19,7 +19,7 @@ from aeon.domain.errors import ConfigError
 from aeon.report.runs import Listed, find_runs, remove_run
 from aeon.report.words import command_of, count_noun, one_line, relative_to_here, round_down
 
-_WIDEST = 120
+_WIDEST, _MOST, _MOST_DAYS = 120, 20, 100_000
 
 
 def runs(arguments: Sequence[str]) -> int:
@@ -27,14 +27,12 @@ def runs(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="aeon runs", add_help=False)
     if prune := arguments[:1] == ["prune"]:
         parser.add_argument("--keep", type=int, metavar="N")
-        parser.add_argument("--older-than", type=float, metavar="DAYS")
+        parser.add_argument("--older-than", type=int, metavar="DAYS")
         parser.add_argument("--yes", action="store_true")
-    parser.add_argument(
-        "directory", type=lambda text: Path(text).expanduser(), nargs="?", default=Path(), metavar="DIR"
-    )
+    parser.add_argument("directory", type=Path, nargs="?", default=Path(), metavar="DIR")
     as_json = not prune and "output=json" in arguments
     given = parser.parse_args([text for text in arguments[prune:] if not (as_json and text == "output=json")])
-    folder: Path = given.directory.absolute()
+    folder: Path = given.directory.expanduser().absolute()
     if not folder.is_dir():
         raise ConfigError(f"{given.directory}: there is no such folder", hint="aeon runs outputs")
     found = find_runs(folder)
@@ -67,11 +65,12 @@ def _size(number: float) -> str:
 
 
 def _prune(found: Sequence[Listed], folder: Path, given: argparse.Namespace) -> int:
-    if (given.keep is None and given.older_than is None) or (given.keep or 0) < 0:
+    keep, days = given.keep or 0, min(given.older_than or 0, _MOST_DAYS)
+    if (given.keep is None and given.older_than is None) or keep < 0 or days < 0:
         raise ConfigError("which runs may go?", hint="aeon runs prune --keep 20, or --older-than 30 (days)")
-    before = datetime.now(UTC) - timedelta(days=given.older_than or 0)
-    removed = [run for run in found[given.keep or 0 :] if run.started <= before and run.end != "running"]
-    stopped = [run for run in found if run not in removed and (run.is_resumable or run.end == "running")]
+    before = datetime.now(UTC) - timedelta(days=days)
+    removed = [run for run in found[keep:] if run.started <= before and not run.may_go_on]
+    stopped = [run for run in found if run not in removed and (run.is_resumable or run.may_go_on)]
     needed = {path for run in stopped for path in run.stands_on}
     removed = [run for run in removed if run.directory not in needed]
     if not removed:
@@ -81,7 +80,8 @@ def _prune(found: Sequence[Listed], folder: Path, given: argparse.Namespace) -> 
     if not given.yes:
         if not at_terminal():
             raise ConfigError(f"{what} would be removed, and nobody can be asked", hint="--yes removes without asking.")
-        say("\n".join(line for run in removed for line in _describe(run)))
+        more = [f"and {len(removed) - _MOST} more"] if len(removed) > _MOST else []
+        say("\n".join([*(line for run in removed[:_MOST] for line in _describe(run)), *more]))
         say(f"Remove {what}? It cannot be undone. [y/N]")
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             put("Nothing was removed.")

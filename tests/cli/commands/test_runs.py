@@ -63,6 +63,8 @@ def test_a_run_without_a_result_is_running_or_cut_off_and_says_how_to_go_on(aeon
     assert folder.is_dir()
     (folder / "events.jsonl").unlink()
     assert "  unfinished " in aeon("runs").out
+    assert aeon("runs", "prune", "--keep", "0", "--yes").out == "There is nothing to remove.\n"
+    assert aeon("runs", "prune", "--older-than", "9" * 30, "--yes").out == "There is nothing to remove.\n"
 
 
 def test_a_run_that_was_killed_is_cut_off(tmp_path: Path, aeon: RunAeon) -> None:
@@ -106,6 +108,7 @@ def test_the_last_job_takes_its_multirun_with_it(aeon: RunAeon, tmp_path: Path) 
 @pytest.mark.parametrize(("arguments", "said"), [
     (["prune"], "which runs may go?"),
     (["prune", "--keep", "-1"], "which runs may go?"),
+    (["prune", "--older-than", "-1"], "which runs may go?"),
     (["prune", "--keep", "0"], "nobody can be asked"),
     (["nowhere"], "there is no such folder"),
 ])  # fmt: skip
@@ -137,7 +140,7 @@ def test_the_question_names_what_goes_and_only_yes_is_yes(two_runs: Path, typed:
 
 def test_strange_files_and_words_are_shown_in_one_line(aeon: RunAeon, tmp_path: Path) -> None:
     head = '"format": "aeon.domain.result/1"'
-    words = '"task": "\\u001b[31mred\\nline", "passes": 1'
+    words = '"task": "\\u001b[31mred\\nline", "passes": 1, "termination_reason": "failed"'
     texts = {"list": "[]", "schema": '{"usage": 3}', "text": f'{{{head}, "usage": 3}}', "words": f"{{{head}, {words}}}"}
     for name, text in texts.items():
         (tmp_path / name).mkdir()
