@@ -33,3 +33,4 @@ if (table) {
   words.form.addEventListener("submit", (event) => event.preventDefault());
   filter();
 }
+document.body.dataset.ready = "";

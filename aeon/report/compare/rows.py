@@ -75,7 +75,7 @@ class Effect:
 def compare_runs(paths: Sequence[Path]) -> Comparison:
     """The runs of these directories: each a run's, or one with runs under it, such as a multirun's. What is not there
     is left out; a run that cannot be read is a row that says so."""
-    found = list(dict.fromkeys(run for path in paths for run in _runs_under(path.absolute())))
+    found = list(dict.fromkeys(run for path in paths for run in _runs_under(path.resolve())))
     top = Path(os.path.commonpath([path.parent for path in found])) if found else Path()
     sweep = paths[0] if len(paths) == 1 and (paths[0] / _SWEEP).is_file() else None
     runs = [_read(path, path.relative_to(top).as_posix()) for path in found]
@@ -88,7 +88,7 @@ def compare_runs(paths: Sequence[Path]) -> Comparison:
 def _runs_under(path: Path) -> list[Path]:
     found = list[Path]()
     for folder, below, files in os.walk(path):
-        if _MARKS.intersection((*below, *files)):
+        if _SWEEP not in files and _MARKS.intersection((*below, *files)):
             found.append(Path(folder))
             below.clear()
     return sorted(found, key=lambda one: _natural(str(one)))
@@ -250,7 +250,10 @@ def _effect(keys: Sequence[str], runs: Sequence[Run]) -> Effect:
     if numeric and len(groups) > MOST_GROUPS:
         size = -(-len(groups) // MOST_GROUPS)
         parts = [groups[start : start + size] for start in range(0, len(groups), size)]
-        groups = [(f"{part[0][0]} to {part[-1][0]}", tuple(run for _, of in part for run in of)) for part in parts]
+        groups = [
+            (" to ".join(dict.fromkeys((part[0][0], part[-1][0]))), tuple(run for _, of in part for run in of))
+            for part in parts
+        ]
     return Effect(tuple(keys), tuple(groups))
 
 

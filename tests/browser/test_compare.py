@@ -1,0 +1,139 @@
+"""The page of several runs as a person uses it: it loads nothing, sorts, filters, links, and is accessible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from aeon import Aeon
+from aeon.report.compare.page import write_comparison
+from aeon.report.compare.parting import find_parting
+from aeon.report.compare.rows import Comparison, compare_runs
+from tests.browser.conftest import Opened
+from tests.browser.test_report import GRAVE, HOSTILE, LONG
+
+Show = Callable[..., Opened]
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("several")
+    for number, overrides in enumerate(
+        (["provider.seed=1"], ["provider.seed=2"], ["ttl.base=2"], ["provider.seed=18"])
+    ):
+        with Aeon.from_config(["provider=simulated", *overrides]) as aeon:
+            aeon.run("plan a move", directory=folder / str(number))
+    return write_comparison(compare_runs([folder]), folder)
+
+
+@pytest.fixture(scope="module")
+def pair(several: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    comparison = compare_runs([several.parent / "0", several.parent / "1"])
+    return write_comparison(comparison, tmp_path_factory.mktemp("pair"), find_parting(comparison))
+
+
+def names(tab: Opened) -> list[str]:
+    return tab.page.locator("#table tbody tr:visible th").all_inner_texts()
+
+
+def test_it_opens_alone_without_a_word_from_the_browser(several: Path, pair: Path, opened: Show) -> None:
+    for path, head in ((several, "2 of 4 runs converged"), (pair, "2 of 2 runs converged")):
+        tab = opened(path)
+        assert tab.said == []
+        assert tab.asked == [path.as_uri()]
+        assert tab.page.locator("h1").inner_text() == head
+
+
+def test_it_sorts_by_any_column_and_back_with_the_keyboard_too(several: Path, opened: Show) -> None:
+    tab = opened(several)
+    head = tab.page.get_by_role("columnheader", name="tokens").first
+    head.get_by_role("button").focus()
+    tab.page.keyboard.press("Enter")
+    tokens = [
+        int(text.replace(",", "")) for text in tab.page.locator("#table td:nth-last-child(3) span").all_inner_texts()
+    ]
+    assert tokens == sorted(tokens)
+    assert head.get_attribute("aria-sort") == "ascending"
+    tab.page.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    first = tab.page.locator("#table tbody tr").first.locator("td:nth-last-child(3) span")
+    assert int(first.inner_text().replace(",", "")) == max(tokens)
+
+
+def test_what_is_not_known_stands_last_in_both_orders(several: Path, opened: Show) -> None:
+    tab = opened(several)
+    button = tab.page.get_by_role("button", name="completeness", exact=True)
+    for _ in range(2):
+        button.click()
+        assert names(tab)[-1] == "3"
+
+
+def test_it_filters_by_words_and_by_end(several: Path, opened: Show) -> None:
+    tab = opened(several)
+    tab.page.fill("#words", "ttl exp")
+    assert names(tab) == ["2"]
+    assert tab.page.locator("#count").inner_text() == "1 of 4 runs"
+    tab.page.fill("#words", "")
+    tab.page.select_option("#ends", "converged")
+    assert names(tab) == ["0", "1"]
+
+
+def test_a_failed_run_leads_to_its_error_and_a_run_to_its_page(several: Path, opened: Show) -> None:
+    tab = opened(several)
+    tab.page.get_by_role("link", name="why").click()
+    assert "ServerFailed" in tab.page.locator("li.cause:has(:target)").inner_text()
+    tab.page.locator("#table").get_by_role("link", name="0", exact=True).click()
+    tab.page.wait_for_selector("body[data-ready]")
+    assert tab.page.url == (several.parent / "0" / "report.html").as_uri()
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_grave(several: Path, pair: Path, opened: Show, width: int, scheme: str) -> None:
+    for path in (several, pair):
+        page = opened(path, width=width, scheme=scheme).page
+        found = Axe().run(page).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found if each["impact"] in GRAVE] == []
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+def test_two_runs_show_what_differs_in_their_plans(pair: Path, opened: Show) -> None:
+    parting = opened(pair).page.locator("#parting")
+    assert "At event 6 of 120 and 165." in parting.inner_text()
+    assert parting.locator("details[open]").count() == 3
+    assert "examples" in parting.locator("del").all_inner_texts()
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_no_text_of_a_run_does_anything(several: Path, tmp_path: Path, opened: Show, count: int) -> None:
+    for number in (0, 1):
+        with Aeon.from_config(["provider=simulated", f"provider.seed={number}"]) as aeon:
+            aeon.run(f"{HOSTILE} {number} {LONG}", directory=tmp_path / str(number))
+    runs = compare_runs([tmp_path]).runs
+    hostile = [
+        replace(
+            run,
+            name=f"{run.name}{number}{HOSTILE}",
+            end=HOSTILE,
+            error=HOSTILE,
+            hint=HOSTILE,
+            parameters={HOSTILE: f"{HOSTILE}{number}", "task": f"{LONG}{number}"},
+        )
+        for number, run in enumerate((*runs, *runs)[:count])
+    ]
+    comparison = Comparison(tuple(hostile), (HOSTILE, "task"))
+    tab = opened(write_comparison(comparison, tmp_path, find_parting(comparison)), width=360)
+    if count > 2:
+        tab.page.fill("#words", "<script>")
+        tab.page.get_by_role("button", name="tokens").click()
+    assert tab.page.evaluate("window.hacked") is None
+    assert tab.said == []
+    assert len(tab.asked) == 1
+    addresses = tab.page.evaluate("[...document.querySelectorAll('a[href]')].map((each) => each.getAttribute('href'))")
+    assert [each for each in addresses if not each.startswith(("#", "0/report", "1/report"))] == []
+    assert tab.page.locator("img, iframe, object").count() == 0
+    assert tab.page.evaluate("document.documentElement.scrollWidth") == 360
