@@ -106,7 +106,7 @@ def test_ctrl_c_in_the_picture_is_shown_in_it_and_a_second_leaves_the_way_back(t
         assert "^C" not in terminal.shown
         # The picture is drawn over itself: between two of its heads the cursor goes up.
         frames = terminal.shown.split("Aeon  x")[1:]
-        assert all("\x1b[1A" in frame for frame in frames[:-1])
+        assert all(re.search(r"\x1b\[\d+A", frame) for frame in frames[:-1])
         terminal.type("\x03")
         terminal.wait_for("python -m aeon resume=run\r\n", seconds=5)
         assert terminal.process.wait(timeout=5) == 130
