@@ -11,8 +11,8 @@ import aeon
 ROOT = Path(aeon.__file__).parent
 MOST_LINES_OF_A_FUNCTION = 40
 MOST_LINES_OF_A_FILE = 300
-MOST_LINES_OF_THE_ENGINE = 22_500
-MOST_LINES_OF_WHAT_SHOWS_A_RUN = 5_000
+MOST_LINES_OF_THE_ENGINE = 22_600
+MOST_LINES_OF_WHAT_SHOWS_A_RUN = 5_200
 SHOWS_A_RUN = (
     "report/",
     "observability/otel",

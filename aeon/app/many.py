@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -41,6 +40,8 @@ def run_all(work: Callable[[Given, RunControl], T], items: Iterable[Given], max_
 
 async def run_awaited(run: Callable[..., RunResult], control: RunControl, **arguments: Any) -> RunResult:
     """The result of a run in a thread of its own; when the caller is cancelled, the run is asked to stop."""
+    import asyncio  # slow to load, and only who awaits has it
+
     future: Future[RunResult] = Future()
 
     def serve() -> None:

@@ -4,16 +4,17 @@ the model (Sprint 1, FR-056 to FR-062). No meaning is judged here (FR-092)."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from aeon.domain.errors import LLMError, NotSimulated, PlanError, SchemaFileError, ValidationError
 from aeon.domain.events import Emit, ToolCalled, ToolStarted, ignore
-from aeon.domain.graph import expected_calls, final_steps
+from aeon.domain.graph import final_steps
 from aeon.domain.history import AdvisoryKind, StepResult
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import LLMAdapter, current_site
+from aeon.execution.forecast import cycles
 from aeon.execution.outcome import Remarks, Worked, complete_with, fail_with, find_outage, read_output, step_result
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.transitions import ContextPart, everything_before, finish_step, with_error
@@ -229,24 +230,3 @@ class StepWorker:
         there = {step_id: result for step_id, result in results.items() if step_id in named and result.error is None}
         outputs = {step_id: read_output(result) for step_id, result in there.items()}
         return resolve_arguments(arguments, self._inputs, outputs)
-
-
-def cycles(
-    step: PlanStep, registry: ToolRegistry, invoker: ToolInvoker, arguments: Callable[[], Mapping[str, Any]]
-) -> int:
-    """The TTL cycles that carrying out a step takes: 0 for a tool with arguments that are given and valid, else 1.
-    `arguments` gives them with their references resolved; where it raises PlanError no model is asked about them."""
-    if step.tool is None or step.arguments is None or registry.get(step.tool) is None:
-        return 1
-    try:
-        found = invoker.check_arguments(step.tool, arguments())
-    except PlanError:
-        return 0
-    return 1 if found else 0
-
-
-def forecast(plan: Plan, cost: Callable[[PlanStep], int], *, core: bool) -> int:
-    """About how many LLM cycles a plan takes, given what each step does; in core mode nothing comes on top. Repairs,
-    and what a refined plan adds, are not foreseen. Raises PlanError when the dependencies form a cycle."""
-    by_model = sum(cost(step) for step in plan.steps)
-    return by_model if core else expected_calls(plan) - len(plan.steps) + by_model

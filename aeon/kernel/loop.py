@@ -24,7 +24,7 @@ from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, Ter
 from aeon.domain.outcome import build_outcome
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import ValidationIssue
-from aeon.execution.worker import forecast
+from aeon.execution.forecast import forecast
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.executor import Batches

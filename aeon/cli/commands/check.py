@@ -19,7 +19,7 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import ConfigError
 from aeon.domain.graph import final_steps, layers
 from aeon.domain.plan import Plan, PlanStep
-from aeon.execution.worker import cycles, forecast
+from aeon.execution.forecast import cycles, forecast
 from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import format_problem, inspect_workflow
 from aeon.plan.workflow.models import Problem
