@@ -68,7 +68,9 @@ def _causes(record: Record, patterns: Patterns) -> Iterator[Cause]:
         yield _of_blocker(blocker, alone=len(at_end) == 1 and done)
     if result.termination_reason == "ttl_expired" or result.termination_reason.startswith("max_"):
         what = "TTL" if result.termination_reason == "ttl_expired" else f"limit limits.{result.termination_reason}"
-        yield Cause(title=f"The {what} ended the run before it was done", anchor="budget", is_cause=not at_end)
+        yield Cause(
+            title=f"The {what} ended the run before it was done", anchor="budget", is_cause=not (at_end and done)
+        )
     if result.termination_reason == "stalled":
         yield Cause(title="Nothing changed and no step was ready, so the run stalled", anchor="plan", is_cause=True)
 

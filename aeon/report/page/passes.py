@@ -26,13 +26,13 @@ _COMPARED = ("description", "dependencies", "tool", "arguments", "handoff_to_nex
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One change of a refinement, accepted or refused (`refusal` says why). `answers` are the issues that it answers,
-    `differences` the fields of each step that it changed, as text with what went and what came."""
+    with their severity, `differences` the fields of each step that it changed, with what went and what came."""
 
     kind: str
     target: str
     reason: str
     refusal: str = ""
-    answers: tuple[str, ...] = ()
+    answers: tuple[tuple[str, str], ...] = ()
     differences: tuple[tuple[str, str, Markup], ...] = ()
 
 
@@ -76,7 +76,7 @@ def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassVi
                 steps=steps,
                 drawing=draw_plan(steps, links, changed),
                 links=links,
-                changes=tuple(_changes(record.refinement)) if record.refinement else (),
+                changes=tuple(_changes(record)),
                 assessment=record.evaluation_results.convergence,
                 assessed_by=judged[-1] if judged else None,
                 seconds=record.timing_information.duration_seconds,
@@ -97,27 +97,35 @@ def _steps(record: ExecutionPass) -> Iterator[PlanStep]:
         yield ended.get(step.step_id, step)
 
 
-def _changes(refinement: RefinementRecord) -> Iterator[Change]:
+def _changes(record: ExecutionPass) -> Iterator[Change]:
+    refinement, report = record.refinement, record.evaluation_results.validation_report
+    if refinement is None:
+        return
+    issues = {issue.issue_id: issue for issue in report.issues} if report else {}
     left = {change.step_id: change for change in refinement.changes}
     for action in refinement.accepted:
         about = {action.target_step_id, action.fragment, action.new_step.step_id if action.new_step else None}
         named = [left.pop(step) for step in sorted(filter(None, about)) if step in left]
-        yield _change_of(action, differences=tuple(_differences(named)))
+        yield _change_of(action, issues, differences=tuple(_differences(named)))
     if left:
         yield Change(kind="FOLLOWS", target="", reason="", differences=tuple(_differences(list(left.values()))))
     for refused in refinement.refused:
-        yield _change_of(refused.action, refusal=shorten(refused.reason))
+        yield _change_of(refused.action, issues, refusal=shorten(refused.reason))
 
 
 def _change_of(
-    action: RefinementAction, *, refusal: str = "", differences: tuple[tuple[str, str, Markup], ...] = ()
+    action: RefinementAction,
+    issues: Mapping[str, ValidationIssue],
+    *,
+    refusal: str = "",
+    differences: tuple[tuple[str, str, Markup], ...] = (),
 ) -> Change:
     return Change(
         kind=action.action_type,
         target=action.fragment,
         reason=shorten(action.justification),
         refusal=refusal,
-        answers=tuple(sorted(action.answers)),
+        answers=tuple((name, issues[name].severity if name in issues else "") for name in sorted(action.answers)),
         differences=differences,
     )
 

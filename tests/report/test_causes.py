@@ -1,0 +1,146 @@
+"""Runs with a planted cause each: what stands out names it, and says it before all else where it kept the run from
+converging."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from aeon import Aeon
+from aeon.report.page.build import explain_end
+from aeon.report.page.calls import find_critical, list_items
+from aeon.report.page.causes import Cause, find_causes
+from aeon.report.patterns import find_patterns
+from aeon.report.record import Record, load_record
+
+STEPS = [{"step_id": name, "description": f"Do {name}"} for name in ("outline", "facts", "examples")]
+PLAN = {"answer": {"goal": "A guide", "steps": [*STEPS, {"step_id": "write", "description": "Write"}]}}
+NOTHING: dict[str, Any] = {"answer": {"actions": []}}
+BLOCKED = {"step_output": "", "clarity_state": "BLOCKED", "clarity_reason": "The sales figures of 2025 are not given."}
+
+
+def judged(completeness: float = 0.97, pairs: str = "consistent", **more: object) -> dict[str, object]:
+    status = [
+        {"artifacts": pair, "status": pairs, "explanation": ""}
+        for pair in ("plan_steps", "steps_answer", "plan_answer")
+    ]
+    scores = {"completeness_score": completeness, "coherence_score": 0.95, "consistency_score": 0.95}
+    return {"answer": {**scores, "consistency_status": status, "explanation": "", "issues": [], **more}}
+
+
+def more_work(number: int) -> dict[str, object]:
+    """A refinement of a pass that adds a step, so that another pass follows."""
+    step = {"step_id": f"more-{number}", "description": "Improve it", "dependencies": ["write"]}
+    action = {"action_type": "ADD", "new_step": step, "justification": "It is thin."}
+    return {"when": {"pass_number": number}, "answer": {"actions": [action]}}
+
+
+REFINED = [{"when": {"pass_number": 0}, **NOTHING}, *map(more_work, range(1, 9))]
+CRITERION = [{"name": "cited", "met": False, "reason": "No claim names its source."}]
+CYCLE = {"step_id": "facts", "description": "Collect", "dependencies": ["facts"]}
+PLANTED: dict[str, tuple[dict[str, object], list[str], str, bool]] = {
+    "threshold": (
+        {"convergence": judged(0.93), "refinement": REFINED},
+        ["convergence.completeness=0.99", "limits.max_passes=2"],
+        "Completeness ended at 0.93; its threshold is 0.99",
+        True,
+    ),
+    "blocked step": (
+        {"step": [{"when": {"step_id": "facts"}, "answer": BLOCKED}], "convergence": judged(0.5)},
+        [],
+        "The step facts was BLOCKED in pass 1, and still is",
+        True,
+    ),
+    "criterion": (
+        {"convergence": judged(criteria=CRITERION), "refinement": REFINED},
+        ["convergence.criteria.cited=Every claim names its source.", "limits.max_passes=2"],
+        "The criterion cited was not met in passes 1 and 2",
+        True,
+    ),
+    "judge": (
+        {"convergence": judged(pairs="inconsistent")},
+        [],
+        "The judge contradicts itself in pass 1: every score is reached",
+        False,
+    ),
+    "slow step": (
+        {"step": [{"when": {"step_id": "facts"}, "latency_seconds": 0.6}], "convergence": judged()},
+        [],
+        "Everything waited 0.6 s of ",
+        False,
+    ),
+    "repairs": (
+        {"step": {"text": "Sure, here it is!"}, "repair": {"simulated": True}, "convergence": judged()},
+        [],
+        "4 of 4 answers to step broke their schema and had to be repaired",
+        False,
+    ),
+    "rate limit": (
+        {"step": [{"fail": {"kind": "rate_limit", "retry_after": 0.2}, "times": 2}], "convergence": judged()},
+        [],
+        "were spent waiting before",
+        False,
+    ),
+    "refused change": (
+        {
+            "step": [{"when": {"step_id": "facts"}, "answer": BLOCKED}],
+            "convergence": judged(0.7),
+            "refinement": [
+                REFINED[0],
+                {
+                    "answer": {
+                        "actions": [
+                            {
+                                "action_type": "MODIFY",
+                                "target_step_id": "facts",
+                                "new_step": CYCLE,
+                                "justification": "Try it.",
+                            }
+                        ]
+                    }
+                },
+            ],
+        },
+        [],
+        "1 change of the plan was refused: MODIFY facts",
+        True,
+    ),
+    "wasted pass": (
+        {"convergence": [{"when": {"pass_number": [1, 2]}, **judged(0.7)}, judged()], "refinement": REFINED},
+        [],
+        "Pass 2 gained nothing",
+        False,
+    ),
+}
+
+
+def examine(directory: Path, calls: dict[str, object], overrides: list[str]) -> tuple[Record, list[Cause]]:
+    directory.mkdir()
+    scenario = directory / "scenario.yaml"
+    review = {"answer": {"issues": []}}
+    answers = {"plan": PLAN, "semantic_validation": review, "refinement": NOTHING, **calls}
+    scenario.write_text(yaml.safe_dump({"calls": answers}), encoding="utf-8")
+    with Aeon.from_config(["provider=simulated", f"provider.scenario={scenario}", *overrides], environ={}) as aeon:
+        aeon.run("write a guide", directory=directory / "run")
+    record = load_record(directory / "run")
+    items = list_items(record)
+    return record, find_causes(record, find_patterns(record), items, find_critical(items))
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_cause_is_named(name: str, tmp_path: Path) -> None:
+    calls, overrides, title, is_cause = PLANTED[name]
+    record, causes = examine(tmp_path / "case", calls, overrides)
+    assert record.result.converged is not is_cause
+    titles = [cause.title for cause in causes if cause.is_cause or not is_cause]
+    assert any(title in each for each in titles[:2]), titles
+
+
+def test_one_sentence_says_why(tmp_path: Path) -> None:
+    calls, overrides, *_ = PLANTED["blocked step"]
+    record, _ = examine(tmp_path / "case", calls, overrides)
+    said = explain_end(record.result, find_patterns(record))
+    assert said == "After 1 pass, completeness is 0.50 and has to be 0.95; the step facts is BLOCKED."
