@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -21,10 +21,7 @@ from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementAction, RefinementRecord, RefusedAction, RepairRecord
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.tool_result import ToolResult
-from aeon.domain.values import Value, as_frame, as_html, as_text
-
-if TYPE_CHECKING:
-    import pandas
+from aeon.domain.values import Frame, Value, as_frame, as_html, as_text
 
 Phase = Literal["PLAN", "EXECUTE", "EVALUATE", "REFINE", "RE_EXECUTE"]
 TerminationReason = Literal[SpentReason, "converged", "completed", "step_failed", "stalled", "interrupted", "failed"]
@@ -199,7 +196,7 @@ class ExecutionHistory(Value):
             raise ValueError("overall_statistics and final_result must agree whether the run converged")
         return self
 
-    def to_frame(self, of: Literal["passes", "steps"] = "passes") -> pandas.DataFrame:
+    def to_frame(self, of: Literal["passes", "steps"] = "passes") -> Frame:
         """A frame of pandas with a row for each pass, or for each step of each pass as it was at the pass's end. Raises
         ConfigError without pandas."""
         if of == "passes":

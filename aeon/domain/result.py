@@ -9,7 +9,7 @@ from functools import cache
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -17,10 +17,7 @@ from aeon.domain.assessment import SCORE_CODES, ConvergenceScores, TTLExpiration
 from aeon.domain.history import Advisory, BestPass, ExecutionHistory, RunError, TerminationReason
 from aeon.domain.plan import FollowUpQuestion
 from aeon.domain.refinement import RefusedAction, RepairRecord
-from aeon.domain.values import Address, Value, as_frame
-
-if TYPE_CHECKING:
-    import pandas
+from aeon.domain.values import Address, Frame, Value, as_frame
 
 DISTRIBUTIONS = ("aeon-engine", "hydra-core", "jinja2", "jsonschema", "pydantic")
 _SHOWN = 70
@@ -155,36 +152,25 @@ class RunResult(Value):
             yield "error", shorten(self.error.message, _SHOWN, placeholder="...")
         yield "answer", shorten(self.answer, _SHOWN, placeholder="...")
 
-    def _figures(self) -> dict[str, Any]:
-        scores = self.scores.model_dump(exclude={"consistency_status"}) if self.scores else {}
-        return {
-            "run_id": self.run_id,
-            "synthetic": self.synthetic,
-            "task": self.task,
-            "termination_reason": self.termination_reason,
-            "converged": self.converged,
-            **{name: scores.get(f"{name}_score") for name in SCORE_CODES},
-            "passes": self.passes,
-            "ttl_used": self.ttl.used,
-            **self.usage.total.model_dump(),
-            "seconds": self.timings.total_seconds,
-        }
-
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> Frame:
         """A frame of pandas with one row: the run in figures, to be put below those of others. `history.to_frame()` has
         its passes and steps. Raises ConfigError without pandas."""
-        return as_frame([self._figures()])
+        told = {"run_id", "synthetic", "task", "termination_reason", "converged", "passes"}
+        scores = self.scores or ConvergenceScores()
+        row = self.model_dump(include=told) | {name: scores[f"{name}_score"] for name in SCORE_CODES}
+        row |= {"ttl_used": self.ttl.used, **self.usage.total.model_dump(), "seconds": self.timings.total_seconds}
+        return as_frame([row])
 
     def _repr_html_(self) -> str:
         """How the run ended, what it used, its passes and its answer, for notebooks; texts are escaped."""
-        total, ttl = self.usage.total, self.ttl
+        total, ttl, seconds = self.usage.total, self.ttl, self.timings.total_seconds
         cost = "unknown" if total.cost is None else f"{total.cost:.4f}"
-        lines = [SIMULATED_LINE] if self.synthetic else []
-        lines += [f"{self.termination_reason}: {shorten(self.task, 3 * _SHOWN, placeholder='...')}"]
-        lines += [f"{self.error.message} {self.error.hint}"] if self.error else []
-        lines += [f"{self.passes} passes, TTL {ttl.used} of {ttl.allocated}, {total.requests} requests"]
-        lines[-1] += f", {total.total_tokens:,} tokens, cost {cost}, {self.timings.total_seconds:.1f} s"
-        told = "".join(f"<p><bdi>{escape(line)}</bdi></p>" for line in lines)
+        spent = f"{self.passes} passes, TTL {ttl.used} of {ttl.allocated}, {total.requests} requests, "
+        spent += f"{total.total_tokens:,} tokens, cost {cost}, {seconds:.1f} s"
+        ended = f"{self.termination_reason}: {shorten(self.task, 3 * _SHOWN, placeholder='...')}"
+        error = f"{self.error.message} {self.error.hint}" if self.error else ""
+        lines = (SIMULATED_LINE if self.synthetic else "", ended, error, spent)
+        told = "".join(f"<p><bdi>{escape(line)}</bdi></p>" for line in lines if line)
         answer = f"<pre dir='auto' style='white-space: pre-wrap; text-align: start'>{escape(self.answer)}</pre>"
         return f"{told}{self.history._repr_html_()}<details><summary>answer</summary>{answer}</details>"
 

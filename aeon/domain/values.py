@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from ipaddress import ip_address
 from math import floor
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer
@@ -65,10 +65,11 @@ Taken = Annotated[T, TAKEN]
 Unneeded = Annotated[T, UNNEEDED]
 
 Row = dict[str, Any]
+Frame: TypeAlias = "pandas.DataFrame"
 _WIDEST = 60
 
 
-def as_frame(rows: Iterable[Row]) -> pandas.DataFrame:
+def as_frame(rows: Iterable[Row]) -> Frame:
     """Rows as a frame. Raises ConfigError without pandas."""
     try:
         import pandas
@@ -79,12 +80,9 @@ def as_frame(rows: Iterable[Row]) -> pandas.DataFrame:
 
 def as_text(rows: Sequence[Row]) -> str:
     """Rows as a table of characters; texts are on one line, without control characters."""
-    columns = [(name, [row[name] for row in rows]) for name in rows[0]]
-    shown = []
-    for name, values in columns:
-        cells = [name, *map(_cell, values)]
-        aligned = str.ljust if isinstance(values[0], str) else str.rjust
-        shown.append([aligned(cell, max(map(len, cells))) for cell in cells])
+    columns = {name: [name, *(_cell(row[name]) for row in rows)] for name in rows[0]}
+    sides = {name: str.ljust if isinstance(rows[0][name], str) else str.rjust for name in columns}
+    shown = ([sides[name](cell, max(map(len, cells))) for cell in cells] for name, cells in columns.items())
     return "\n".join("  ".join(line).rstrip() for line in zip(*shown, strict=True))
 
 

@@ -62,22 +62,17 @@ def write_json(value: dict[str, Any]) -> bytes:
     return encode_json(value, indent=2) + b"\n"
 
 
-def read(directory: Path) -> RunResult:
-    """The result that `write` put into a directory, equal to the one it was given. Raises ArtefactError."""
-    with _explain_errors(directory / RESULT, "a result"):
-        head = json.loads((directory / RESULT).read_bytes())
-        return RunResult.model_validate({**head, "history": read_history(directory)}, context=OWN_LEVELS)
-
-
 def load(directory: Path | str) -> RunResult:
-    """The result of a finished run, its history included, of its directory. Raises ArtefactError."""
-    directory = Path(directory).expanduser()
-    if not (directory / RESULT).exists():
+    """The result of a finished run, of its directory, equal to the one that `write` was given. Raises ArtefactError."""
+    path = Path(directory).expanduser() / RESULT
+    if not path.exists():
         cut_off = f"It is going on, or was cut off; then: python -m aeon resume={directory}"
         no_run = "A run's directory is wanted, such as outputs/DATE/TIME-ID; aeon runs lists them."
-        hint = cut_off if (directory / "run.json").exists() else no_run
+        hint = cut_off if path.with_name("run.json").exists() else no_run
         raise ArtefactError(f"{directory} holds no result", hint=hint)
-    return read(directory)
+    with _explain_errors(path, "a result"):
+        head = json.loads(path.read_bytes())
+        return RunResult.model_validate({**head, "history": read_history(path.parent)}, context=OWN_LEVELS)
 
 
 def read_history(path: Path | str) -> ExecutionHistory:

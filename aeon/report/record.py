@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -17,16 +17,13 @@ from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
 from aeon.domain.request import Usage
 from aeon.domain.result import RunResult
-from aeon.domain.values import as_frame
+from aeon.domain.values import Frame, as_frame
 from aeon.files.jsonl import read_lines
 from aeon.llm.prices import price_book
 from aeon.observability import artefacts
 from aeon.store.models import Entry
 from aeon.store.opening import BACKENDS, open_source, store_in
 from aeon.store.settings import SQLITE
-
-if TYPE_CHECKING:
-    import pandas
 
 Line = dict[str, Any]
 _Place = tuple[int, str, str, str | None, int]
@@ -81,7 +78,7 @@ class Record:
         """The lines of `cycles.jsonl` in order of dispatch, read each time."""
         return tuple(sorted(_journal(self.directory / "cycles.jsonl"), key=lambda line: line["step_number"]))
 
-    def to_frame(self) -> pandas.DataFrame:
+    def to_frame(self) -> Frame:
         """A frame of pandas with a row for each request, its tokens in columns. Raises ConfigError without pandas."""
         return as_frame({**_fields(call), **asdict(call.usage)} for call in self.calls)
 

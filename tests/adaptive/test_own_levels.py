@@ -31,7 +31,7 @@ def test_a_level_that_schema_and_table_name_is_asked_for_paid_and_read_again(sch
     assert "encyclopaedic" in model.requests[0].schema["properties"]["output_breadth"]["enum"]
     assert result.ttl.allocated == 58
     assert result.history.passes[1].taskprofile.output_breadth == "encyclopaedic"
-    assert artefacts.read(tmp_path / "run") == result
+    assert artefacts.load(tmp_path / "run") == result
 
 
 def test_a_level_that_the_table_does_not_have_is_refused_before_anything_runs(schemas: str):
@@ -57,4 +57,4 @@ def test_a_dimension_of_ones_own_is_asked_for_paid_and_read_again(tmp_path: Path
     assert asked["required"][-2:] == ["novelty", "risk"]
     assert result.ttl.allocated == 18 + 5 + 6
     assert result.history.passes[1].taskprofile.model_extra == {"novelty": "new", "risk": 0.8}
-    assert artefacts.read(tmp_path / "run") == result
+    assert artefacts.load(tmp_path / "run") == result

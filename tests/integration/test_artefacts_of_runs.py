@@ -147,7 +147,7 @@ def assert_as_published(directory: Path) -> None:
 def assert_consistent(result: RunResult, directory: Path) -> None:
     """What is told twice is told the same."""
     history, cycles = result.history, list(read_lines(directory / "cycles.jsonl"))
-    assert artefacts.read(directory) == result
+    assert artefacts.load(directory) == result
     assert [p.pass_number for p in history.passes] == list(range(len(history.passes)))
     assert history.overall_statistics.total_passes == result.passes == sum(p.pass_number > 0 for p in history.passes)
     assert history.overall_statistics.convergence_achieved == history.final_result.converged == result.converged

@@ -108,4 +108,4 @@ def test_it_is_chosen_by_configuration(tmp_path: Path):
         result = aeon.run("calculate the sum of 5 and 10", directory=tmp_path)
     assert model.calls == ["task_profile", "step:answer", "convergence"]
     assert (result.converged, result.ttl.used, result.passes) == (True, 2, 1)
-    assert artefacts.read(tmp_path) == result
+    assert artefacts.load(tmp_path) == result

@@ -16,7 +16,7 @@ from tests.observability.support import a_result, feed, realistic_run
 def test_what_is_read_back_equals_what_was_written(tmp_path: Path) -> None:
     result = a_result()
     artefacts.write(result, tmp_path)
-    assert artefacts.read(tmp_path) == result
+    assert artefacts.load(tmp_path) == result
 
 
 def test_the_result_is_there_without_its_history_and_the_history_beside_it(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_an_empty_answer_is_an_empty_file(tmp_path: Path) -> None:
 def test_half_a_surrogate_pair_in_an_answer_loses_nothing(tmp_path: Path) -> None:
     result = a_result(answer="half \ud800 pair")
     artefacts.write(result, tmp_path)
-    assert artefacts.read(tmp_path) == result
+    assert artefacts.load(tmp_path) == result
     assert (tmp_path / "answer.md").read_bytes() == b"half \\ud800 pair\n"
 
 
@@ -113,7 +113,8 @@ def test_a_directory_that_went_away_is_an_artefact_error(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("result.json", None, "cannot be read"),
+        ("result.json", None, "holds no result"),
+        ("history.json", None, "cannot be read"),
         ("history.json", b"{", "does not hold a history of this version"),
         ("history.json", b"[]", "does not hold a history of this version"),
         ("result.json", b'{"format": "aeon.domain.result/9"}', "does not hold a result of this version"),
@@ -127,7 +128,7 @@ def test_a_directory_without_a_whole_result_is_an_artefact_error(
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(ArtefactError, match=message):
-        artefacts.read(tmp_path)
+        artefacts.load(tmp_path)
 
 
 def test_nothing_of_the_environment_gets_into_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 def test_a_result_is_read_back_as_it_was(tmp_path: Path) -> None:
     result = a_result().model_copy(update={"history": HISTORIES["steps added"]})
     artefacts.write(result, tmp_path)
-    assert artefacts.read(tmp_path) == result
+    assert artefacts.load(tmp_path) == result
 
 
 def test_a_plan_is_its_difference_applied() -> None:
