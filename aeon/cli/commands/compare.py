@@ -132,8 +132,8 @@ def _new_table(*heads: str) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in heads:
-        table.add_column(_text(head), overflow="fold")
+    for place, head in enumerate(heads):
+        table.add_column(_text(head), overflow="fold", no_wrap=place == 0)
     return table
 
 

@@ -151,7 +151,7 @@ def _by_word(first: str, second: str) -> tuple[tuple[tuple[bool, str], ...], tup
         return ((False, first),), ((False, second),)
     words = [re.findall(r"\w+|\W", text) for text in (first, second)]
     matcher = SequenceMatcher(None, words[0], words[1], autojunk=False)
-    if matcher.ratio() < 0.5:
+    if matcher.ratio() < 0.6:
         return ((False, first),), ((False, second),)
     codes = matcher.get_opcodes()
     left = ((code[0] != "equal", "".join(words[0][code[1] : code[2]])) for code in codes)

@@ -49,6 +49,7 @@ class Run:
     end: str
     converged: bool | None = None
     synthetic: bool = False
+    replayed: bool = False
     figures: Mapping[str, float | None] = field(default_factory=lambda: dict.fromkeys(FIGURES))
     thresholds: Mapping[str, float] = field(default_factory=dict)
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -108,6 +109,7 @@ def _read(directory: Path, name: str) -> Run:
             end=str(result["termination_reason"]),
             converged=result["converged"] is True,
             synthetic=result["synthetic"] is True,
+            replayed=configuration["store"]["mode"] == "replay",
             figures={figure: _number(_at(result, path)) for figure, path in FIGURES.items()},
             thresholds=_thresholds(configuration),
             parameters={**_flat(_decisive(configuration)), **_asked(result)},
@@ -215,10 +217,16 @@ def _number(value: Any) -> float | None:
 
 
 def _differing(runs: Sequence[Run]) -> tuple[str, ...]:
-    """The keys whose values differ among the runs that ended; a file of a run that was cut off lacks defaults."""
+    """The keys whose values differ among the runs that ended; a file of a run that was cut off lacks defaults. What one
+    option of a group has and another has not says no more than the option's `kind`."""
     complete = [run for run in runs if run.end not in ("running", "cut off", "unfinished", "unreadable")] or runs
     keys = dict.fromkeys(["task", *(key for run in complete for key in run.parameters)])
-    return tuple(key for key in keys if len({show(run.parameters.get(key)) for run in complete}) > 1)
+    held = {key: [show(run.parameters[key]) for run in complete if key in run.parameters] for key in keys}
+    varying = {key for key, values in held.items() if len(set(values)) > 1}
+    own = (key for key, values in held.items() if 0 < len(values) < len(complete))
+    return tuple(
+        key for key in keys if key in varying.union(key for key in own if f"{key.split('.')[0]}.kind" not in varying)
+    )
 
 
 def show(value: Any) -> str:

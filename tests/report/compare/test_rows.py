@@ -40,6 +40,16 @@ def test_only_parameters_that_differ_are_columns(runs: Path) -> None:
     assert [run.parameters["provider.seed"] for run in comparison.runs] == [1, 2]
 
 
+def test_the_settings_of_another_kind_of_provider_are_no_parameters(runs: Path, tmp_path: Path) -> None:
+    for name in ("b", "d"):
+        path = copied(runs / name, tmp_path / name) / "result.json"
+        result = json.loads(path.read_bytes())
+        if name == "d":
+            result["configuration"]["provider"] = {"kind": "openai", "model": "m", "timeout_seconds": 1.0}
+        path.write_text(json.dumps(result), encoding="utf-8")
+    assert compare_runs([tmp_path]).parameters == ("provider.kind", "provider.model", "ttl.base")
+
+
 def test_a_folder_stands_for_the_runs_under_it_and_no_run_is_there_twice(runs: Path) -> None:
     names = [run.name for run in compare_runs([runs, runs / "b"]).runs]
     assert names == ["a", "b", "c", "d"]
@@ -53,6 +63,13 @@ def test_figures_are_those_of_the_result(runs: Path) -> None:
     assert run.figures["completeness"] == result["scores"]["completeness_score"]
     assert run.figures["tokens"] == result["usage"]["total"]["total_tokens"]
     assert run.thresholds == {name: result["configuration"]["convergence"][name] for name in run.thresholds}
+
+
+def test_a_replay_is_told_from_a_run(runs: Path, tmp_path: Path) -> None:
+    replay = ["provider=simulated", "store.mode=replay", f"store.path={runs / 'a'}"]
+    with Aeon.from_config(replay) as aeon:
+        aeon.run("plan a move", directory=tmp_path / "replay")
+    assert [run.replayed for run in compare_runs([tmp_path, runs / "a"]).runs] == [True, False]
 
 
 def test_a_failed_run_has_its_error(runs: Path) -> None:
