@@ -93,7 +93,7 @@ def _best(runs: Sequence[Run]) -> list[tuple[str, str, str]]:
     for name, title in _LEAST.items():
         known = sorted((value, run.name) for run in runs if run.converged and (value := run.figures[name]) is not None)
         if len(known) > 1 and known[0][0] < known[1][0]:
-            found.append((title, known[0][1], format_figure(name, known[0][0])))
+            found.append((title, known[0][1], format_figure(name, known[0][0]) + " s" * (name == "seconds")))
     return found
 
 
