@@ -3,11 +3,15 @@ it is stored, and no result depends on it."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 from aeon.domain.request import CallSite, LLMAdapter, LLMRequest, LLMResponse
+
+_SECONDS_OF_A_PIECE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,11 @@ class Watcher:
     tell: Callable[[Waiting | Piece], None]
     stream: bool = False
 
+    def see(self, seen: Waiting | Piece) -> None:
+        """Tell what is seen. What fails here must not cost a call that is paid for."""
+        with suppress(Exception):
+            self.tell(seen)
+
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 """Who looks on at the call that is being made."""
@@ -50,7 +59,7 @@ class Watched:
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request."""
-        self._watcher.tell(Waiting(request.site, request.call, 0.0))
+        self._watcher.see(Waiting(request.site, request.call, 0.0))
         token = WATCHER.set(self._watcher)
         try:
             return self._inner.complete(request)
@@ -63,12 +72,29 @@ def piece_teller(request: LLMRequest) -> Callable[[str], None] | None:
     watcher = WATCHER.get()
     if watcher is None or not watcher.stream:
         return None
-    tell, site, call = watcher.tell, request.site, request.call
-    tell(Piece(site, call, "", begins=True))
-    return lambda text: tell(Piece(site, call, text))
+    see, site, call = watcher.see, request.site, request.call
+    see(Piece(site, call, "", begins=True))
+    return lambda text: see(Piece(site, call, text))
 
 
 def tell_waiting(request: LLMRequest, seconds: float) -> None:
     """Say that a request waits for its turn."""
     if (watcher := WATCHER.get()) is not None:
-        watcher.tell(Waiting(request.site, request.call, seconds))
+        watcher.see(Waiting(request.site, request.call, seconds))
+
+
+def wants_stream() -> bool:
+    """Whether somebody looks on who asks for the text of answers as it comes."""
+    watcher = WATCHER.get()
+    return watcher is not None and watcher.stream
+
+
+def tell_slowly(request: LLMRequest, text: str, seconds: float) -> None:
+    """Take so long to answer, piece by piece where somebody looks on."""
+    tell = piece_teller(request)
+    pieces = max(1, int(seconds / _SECONDS_OF_A_PIECE)) if tell else 1
+    for number in range(pieces):
+        if tell:
+            tell(text[len(text) * number // pieces : len(text) * (number + 1) // pieces])
+        if seconds > 0:
+            time.sleep(seconds / pieces)

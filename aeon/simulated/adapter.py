@@ -12,7 +12,7 @@ from aeon.domain.errors import NotSimulated, ServerFailed
 from aeon.domain.request import LLMRequest, LLMResponse, Usage
 from aeon.llm.extract import ExtractError, extract_json
 from aeon.llm.settings import SimulatedProvider
-from aeon.llm.watching import piece_teller
+from aeon.llm.watching import tell_slowly
 from aeon.schema.examples import NOTHING, NoExample, complete_value, make_example
 from aeon.simulated import plan_answers, work_answers
 from aeon.simulated.scenario import Script, load_scenario
@@ -30,7 +30,6 @@ _WISHES: Mapping[str, Callable[[Situation], Any]] = {
 # What an untidy model forgets: what a repair can give without knowing the task.
 _DISPENSABLE = ("goal", "explanation", "raw_inference", "questions", "issues")
 _CHARACTERS_PER_TOKEN = 4
-_SECONDS_OF_A_PIECE = 0.05
 
 
 class SimulatedAdapter:
@@ -64,19 +63,8 @@ class SimulatedAdapter:
             text = _to_json(_complete_answer(rule.answer, Situation(request, CALM, self._seed)))
         else:
             text = _simulate(Situation(request, self._character, self._seed))
-        _write(request, text, latency)
+        tell_slowly(request, text, latency)
         return LLMResponse(text, _estimate_usage(request, text), self.model, response_id="simulated", synthetic=True)
-
-
-def _write(request: LLMRequest, text: str, seconds: float) -> None:
-    """Take so long to answer, piece by piece where somebody looks on."""
-    tell = piece_teller(request)
-    pieces = max(1, int(seconds / _SECONDS_OF_A_PIECE)) if tell else 1
-    for number in range(pieces):
-        if tell:
-            tell(text[len(text) * number // pieces : len(text) * (number + 1) // pieces])
-        if seconds > 0:
-            time.sleep(seconds / pieces)
 
 
 def _simulate(situation: Situation) -> str:

@@ -62,6 +62,16 @@ def test_a_streamed_run_leaves_what_the_same_run_leaves_without_a_stream(case: s
     assert {sequence: texts[sequence] for sequence in answered} == answered
 
 
+def test_who_looks_on_and_fails_does_not_fail_the_run(tmp_path: Path) -> None:
+    def fail(seen: Piece | Waiting) -> None:
+        raise RuntimeError("of the display")
+
+    with OpenAIServer(script()) as server:
+        entries = stored_by_run(server, tmp_path, {"watcher": Watcher(fail, stream=True)})
+    assert len(entries) >= 5
+    assert "error" not in {name for _, _, answer in entries for name in answer}
+
+
 def test_nobody_who_looks_on_without_a_stream_changes_what_is_asked(tmp_path: Path) -> None:
     with OpenAIServer(script()) as server:
         stored_by_run(server, tmp_path, {"watcher": Watcher(lambda seen: None)})

@@ -19,7 +19,7 @@ from aeon.llm.openai.pieces import PieceReader
 from aeon.llm.openai.transport import Response, Transport, TransportClosed
 from aeon.llm.protocols import SECONDS_BEFORE, Finding
 from aeon.llm.settings import EndpointSettings
-from aeon.llm.watching import WATCHER, piece_teller
+from aeon.llm.watching import piece_teller, wants_stream
 
 IDLE_SECONDS = 20.0
 IDLE_STATUSES = (408, 502, 504, 522, 524)
@@ -58,8 +58,7 @@ class OpenAIAdapter:
         Most often one attempt; more while it is found out what the server can do. Raises a `ProviderError` where there
         is no answer, or an `AnswerError` with the usage paid where it is of no use.
         """
-        watcher = WATCHER.get()
-        wire = Wire(request, self._settings, stream=watcher is not None and watcher.stream)
+        wire = Wire(request, self._settings, stream=wants_stream())
         server, closings = server_at(*self._place, wire.model), self._transport.closings
         outcome, dialect = negotiate(wire, server, lambda dialect: self._attempt(wire, dialect, server, closings))
         if outcome.response is None:

@@ -112,15 +112,12 @@ class Limiter:
         with self._lock:
             self._waiting.append(turn)
         try:
-            has_waited = False
             while (seconds := self._take_turn(turn)) > 0:
-                has_waited = True
                 tell(seconds)
                 turn.called.wait(min(seconds, POLL_SECONDS))
                 turn.called.clear()
                 check()
-            if has_waited:
-                tell(0.0)
+            tell(0.0)
         except BaseException:
             with self._lock:
                 self._waiting.remove(turn)
