@@ -16,6 +16,7 @@ from pydantic import AwareDatetime, Field
 
 from aeon.config.origin import FILE
 from aeon.domain.assessment import SCORE_CODES
+from aeon.domain.result import RunResult
 from aeon.domain.values import Value
 from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
 
@@ -31,8 +32,8 @@ _FORMATS = {RESULT: "aeon.domain.result/", FILE: "aeon.run/"}
 class Listed(Value):
     """A run as a list shows it. `end` is its termination reason, or `running`, `cut off` (there is no result, and no
     program writes there any more), `unfinished` (the same, where that cannot be told), `plan` (of `aeon plan`) or
-    `unreadable`. `cost` is None where it is not known, `bytes` what its directory holds, `stands_on` the runs that it
-    goes on with."""
+    `unreadable`, of another version as well. `cost` is None where it is not known, `bytes` what its directory holds,
+    `stands_on` the runs that it goes on with."""
 
     directory: Path
     started: AwareDatetime
@@ -77,11 +78,12 @@ def _read(directory: Path) -> Listed:
     began = datetime.fromtimestamp(directory.stat().st_mtime, UTC)
     try:
         total, scores = (result.get("usage") or {}).get("total") or {}, result.get("scores") or {}
+        known = result.get("format") == RunResult.model_fields["format"].default
         given = {name: scores.get(f"{name}_score") for name in SCORE_CODES}
         return Listed(
             started=(result.get("timings") or {}).get("start_time") or origin.get("started") or began,
             task=result.get("task") or origin.get("task") or "",
-            end=result.get("termination_reason") or end_without_result(directory),
+            end=(known and result.get("termination_reason")) or end_without_result(directory),
             scores={name: score for name, score in given.items() if score is not None},
             passes=result.get("passes") or 0,
             tokens=total.get("total_tokens") or 0,
@@ -110,6 +112,8 @@ def _document(path: Path) -> Mapping[str, Any]:
 
 def end_without_result(directory: Path) -> str:
     """How a run without a result ended, as `Listed.end` names it."""
+    if (directory / RESULT).exists():
+        return "unreadable"
     unknown = "unfinished"
     try:
         from fcntl import LOCK_NB, LOCK_SH, flock  # not on Windows

@@ -67,6 +67,14 @@ def test_a_run_without_a_result_is_running_or_cut_off_and_says_how_to_go_on(aeon
     assert aeon("runs", "prune", "--older-than", "9" * 30, "--yes").out == "There is nothing to remove.\n"
 
 
+def test_a_result_of_another_version_is_unreadable(aeon: RunAeon, two_runs: Path) -> None:
+    path = two_runs / "new" / "result.json"
+    path.write_text(path.read_text().replace("aeon.domain.result/1", "aeon.domain.result/9"))
+    shown = aeon("runs").out
+    assert "  unreadable " in shown
+    assert "To go on" not in shown
+
+
 def test_a_run_that_was_killed_is_cut_off(tmp_path: Path, aeon: RunAeon) -> None:
     (tmp_path / "slow.yaml").write_text("calls: {plan: [{latency_seconds: 60, simulated: true}]}")
     words = ["task=plan a move", "provider=simulated", "provider.scenario=slow.yaml", "hydra.run.dir=killed"]
@@ -109,6 +117,7 @@ def test_the_last_job_takes_its_multirun_with_it(aeon: RunAeon, tmp_path: Path) 
     (["prune"], "which runs may go?"),
     (["prune", "--keep", "-1"], "which runs may go?"),
     (["prune", "--older-than", "-1"], "which runs may go?"),
+    (["prune", "--older-than", "nan", "--yes"], "which runs may go?"),
     (["prune", "--keep", "0"], "nobody can be asked"),
     (["nowhere"], "there is no such folder"),
 ])  # fmt: skip
