@@ -86,6 +86,8 @@ class Loop:
             reason = self._lifecycle(task, context)
         except LimitReached as reached:
             reason = reached.limit  # type: ignore[assignment]
+        except TTLExpired:
+            reason = "ttl_expired"
         except StopRequested:
             reason = "interrupted"
         except AeonError as failure:

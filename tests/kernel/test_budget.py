@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aeon.adaptive.heuristics import AdaptiveDepth
 from aeon.domain.errors import ServerFailed
 from aeon.domain.events import CycleStarted
 from aeon.kernel.budget import TTLExpired, batch_size
@@ -275,3 +276,9 @@ def test_a_subplan_may_name_what_its_parent_depends_on():
     model = ScriptedModel(plan=TWO_LAYERS, refinement=[refinement(decompose), refinement()], subplan=substeps)
     outcome = run(model)
     assert outcome.state.plan.step("b.x").dependencies == ("a",)
+
+
+def test_a_budget_of_nothing_ends_the_run_and_is_no_defect(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(AdaptiveDepth, "allocate_ttl", lambda *_: 0)
+    outcome = run(ScriptedModel(task_profile=profile()))
+    assert (outcome.termination_reason, outcome.error) == ("ttl_expired", None)
