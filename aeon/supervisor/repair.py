@@ -68,10 +68,11 @@ class Supervisor:
         context: Mapping[str, Any] | None = None,
         site: CallSite | None = None,
         role: Role = "worker",
+        variables: Mapping[str, Any] | None = None,
     ) -> T:
-        """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`, where given).
-        Without `errors` they are found here; where there are none, the model is not asked. `call` is the call being
-        repaired: to planned steps no tool is added. The model of `role` repairs its own answer, unless the role
+        """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`). Without `errors`
+        they are found here; where there are none, the model is not asked. `call` is the call being repaired, with its
+        `variables`: to planned steps no tool is added. The model of `role` repairs its own answer, unless the role
         `repairer` has a model. Raises ValidationError after `max_attempts`, LLMError, SchemaFileError, with their
         cost."""
         validator = validator or compile_schema(schema, "the schema")
@@ -82,6 +83,7 @@ class Supervisor:
             except InvalidAnswer as invalid:
                 errors = invalid.errors
         site = current_site() if site is None else site
+        own = {"call": call, "original": malformed, "schema": schema, "tools": tools, "context": context}
         request = LLMRequest(
             call="repair",
             messages=(),
@@ -90,7 +92,7 @@ class Supervisor:
             strict=strict and not strict_violations(schema),
             parameters=self._generation(role, site.mode),
             site=site,
-            variables={"call": call, "original": malformed, "schema": schema, "tools": tools, "context": context},
+            variables={**(variables or {}), **own},
         )
         return self._repair(request, validator, read, tuple(errors))
 

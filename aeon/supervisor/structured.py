@@ -104,6 +104,7 @@ class StructuredCaller(Supervisor):
                 tools=tuple(request.variables.get("tools") or names) if names else (),
                 site=request.site,
                 role=request.role,
+                variables=request.variables,
             )
         except AeonError as error:
             error.usage = answered.response.usage + error.usage

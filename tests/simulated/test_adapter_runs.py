@@ -84,6 +84,11 @@ def test_an_untidy_run_repairs_its_answers() -> None:
     assert result.converged
 
 
+@pytest.mark.parametrize("seed", [5, 15, 45])
+def test_an_answer_that_was_repaired_still_names_the_task(seed: int) -> None:
+    assert run(f"provider.seed={seed}").answer.endswith(TASK)
+
+
 def test_a_strict_run_has_refused_actions_and_a_question() -> None:
     result = run("provider.seed=7")
     assert result.refused_actions
