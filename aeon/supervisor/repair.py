@@ -73,8 +73,7 @@ class Supervisor:
         """The value that `malformed` was meant to be, valid by `schema` (and `validator` and `parse`). Without `errors`
         they are found here; where there are none, the model is not asked. `call` is the call being repaired, with its
         `variables`: to planned steps no tool is added. The model of `role` repairs its own answer, unless the role
-        `repairer` has a model. Raises ValidationError after `max_attempts`, LLMError, SchemaFileError, with their
-        cost."""
+        `repairer` has a model. Raises ValidationError after `max_attempts`, LLMError, SchemaFileError, with cost."""
         validator = validator or compile_schema(schema, "the schema")
         read: Callable[[Any], T] = partial(_read, call, malformed, parse)
         if not errors:

@@ -66,7 +66,7 @@ def _size(number: float) -> str:
 
 def _prune(found: Sequence[Listed], folder: Path, given: argparse.Namespace) -> int:
     keep, days = given.keep or 0, min(given.older_than or 0, _MOST_DAYS)
-    if (given.keep is None and given.older_than is None) or keep < 0 or not days >= 0:
+    if (given.keep is None and given.older_than is None) or keep < 0 or days < 0:
         raise ConfigError("which runs may go?", hint="aeon runs prune --keep 20, or --older-than 30 (days)")
     before = datetime.now(UTC) - timedelta(days=days)
     removed = [run for run in found[keep:] if run.started <= before and not run.may_go_on]

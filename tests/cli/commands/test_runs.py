@@ -117,7 +117,6 @@ def test_the_last_job_takes_its_multirun_with_it(aeon: RunAeon, tmp_path: Path) 
     (["prune"], "which runs may go?"),
     (["prune", "--keep", "-1"], "which runs may go?"),
     (["prune", "--older-than", "-1"], "which runs may go?"),
-    (["prune", "--older-than", "nan", "--yes"], "which runs may go?"),
     (["prune", "--keep", "0"], "nobody can be asked"),
     (["nowhere"], "there is no such folder"),
 ])  # fmt: skip
