@@ -111,7 +111,9 @@ def _fields(call: Call) -> dict[str, Any]:
 
 def read_events(directory: Path) -> list[Line]:
     """The events of a run in order of dispatch, also of one that left no result; none when they cannot be read."""
-    return sorted(_journal(directory / "events.jsonl"), key=lambda line: (line["sequence"], line["part"]))
+    with suppress(LookupError, TypeError):
+        return sorted(_journal(directory / "events.jsonl"), key=lambda line: (line["sequence"], line["part"]))
+    return []
 
 
 def _journal(path: Path) -> list[Line]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import webbrowser
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,12 +46,11 @@ def compare(arguments: Sequence[str]) -> int:
     put(_table_text(comparison, parting))
     from aeon.report.compare.page import write_comparison  # slow to load
 
-    page = write_comparison(comparison, _folder(paths, options), parting)
+    folder = Path(options.get("out", paths[0] if len(paths) == 1 else ""))
+    page = write_comparison(comparison, folder, parting)
     say(str(relative_to_here(page)))
-    if "--open" in arguments:
-        import webbrowser
-
-        webbrowser.open(page.absolute().as_uri())
+    if "--open" in arguments and not webbrowser.open(page.absolute().as_uri()):
+        say(f"No browser was found. Open it yourself: {page.absolute().as_uri()}")
     return DONE
 
 
@@ -63,11 +63,6 @@ def _check(paths: Sequence[Path], options: dict[str, str]) -> None:
         if not path.is_dir():
             hint = "There are the options out=DIR, output=json|csv and --open." if str(path).startswith("-") else ""
             raise ConfigError(f"{path}: there is no such folder", hint=hint or "Runs are under outputs/ and multirun/.")
-
-
-def _folder(paths: Sequence[Path], options: dict[str, str]) -> Path:
-    """Where the page goes: `out`, else the one folder that was named, else the current one."""
-    return Path(options["out"]) if "out" in options else paths[0] if len(paths) == 1 else Path()
 
 
 def _table_text(comparison: Comparison, parting: Parting | None) -> str:

@@ -48,8 +48,8 @@ class Parting:
 
 
 def find_parting(comparison: Comparison) -> Parting | None:
-    """Hold two runs against each other, None for another number of them. What one has not written counts as empty."""
-    places = [run.directory for run in comparison.runs if run.directory is not None]
+    """Hold two runs that can be read against each other; else None. What one has not written counts as empty."""
+    places = [run.directory for run in comparison.runs if run.directory is not None and run.end != "unreadable"]
     if len(places) != len(comparison.runs) or len(places) != 2:
         return None
     first, second = places

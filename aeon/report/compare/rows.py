@@ -36,7 +36,11 @@ SCORES = tuple(FIGURES)[:3]
 MOST_GROUPS = 12
 _MARKS = {RESULT, "run.json", "events.jsonl", ".hydra"}
 _SWEEP = "multirun.yaml"
-_CHANGES_NO_ANSWER = ("output", "store", "observability", "progress", "env")
+_NO_PARAMETERS = {
+    *("task", "task_file", "inputs", "input_files", "resume"),
+    *("output", "store", "observability", "progress", "env"),
+}
+"""What is told apart by its text or hash, and what changes no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +105,8 @@ def _natural(text: str) -> list[tuple[int, str]]:
 
 def _read(directory: Path, name: str) -> Run:
     try:
+        if not (directory / RESULT).exists():
+            return _read_without_result(directory, name)
         result = json.loads((directory / RESULT).read_bytes())
         configuration, error = result["configuration"], result["error"] or {}
         return Run(
@@ -112,14 +118,12 @@ def _read(directory: Path, name: str) -> Run:
             replayed=configuration["store"]["mode"] == "replay",
             figures={figure: _number(_at(result, path)) for figure, path in FIGURES.items()},
             thresholds=_thresholds(configuration),
-            parameters={**_flat(_decisive(configuration)), **_asked(result)},
+            parameters={**_settings(configuration), **_asked(result)},
             error=f"{error['type']}: {error['message']}" if error else "",
             hint=str(error.get("hint") or ""),
         )
-    except FileNotFoundError:
-        return _read_without_result(directory, name)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as problem:
-        said = f"{RESULT} cannot be read: {type(problem).__name__}: {problem}"
+        said = f"its files cannot be read: {type(problem).__name__}: {problem}"
         return Run(name=name, directory=directory, end="unreadable", error=said)
 
 
@@ -136,7 +140,7 @@ def _read_without_result(directory: Path, name: str) -> Run:
         synthetic=any(event.get("synthetic") for event in events[:1]),
         figures=_figures_so_far(events),
         thresholds=_thresholds(configuration),
-        parameters={**_flat(_decisive(configuration)), **{k: v for k, v in configuration.items() if k == "task"}},
+        parameters={**_settings(configuration), "task": configuration.get("task")},
         error=f"There is no {RESULT}. The last event: {last}.",
     )
 
@@ -191,9 +195,8 @@ def _asked(result: Mapping[str, Any]) -> dict[str, Any]:
     return {"task": result["task"], "version": result["versions"].get("aeon-engine"), **files, **inputs}
 
 
-def _decisive(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    left_out = {*_CHANGES_NO_ANSWER, "task", "task_file", "inputs", "input_files", "resume"}
-    return {name: value for name, value in configuration.items() if name not in left_out}
+def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in _flat(configuration).items() if key.split(".")[0] not in _NO_PARAMETERS}
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:

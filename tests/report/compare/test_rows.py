@@ -102,7 +102,14 @@ def test_a_result_that_cannot_be_read_is_a_row_that_says_so(tmp_path: Path, text
     (tmp_path / "result.json").write_text(text, encoding="utf-8")
     (run,) = compare_runs([tmp_path]).runs
     assert run.end == "unreadable"
-    assert run.error.startswith("result.json cannot be read")
+    assert run.error.startswith("its files cannot be read")
+
+
+def test_a_journal_that_cannot_be_read_is_a_row_that_says_so(tmp_path: Path) -> None:
+    event = '{"event": "assessed", "sequence": 1, "part": 0, "time": "x"}'
+    for text, end in (("3", "cut off"), ("{}", "cut off"), (event, "unreadable")):
+        (tmp_path / "events.jsonl").write_text(f"{text}\n", encoding="utf-8")
+        assert compare_runs([tmp_path]).runs[0].end == end
 
 
 def test_csv_has_exact_values(runs: Path) -> None:
