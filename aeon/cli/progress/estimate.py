@@ -44,8 +44,10 @@ def _seconds_of_judging(view: RunView) -> float:
 
 def _sizes_of_batches(view: RunView) -> list[int]:
     """How many steps each pass after this one carries out: a layer of what is to be done yet, in core mode one."""
-    left = [one.step for one in view.steps.values() if one.state not in ("running", "queued", "complete", "replaced")]
-    if view.plan is not None and view.thresholds is not None:
-        with suppress(PlanError):
-            return list(map(len, layers(view.plan.model_copy(update={"steps": tuple(left)}))))
-    return [1] * len(left)
+    if view.plan is None or view.thresholds is None:
+        return [1 for one in view.steps.values() if one.state == "pending"]
+    done = ("running", "queued", "complete", "replaced")
+    left = tuple(one.step for one in view.steps.values() if one.state not in done)
+    with suppress(PlanError):
+        return list(map(len, layers(view.plan.model_copy(update={"steps": left}))))
+    return []

@@ -162,7 +162,7 @@ def _of_incidents(event: e.Event) -> list[str]:
             after = f"{one.outcome} after {count_noun(one.attempts, 'attempt')}"
             return [_join(one.pass_number, "repair", _target(one.call, one.step_id), after)]
         case e.RetryScheduled():
-            label, what = "retry", f"{event.error}, again in {event.seconds:.1f}s"
+            label, what = "retry", f"{one_line(event.error, 200)}, again in {event.seconds:.1f}s"
         case e.FallbackUsed():
             label = "fallback"
             what = f"{event.endpoint} answers instead of {event.failed} ({one_line(event.error, 200)})"

@@ -17,6 +17,7 @@ from aeon.cli.progress.view import RunView, StepView
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceThresholds
 from aeon.domain.history import Advisory
+from aeon.domain.request import CallSite
 from aeon.llm.stack.limits import LimitSettings
 from aeon.report.ending import state_of
 from aeon.report.words import SPINNER, count_noun, format_clock, format_seconds, one_line
@@ -81,6 +82,7 @@ def test_plain_lines_hold_no_control_code_whatever_a_model_writes() -> None:
     odd = PLAN.with_steps(step("gather").model_copy(update={"description": hostile, "step_id": "gather"}))
     story.tell(e.PlanMade(plan=odd, layers=3, expected_calls=9))
     story.tell(e.AdvisoryRaised(advisory=Advisory(kind="conflict", message=hostile, pass_number=1, step_id=hostile)))
+    story.tell(e.RetryScheduled(site=CallSite(), call="plan", attempt=1, seconds=1, error=hostile))
     text = shown_by("plain", story.told)
     assert not [ch for ch in text if not ch.isprintable() and ch != "\n"]
     assert "[bold]bell[/bold]" in text
