@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import yaml
 from aeon import Aeon
 from aeon.domain.events import CallAnswered, Recorded
 from aeon.domain.request import LLMRequest
+from aeon.report.page.build import draw_report
 from aeon.report.patterns import Patterns, find_patterns
 from aeon.report.record import Record, load_record
 
@@ -197,3 +199,22 @@ def test_what_tools_took_is_counted_for_their_steps(tmp_path: Path) -> None:
     patterns = find_patterns(load_record(tmp_path / "run"))
     assert (patterns.by_step["sum"].tool_calls, patterns.by_step["sum"].requests) == (1, 0)
     assert patterns.by_call["tool"].seconds == patterns.by_step["sum"].seconds > 0
+
+
+def test_the_page_shows_them(made: Made) -> None:
+    section = draw_report(made[0]).decode().partition('<section id="patterns"')[2].partition("</section>")[0]
+    text = " ".join(re.sub(r"<[^>]+>", " ", section).split())
+    for shown in (
+        "incomplete 1, 2, 3, 4 no 0.95 0.97 0.97",
+        "Pass 5 came closest, the last one that was assessed.",
+        "Plateau: from pass 2 to pass 3",
+        "Without gain over the pass before: passes 3, 4.",
+        "The criterion dated was met in pass 1, and not in pass 2.",
+        "coherence fell from 1.00 to 0.70 in pass 4, after changes to write.",
+        "write 3 times, passes 2, 3, 4",
+        "after pass 4: +0.170 in the mean score",
+        "convergence 5 1 0 20 %",
+        "simulated 25 1 0 4 %",
+        "s waited before 1 retry, after RateLimited.",
+    ):
+        assert shown in text
