@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime, timedelta
+from itertools import count
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from aeon.config.origin import FILE
 from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
 from aeon.domain.request import Usage
@@ -21,6 +23,7 @@ from aeon.domain.values import Frame, as_frame
 from aeon.files.jsonl import read_lines
 from aeon.llm.prices import price_book
 from aeon.observability import artefacts
+from aeon.report.runs import read_document
 from aeon.store.models import Entry
 from aeon.store.opening import BACKENDS, open_source, store_in
 from aeon.store.settings import SQLITE
@@ -76,7 +79,7 @@ class Record:
     @property
     def cycles(self) -> tuple[Line, ...]:
         """The lines of `cycles.jsonl` in order of dispatch, read each time."""
-        return tuple(sorted(_journal(self.directory / "cycles.jsonl"), key=lambda line: line["step_number"]))
+        return tuple(_journal(self.directory / "cycles.jsonl", "step_number"))
 
     def to_frame(self) -> Frame:
         """A frame of pandas with a row for each request, its tokens in columns. Raises ConfigError without pandas."""
@@ -89,17 +92,15 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
     directory = Path(directory)
     result = result or artefacts.load(directory)
     events = read_events(directory)
-    origin: dict[str, Any] = {}
-    overrides: list[Any] = []
-    with suppress(OSError, ValueError):
-        origin = json.loads((directory / "run.json").read_bytes())
-    with suppress(OSError, yaml.YAMLError):
-        overrides = yaml.safe_load((directory / ".hydra" / "overrides.yaml").read_text("utf-8")) or []
+    origin, overrides = read_document(directory / FILE), None
+    with suppress(OSError, ValueError, yaml.YAMLError):
+        overrides = yaml.safe_load((directory / ".hydra" / "overrides.yaml").read_text("utf-8"))
+    overrides = overrides or origin.get("overrides")
     return Record(
         directory=directory,
         result=result,
         origin=origin,
-        overrides=tuple(str(text) for text in overrides or origin.get("overrides") or ()),
+        overrides=tuple(map(str, overrides)) if isinstance(overrides, list) else (),
         events=tuple(events),
         calls=tuple(_calls(events, _entries(directory, result), result)),
     )
@@ -111,16 +112,17 @@ def _fields(call: Call) -> dict[str, Any]:
 
 def read_events(directory: Path) -> list[Line]:
     """The events of a run in order of dispatch, also of one that left no result; none when they cannot be read."""
-    with suppress(LookupError, TypeError):
-        return sorted(_journal(directory / "events.jsonl"), key=lambda line: (line["sequence"], line["part"]))
-    return []
+    return [line for line in _journal(directory / "events.jsonl", "sequence", "part") if "event" in line]
 
 
-def _journal(path: Path) -> list[Line]:
+def _journal(path: Path, *order: str) -> list[Line]:
+    """The lines of a journal in this order; those that have no place in it are left out."""
     try:
-        return list(read_lines(path))
+        lines = [line for line in read_lines(path) if isinstance(line, dict)]
     except (OSError, ValueError):
         return []
+    placed = [line for line in lines if all(isinstance(line.get(name), int) for name in order)]
+    return sorted(placed, key=itemgetter(*order))
 
 
 def _entries(directory: Path, result: RunResult) -> list[Entry]:
@@ -150,20 +152,22 @@ def _calls(events: Iterable[Line], entries: Iterable[Entry], result: RunResult) 
         stored[path.pass_number, path.phase, path.call, path.step_id, path.attempt].append(entry)
     prices = price_book(Settings.model_validate({**result.configuration, "task": result.task}).provider)
     lines = (line for line in events if line["event"] in ("call_answered", "call_failed"))
-    for number, line in enumerate(lines, start=1):
-        site, usage, asked = line["site"], Usage(**line["usage"]), line.get("asked") or ""
-        place = (site["pass_number"], site["phase"], line["call"], site["step_id"], site["attempt"])
-        answered = line["event"] == "call_answered"
-        found = stored[place].popleft() if answered and stored[place] else None
-        yield Call(
-            number=number,
-            **{name: site[name] for name in ("pass_number", "phase", "cycle", "step_id", "attempt")},
-            **{name: line[name] for name in ("sequence", "part", "call", "role", "model", "endpoint", "seconds")},
-            started=(datetime.fromisoformat(line["time"]) - timedelta(seconds=line["seconds"])).isoformat(),
-            usage=usage,
-            cost=prices.cost(usage, endpoint=line["endpoint"], answered=line["model"], asked=asked),
-            request=found.request.body if found else None,
-            text=str(found.answer.get("text") or "") if found else None,
-            error=line.get("error"),
-            message=line.get("message") or "",
-        )
+    numbers = count(1)
+    for line in lines:
+        with suppress(LookupError, TypeError, ValueError):  # a line that is no whole event is left out
+            site, usage, asked = line["site"], Usage(**line["usage"]), line.get("asked") or ""
+            place = (site["pass_number"], site["phase"], line["call"], site["step_id"], site["attempt"])
+            answered = line["event"] == "call_answered"
+            found = stored[place].popleft() if answered and stored[place] else None
+            yield Call(
+                **{name: site[name] for name in ("pass_number", "phase", "cycle", "step_id", "attempt")},
+                **{name: line[name] for name in ("sequence", "part", "call", "role", "model", "endpoint", "seconds")},
+                started=(datetime.fromisoformat(line["time"]) - timedelta(seconds=line["seconds"])).isoformat(),
+                usage=usage,
+                cost=prices.cost(usage, endpoint=line["endpoint"], answered=line["model"], asked=asked),
+                request=found.request.body if found else None,
+                text=str(found.answer.get("text") or "") if found else None,
+                error=line.get("error"),
+                message=line.get("message") or "",
+                number=next(numbers),  # last: it counts the lines that can be read
+            )

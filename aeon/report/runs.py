@@ -68,12 +68,12 @@ def _directories(folder: Path) -> Iterator[Path]:
     for path, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(".")]
         held = (name for name in _FORMATS if name in files)
-        if any(str(_document(Path(path, name)).get("format")).startswith(_FORMATS[name]) for name in held):
+        if any(str(read_document(Path(path, name)).get("format")).startswith(_FORMATS[name]) for name in held):
             yield Path(path)
 
 
 def _read(directory: Path) -> Listed:
-    result, origin = _document(directory / RESULT), _document(directory / FILE)
+    result, origin = read_document(directory / RESULT), read_document(directory / FILE)
     common = {"directory": directory, "bytes": sum(map(_size, directory.rglob("*")))}
     began = datetime.fromtimestamp(directory.stat().st_mtime, UTC)
     try:
@@ -103,7 +103,8 @@ def _size(path: Path) -> int:
     return 0
 
 
-def _document(path: Path) -> Mapping[str, Any]:
+def read_document(path: Path) -> Mapping[str, Any]:
+    """The object in a file of JSON; empty when there is none that can be read."""
     with suppress(OSError, ValueError):
         document = json.loads(path.read_bytes())
         return document if isinstance(document, dict) else {}

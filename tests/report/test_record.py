@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from aeon import Aeon, ArtefactError
+from aeon.report.page.build import write_report
 from aeon.report.record import load_record
 
 
@@ -35,6 +36,27 @@ def test_a_record_without_its_store_and_journals_is_what_the_result_says(directo
     record = load_record(tmp_path)
     assert record.result == load_record(directory).result
     assert (record.events, record.cycles, record.calls, record.overrides) == ((), (), (), ())
+
+
+def test_what_is_odd_in_a_directory_is_left_out(directory: Path, tmp_path: Path) -> None:
+    shutil.copytree(directory, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "run.json").write_text("[]")
+    (tmp_path / ".hydra").mkdir()
+    (tmp_path / ".hydra" / "overrides.yaml").write_bytes(b"\xff")
+    odd = ["[]", "5", "null", "{}", '{"event": "x"}', '{"sequence": "1", "part": 0, "event": "x"}']
+    odd += [
+        '{"sequence": 1, "part": 0}',
+        '{"step_number": null}',
+        '{"sequence": 9, "part": 9, "event": "call_answered"}',
+    ]
+    for name in ("events.jsonl", "cycles.jsonl"):
+        with (tmp_path / name).open("a", encoding="utf-8") as journal:
+            journal.write("\n".join(odd) + "\n")
+    record, whole = load_record(tmp_path), load_record(directory)
+    assert (record.origin, record.overrides) == ({}, ())
+    assert [(call.number, call.text) for call in record.calls] == [(call.number, call.text) for call in whole.calls]
+    assert record.cycles == whole.cycles
+    assert write_report(tmp_path).is_file()
 
 
 def test_a_directory_without_a_result_is_refused(tmp_path: Path) -> None:
