@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from aeon.store.sqlite_store import SqliteStore
 from tests.integration.wire import TASK, overrides, script
 from tests.support import scripted_model as scripted
 from tests.support.compared import artefacts, differences
-from tests.support.openai_server import Completion, OpenAIServer, Script
+from tests.support.openai_server import Answer, Completion, OpenAIServer, Received, Script, error
 
 STRANGE = "{ no JSON"
 TEXTS: dict[str, Script] = {
@@ -82,3 +83,23 @@ def test_a_stream_that_is_never_wanted_is_not_asked_for(tmp_path: Path) -> None:
     with OpenAIServer(script()) as server:
         stored_by_run(server, tmp_path, {"watcher": Watcher(lambda seen: None, stream=True)}, "provider.stream=never")
         assert not [request for request in server.requests if "stream" in request.body]
+
+
+def test_a_server_that_takes_no_stream_is_asked_without_one(tmp_path: Path) -> None:
+    def refusing(answer: Script) -> Script:
+        def refuse(request: Received) -> Answer:
+            if "stream" in request.body:
+                return error(400, "Unrecognized request argument supplied: stream")
+            return answer(request) if callable(answer) else answer
+
+        return refuse
+
+    seen: list[Piece | Waiting] = []
+    whole = {name: refusing(answer) for name, answer in script().items()}
+    with OpenAIServer(whole) as server:
+        stored_by_run(server, tmp_path, {"watcher": Watcher(seen.append, stream=True)})
+        asked = [request for request in server.requests if "stream" not in request.body]
+    assert len(asked) >= 5
+    assert len(server.requests) <= len(asked) + 2  # once it has refused, it is not asked again
+    assert json.loads((tmp_path / "result.json").read_bytes())["converged"]
+    assert not [piece for piece in seen if isinstance(piece, Piece) and piece.text]
