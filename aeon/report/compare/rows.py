@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from aeon.config.settings import Settings
 from aeon.observability.artefacts import RESULT
 from aeon.report.record import read_events
 from aeon.report.runs import end_without_result
@@ -130,8 +131,9 @@ def _read(directory: Path, name: str) -> Run:
 def _read_without_result(directory: Path, name: str) -> Run:
     """A run under way or killed, or a job that failed before its run began."""
     events, configuration = read_events(directory), dict[str, Any]()
-    with suppress(OSError, yaml.YAMLError):
-        configuration = yaml.safe_load((directory / ".hydra" / "config.yaml").read_bytes()) or {}
+    with suppress(OSError, yaml.YAMLError, ValueError):
+        composed = yaml.safe_load((directory / ".hydra" / "config.yaml").read_bytes())
+        configuration = Settings.model_validate(composed).model_dump(mode="json")
     last = f"{events[-1]['event']}, {events[-1]['time'][:19]} UTC" if events else "none"
     return Run(
         name=name,
@@ -140,7 +142,7 @@ def _read_without_result(directory: Path, name: str) -> Run:
         synthetic=any(event.get("synthetic") for event in events[:1]),
         figures=_figures_so_far(events),
         thresholds=_thresholds(configuration),
-        parameters={**_settings(configuration), "task": configuration.get("task")},
+        parameters={**_settings(configuration), **{key: configuration[key] for key in configuration if key == "task"}},
         error=f"There is no {RESULT}. The last event: {last}.",
     )
 
@@ -220,16 +222,13 @@ def _number(value: Any) -> float | None:
 
 
 def _differing(runs: Sequence[Run]) -> tuple[str, ...]:
-    """The keys whose values differ among the runs that ended; a file of a run that was cut off lacks defaults. What one
-    option of a group has and another has not says no more than the option's `kind`."""
-    complete = [run for run in runs if run.end not in ("running", "cut off", "unfinished", "unreadable")] or runs
-    keys = dict.fromkeys(["task", *(key for run in complete for key in run.parameters)])
-    held = {key: [show(run.parameters[key]) for run in complete if key in run.parameters] for key in keys}
-    varying = {key for key, values in held.items() if len(set(values)) > 1}
-    own = (key for key, values in held.items() if 0 < len(values) < len(complete))
-    return tuple(
-        key for key in keys if key in varying.union(key for key in own if f"{key.split('.')[0]}.kind" not in varying)
-    )
+    """The keys with several values, and those that only some of the results have; but what one option of a group has
+    and another has not says no more than the option's `kind`."""
+    keys = dict.fromkeys(["task", *(key for run in runs for key in run.parameters)])
+    varying = {key for key in keys if len({show(run.parameters[key]) for run in runs if key in run.parameters}) > 1}
+    ended = [run for run in runs if run.converged is not None]
+    some = {key for key in keys if len({key in run.parameters for run in ended}) > 1}
+    return tuple(key for key in keys if key in varying or (key in some and f"{key.split('.')[0]}.kind" not in varying))
 
 
 def show(value: Any) -> str:

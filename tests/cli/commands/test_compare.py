@@ -101,4 +101,15 @@ def test_a_killed_multirun_shows_the_jobs_that_never_began(aeon: RunAeon, multir
     rows = list(csv.reader(summary.read_text(encoding="utf-8").splitlines()))
     waiting = ["4", "null", "3", "not started", *[""] * (len(rows[0]) - 4)]
     summary.write_text("\n".join(",".join(row) for row in [*rows, waiting]), encoding="utf-8")
-    assert json.loads(aeon("compare", "sweep", "output=json").out)["runs"][-1]["end"] == "not started"
+    whole = json.loads(aeon("compare", "sweep", "output=json").out)
+    assert whole["runs"][-1]["end"] == "not started"
+    assert whole["parameters"] == ["provider.scenario", "provider.seed"]
+
+
+def test_a_run_that_was_cut_off_is_held_against_another_by_its_composed_configuration(
+    aeon: RunAeon, multirun: Path
+) -> None:
+    (multirun / "1" / "result.json").unlink()
+    whole = json.loads(aeon("compare", "sweep/0", "sweep/1", "output=json").out)
+    assert [run["end"] for run in whole["runs"]] == ["converged", "cut off"]
+    assert whole["parameters"] == ["provider.seed"]
