@@ -19,6 +19,7 @@ from aeon.domain.events import RunStarted
 from aeon.domain.history import Advisory
 from aeon.domain.plan import Plan
 from aeon.domain.result import RunResult, Timings
+from aeon.files.text import IN_RUN
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.event_stream import EventStream
 from aeon.kernel.orchestrator import Orchestrator
@@ -130,7 +131,7 @@ class Run(Identity):
     def _under_way(self, around: Surroundings) -> Iterator[tuple[Orchestrator, Session]]:
         """The kernel and the use of the store, once the start of the run is announced; closed at the end."""
         if around.directory is not None and self._begun_in != around.directory:
-            with artefacts.as_artefact_error(around.directory):
+            with artefacts.as_artefact_error(around.directory, IN_RUN):
                 self.begin(around.directory)
         with ExitStack() as opened:
             observers = [opened.enter_context(closing(QueuedObserver(observer))) for observer in around.observers]

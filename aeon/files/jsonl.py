@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from aeon.files.text import encode_json, unwritable_error
+from aeon.files.text import IN_RUN, encode_json, unwritable_error
 
 
 class JsonLines:
@@ -23,7 +23,7 @@ class JsonLines:
             self._file = self.path.open("ab", buffering=0)
             self._size = self._file.tell()
         except OSError as error:
-            raise unwritable_error(self.path, error) from error
+            raise unwritable_error(self.path, error, IN_RUN) from error
         with suppress(ImportError, OSError):  # so that others see that it is written; not every system and disk can
             from fcntl import LOCK_EX, LOCK_NB, flock
 
@@ -42,7 +42,7 @@ class JsonLines:
             except OSError as error:
                 with suppress(OSError):
                     self._file.truncate(self._size)
-                raise unwritable_error(self.path, error) from error
+                raise unwritable_error(self.path, error, IN_RUN) from error
             self._size = size
 
     def close(self) -> None:

@@ -75,9 +75,10 @@ def encode_json(value: Any, *, indent: int | None = None) -> bytes:
 _LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
-def unwritable_error(path: Path, error: OSError) -> ArtefactError:
+IN_RUN = "Free space or choose a folder that can be written, for example hydra.run.dir=/tmp/aeon."
+"""What to do when a file of a run cannot be written."""
+
+
+def unwritable_error(path: Path, error: OSError, hint: str = "Free space or choose another place.") -> ArtefactError:
     """What to raise when a file or folder cannot be written."""
-    return ArtefactError(
-        f"{path} cannot be written: {error.strerror or error}",
-        hint="Free space or choose a folder that can be written, for example hydra.run.dir=/tmp/aeon.",
-    )
+    return ArtefactError(f"{path} cannot be written: {error.strerror or error}", hint=hint)

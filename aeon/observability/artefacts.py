@@ -18,7 +18,7 @@ from aeon.domain.history import ExecutionHistory
 from aeon.domain.profile import OWN_LEVELS
 from aeon.domain.result import RunResult
 from aeon.files.explain import first_mistake
-from aeon.files.text import encode_json, unwritable_error
+from aeon.files.text import IN_RUN, encode_json, unwritable_error
 from aeon.observability.plan_delta import history_document, restore_document
 
 RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
@@ -51,7 +51,7 @@ def write(result: RunResult, directory: Path) -> None:
     }
     try:
         for name, content in contents.items():
-            replace_file(directory / name, content)
+            replace_file(directory / name, content, IN_RUN)
     except ArtefactError as error:
         error.result = result
         raise
@@ -98,10 +98,11 @@ def _explain_errors(path: Path, what: str) -> Iterator[None]:
         ) from error
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Put a whole file in the place of another: written beside it, on disk, then renamed. Raises ArtefactError."""
+def replace_file(path: Path, data: bytes, *hint: str) -> None:
+    """Put a whole file in the place of another: written beside it, on disk, then renamed. Raises ArtefactError,
+    with a `hint` of the caller's where it is given."""
     beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    with as_artefact_error(path):
+    with as_artefact_error(path, *hint):
         try:
             with beside.open("xb") as file:
                 file.write(data)
@@ -113,9 +114,9 @@ def replace_file(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def as_artefact_error(path: Path) -> Iterator[None]:
+def as_artefact_error(path: Path, *hint: str) -> Iterator[None]:
     """Whatever goes wrong with a file or folder as an ArtefactError."""
     try:
         yield
     except OSError as error:
-        raise unwritable_error(Path(path), error) from error
+        raise unwritable_error(Path(path), error, *hint) from error

@@ -43,7 +43,7 @@ def inspect(arguments: Sequence[str]) -> int:
             return DONE
         path = write_report(given.run, to=given.output)
     except ArtefactError as error:
-        raise ConfigError(error.message, hint=error.hint or "--output FILE writes the page elsewhere.") from error
+        raise ConfigError(error.message, hint=error.hint) from error
     put(str(relative_to_here(path.absolute())))
     if given.open and not webbrowser.open(path.absolute().as_uri()):
         say(f"No browser was found. Open it yourself: {path.absolute().as_uri()}")

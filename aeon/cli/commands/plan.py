@@ -25,7 +25,7 @@ from aeon.domain.events import CycleStarted, Recorded
 from aeon.domain.graph import layers
 from aeon.domain.plan import Plan
 from aeon.files.resources import resource_root
-from aeon.files.text import unwritable_error
+from aeon.files.text import IN_RUN, unwritable_error
 from aeon.observability.artefacts import replace_file
 from aeon.plan.workflow.write import workflow_text
 from aeon.report.words import command_of, count_noun, is_utf, relative_to_here
@@ -70,7 +70,7 @@ class _Request:
     def save(self, plan: Plan, made: Planned) -> None:
         """Write the plan into the run's directory. Raises ArtefactError."""
         path = self.directory / PLAN
-        replace_file(path, self.text(plan, made, path).encode())
+        replace_file(path, self.text(plan, made, path).encode(), IN_RUN)
 
 
 def plan(arguments: Sequence[str]) -> int:
@@ -112,8 +112,14 @@ def _target(outs: Sequence[str]) -> Path | None:
     path = Path(outs[0]).expanduser()
     if len(outs) > 1 or path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"out={' out='.join(outs)}: must name one file, in a folder that is there")
-    if path.exists():
-        raise ConfigError(f"out={path}: already there, and is not overwritten", hint="Choose another name, or move it.")
+    hint = "Choose another name, or move it."
+    try:
+        path.touch(exist_ok=False)  # before calls are paid for
+        path.unlink()
+    except FileExistsError:
+        raise ConfigError(f"out={path}: already there, and is not overwritten", hint=hint) from None
+    except OSError as error:
+        raise ConfigError(unwritable_error(path, error).message, hint="Choose another place.") from None
     return path
 
 
@@ -144,7 +150,7 @@ def _deliver(request: _Request, made: Planned, plan: Plan) -> None:
                 file.write(text)
         except OSError as error:
             put(text)
-            raise unwritable_error(out, error) from error
+            raise unwritable_error(out, error, "Save what is above, or the run's plan.yaml.") from error
     say(f"\n{draw(plan, ascii_only=not is_utf(sys.stderr.encoding or 'ascii'))}\n")
     if made.cut_short:
         say(f"Cut short: {made.cut_short}. The plan may be unreviewed, and is not refined.")

@@ -36,7 +36,7 @@ def write_report(directory: Path, result: RunResult | None = None, to: Path | No
     """Write the page of a run's directory into it, or to the file `to`; `result` is what the run gave, if at hand.
     Raises ArtefactError for a directory that cannot be read and a file that cannot be written."""
     path = to or directory / REPORT
-    replace_file(path, draw_report(load_record(directory, result)))
+    replace_file(path, draw_report(load_record(directory, result)), "--output FILE writes the page elsewhere.")
     return path
 
 

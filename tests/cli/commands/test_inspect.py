@@ -31,6 +31,7 @@ def test_a_folder_that_is_no_run_is_refused_with_what_to_give(aeon: RunAeon, tmp
     ended = aeon("inspect", str(tmp_path))
     assert ended.status == 2
     assert "holds no result" in ended.err
+    assert "--output" not in ended.err
     assert "Traceback" not in ended.err
 
 
@@ -38,6 +39,11 @@ def test_a_page_that_cannot_be_written_is_said(aeon: RunAeon, directory: Path, t
     ended = aeon("inspect", str(directory), "--output", str(tmp_path / "missing" / "page.html"))
     assert ended.status == 2
     assert "cannot be written" in ended.err
+    assert "--output FILE" in ended.err
+    (directory / "history.json").unlink()
+    unreadable = aeon("inspect", str(directory)).err
+    assert "history.json cannot be read" in unreadable
+    assert "--output" not in unreadable
 
 
 def test_the_command_line_gives_the_page_the_overrides_it_was_started_with(directory: Path) -> None:
