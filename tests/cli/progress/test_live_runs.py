@@ -40,7 +40,7 @@ def test_nothing_is_drawn_more_than_eight_times_a_second_however_much_happens() 
             time.sleep(0.6 / len(told))
     seconds = time.monotonic() - began
     # Beside the draws: the first and the last one, and hiding and showing the cursor.
-    assert 4 < out.writes <= 8 * seconds + 5
+    assert 4 <= out.writes <= 8 * seconds + 5
 
 
 def test_a_run_without_a_terminal_writes_plain_lines_and_does_not_load_what_draws(tmp_path: Path) -> None:
@@ -59,12 +59,12 @@ def test_the_text_of_a_step_stands_on_the_terminal_while_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    text = "First pack the books. " + "Then pack all the rest, room by room. " * 20
+    text = "Pack all the rest, room by room. " * 20
     with OpenAIServer(script(step=scripted.clear(text))) as server:
-        server.piece_seconds = 0.006
+        server.piece_seconds = 0.01
         given = (*overrides(server.url), "progress.stream=true", "task=x", "observability=none")
         with at_a_terminal(tmp_path, *given, shown="live") as terminal:
-            terminal.wait_for("│ \x1b[0mFirst pack the books. Then pack")
+            terminal.wait_for("│ \x1b[0mPack all the rest, room")
             terminal.wait_for("Converged")
         assert all(request.body["stream"] for request in server.requests)
     screen = pyte.HistoryScreen(80, 24, history=999)
