@@ -46,8 +46,9 @@ def _claim(cfg: DictConfig, key: str, claim: Callable[[Path], object]) -> Path:
         claim(directory)
     except OmegaConfBaseException as error:
         raise ConfigError(f"{key}: {error.msg or error}") from None
-    except FileExistsError:
-        raise ConfigError(f"{key}={directory}: this directory already holds a run", hint=hint) from None
     except OSError as error:
-        raise ConfigError(f"{key}={directory}: cannot be written: {error.strerror or error}", hint=hint) from None
+        problem = f"cannot be written: {error.strerror or error}"
+        if isinstance(error, FileExistsError):
+            problem = "this directory already holds a run" if directory.is_dir() else "is not below a directory"
+        raise ConfigError(f"{key}={directory}: {problem}", hint=hint) from None
     return directory

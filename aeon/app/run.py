@@ -66,6 +66,8 @@ class Run(Identity):
         origin = make_origin(self, datetime.now(UTC).isoformat(), directory)
 
         def fill(folder: Path) -> None:
+            if (folder / origins.FILE).exists():
+                raise FileExistsError("this directory already holds a run")
             claim(folder)
             create_store(folder, self._settings.store)
             # Last, since it marks what can be resumed.

@@ -36,7 +36,7 @@ class CustomAdapter:
                 raise TypeError(f"complete returned {type(response).__name__}, not an LLMResponse")
         except (ProviderError, AnswerError, StopRequested):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             failed = ProviderError(
                 f"{KEY}={self._settings.adapter}: {type(error).__name__}: {error}",
                 hint=f"Only ConnectionFailed, ServerFailed and RateLimited of aeon.domain.errors are retried. {_PAGE}",
@@ -73,7 +73,7 @@ def load_adapter(settings: CustomProvider) -> CustomAdapter:
     try:
         with redirect_prints_to_stderr():
             made: LLMAdapter = cast(Any, found)(**settings.options)
-    except Exception as error:  # a class of any make may fail in any way
+    except (Exception, SystemExit) as error:  # a class of any make may fail in any way
         raise ConfigError(
             f"{named}: cannot be made: {type(error).__name__}: {error}",
             hint=f"It is called with provider.options as keyword arguments: {', '.join(settings.options) or 'none'}.",

@@ -50,7 +50,7 @@ class QueuedObserver:
 
     def __init__(self, subscriber: Subscriber, maxsize: int = 10_000) -> None:
         self.dropped = self.failed = 0
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self._subscriber, self._maxsize = subscriber, maxsize
         self._waiting: SimpleQueue[Recorded | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._serve, name="aeon-observer", daemon=True)
@@ -73,7 +73,7 @@ class QueuedObserver:
         while (recorded := self._waiting.get()) is not None:
             try:
                 self._subscriber(recorded)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self.error = self.error or error
                 self.failed += 1
 
@@ -130,7 +130,7 @@ def _open_own_sink(key: str, settings: SinkSettings, warn: Warn) -> Iterator[Que
             sink = make(**settings.options)
         if not callable(sink):
             raise TypeError(f"made a {type(sink).__name__}, which cannot be called with an event")
-    except Exception as error:  # a sink of any make may fail in any way
+    except (Exception, SystemExit) as error:  # a sink of any make may fail in any way
         raise ConfigError(f"{key}={settings.sink}: cannot be made: {type(error).__name__}: {error}") from error
     queue = QueuedObserver(sink)
     try:
@@ -139,7 +139,7 @@ def _open_own_sink(key: str, settings: SinkSettings, warn: Warn) -> Iterator[Que
         queue.close()
         try:
             close(sink)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             warn(f"{key}: cannot be closed: {type(error).__name__}: {error}")
         if queue.failed or queue.dropped:
             first = f"; the first error: {type(queue.error).__name__}: {queue.error}" if queue.error else ""

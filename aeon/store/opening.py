@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
-from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.domain.errors import AeonError, ConfigError, StoreFailed
 from aeon.files.reference import load_object
 from aeon.store.interface import AnswerSource, AnswerStore, OpenStore
 from aeon.store.lookup import ByKey, InOrder, Lookup, Shared
@@ -21,9 +21,18 @@ _log = logging.getLogger("aeon")
 
 
 def open_store(path: Path, *, backend: str = SQLITE, read_only: bool = False) -> AnswerStore:
-    """Open a store of the kind that `store.backend` names. Raises StoreFailed, ConfigError for an unknown kind."""
+    """Open a store of the kind that `store.backend` names. Raises StoreFailed, ConfigError for an unknown kind and one
+    that is no store."""
     opener = cast(OpenStore, load_object("store.backend", BACKENDS.get(backend, backend), "object"))
-    return opener(path, read_only=read_only)
+    try:
+        store = opener(path, read_only=read_only)
+        if not isinstance(store, AnswerStore):
+            raise TypeError(f"made a {type(store).__name__}, which lacks a method of a store")
+    except AeonError:
+        raise
+    except (Exception, SystemExit) as error:  # a store of any make may fail in any way
+        raise ConfigError(f"store.backend={backend}: cannot be opened: {type(error).__name__}: {error}") from error
+    return store
 
 
 def store_in(directory: Path, backend: str = SQLITE) -> Path:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from aeon import Aeon, AeonError, ArtefactError, ConfigError
+from aeon import Aeon, AeonError, ArtefactError, ConfigError, load
 from aeon.app.record import sha256
 from aeon.domain.errors import TaskTextError
 from aeon.domain.events import PassStarted, Recorded, RunFinished, RunStarted
@@ -128,6 +128,13 @@ def test_a_directory_that_cannot_be_is_refused_before_a_model_is_asked(tmp_path:
     with pytest.raises(ArtefactError):
         scripted(model).run("tea", directory=tmp_path / "file")
     assert model.calls == []
+
+
+def test_a_directory_that_holds_a_run_takes_no_other(aeon: Aeon, tmp_path: Path):
+    first = aeon.run("make tea", directory=tmp_path)
+    with pytest.raises(ArtefactError, match="already holds a run"):
+        aeon.run("make coffee", directory=tmp_path)
+    assert load(tmp_path) == first
 
 
 def test_journals_may_be_left_out(tmp_path: Path):

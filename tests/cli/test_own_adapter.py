@@ -55,6 +55,11 @@ class Raises(Mine):
         raise KeyError("no such thing")
 
 
+class Leaves(Mine):
+    def complete(self, request):
+        raise SystemExit(5)
+
+
 class ReturnsText(Mine):
     def complete(self, request):
         return "text"
@@ -171,7 +176,11 @@ def test_it_is_no_fallback(aeon: RunAeon) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("Raises", "KeyError: 'no such thing'"), ("ReturnsText", "TypeError: complete returned str, not an LLMResponse")],
+    [
+        ("Raises", "KeyError: 'no such thing'"),
+        ("Leaves", "SystemExit: 5"),
+        ("ReturnsText", "TypeError: complete returned str, not an LLMResponse"),
+    ],
 )
 def test_an_adapter_that_breaks_ends_the_run_and_is_named(aeon: RunAeon, module: Path, name: str, said: str) -> None:
     ended = aeon(*RUN, "provider=custom", f"provider.adapter=my_models:{name}")

@@ -37,6 +37,11 @@ def test_a_wrong_folder_is_refused_with_what_to_do(aeon: RunAeon, copies: Path, 
     assert not (copies / "outputs").exists()
 
 
+def test_a_run_directory_below_a_file_holds_no_run(aeon: RunAeon) -> None:
+    ended = aeon(*RUN, "hydra.run.dir=/dev/null/aeon")
+    assert (ended.status, "is not below a directory" in ended.err) == (2, True)
+
+
 def test_a_configuration_folder_that_is_not_there_is_refused_with_what_to_do(aeon: RunAeon) -> None:
     ended = aeon(*RUN, "--config-dir", "nowhere")
     assert ended.status == 2

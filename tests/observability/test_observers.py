@@ -1,6 +1,8 @@
 import threading
 from contextlib import closing
 
+import pytest
+
 from aeon.domain import events as e
 from aeon.observability.sinks import QueuedObserver
 from tests.observability.support import realistic_run
@@ -16,9 +18,10 @@ def test_a_detached_observer_sees_everything_in_order() -> None:
     assert (observer.dropped, observer.failed) == (0, 0)
 
 
-def test_a_failing_observer_is_counted_and_fails_nothing() -> None:
+@pytest.mark.parametrize("error", [RuntimeError("observer"), SystemExit(3)])
+def test_a_failing_observer_is_counted_and_fails_nothing(error: BaseException) -> None:
     def fail(recorded: e.Recorded) -> None:
-        raise RuntimeError("observer")
+        raise error
 
     told = realistic_run()
     with closing(QueuedObserver(fail)) as observer:

@@ -50,6 +50,23 @@ def test_runs_share_it(tmp_path: Path) -> None:
     assert set(STORES) == {tmp_path / "answers", tmp_path / "a" / "store", tmp_path / "b" / "store"}
 
 
+class NoStore:
+    def __init__(self, path: Path, *, read_only: bool = False) -> None: ...
+
+
+class Leaves(DictStore):
+    def __init__(self, *_: object, **__: object) -> None:
+        raise SystemExit(4)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("Path", "TypeError"), ("NoStore", "lacks a method"), ("Leaves", "SystemExit: 4")]
+)
+def test_what_is_no_store_is_refused(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"store\.backend=tests\.store\.test_backend:{name}: .*{said}"):
+        run(tmp_path / "a", f"store.backend=tests.store.test_backend:{name}")
+
+
 @pytest.mark.parametrize("backend", ["postgres", "tests.support.dict_store:Nothing"])
 def test_a_kind_that_is_not_there_is_refused(tmp_path: Path, backend: str) -> None:
     with pytest.raises(ConfigError, match=r"store\.backend"):
