@@ -200,10 +200,9 @@ function bodyOf(call) {
   if (call.schema) body.append(block("Schema", pretty(textOf(call.schema))));
   if (!call.answer && !call.error) body.append(element("p", { class: "quiet" }, "Its prompt and answer are not stored (store=off, or store.sqlite is gone)."));
   if (call.messages) {
-    body.append(element("p", { class: "way" }, "See this call's prompt and schema in a small worked example, with the settings of this run"),
-      commandLine(`python -m aeon render ${call.call} ${data.resume}`),
-      element("p", { class: "way" }, "Run all of it again from its stored answers, without a model"),
-      commandLine(`python -m aeon store.mode=replay ${data.resume.replace("resume=", "store.path=")}`));
+    body.append(element("p", { class: "way" }, "This call's prompt and schema in a small worked example, with the settings of this run"),
+      commandLine(`python -m aeon render ${call.call} ${data.render}`));
+    if (data.replay) body.append(element("p", { class: "way" }, "The whole run again from its stored answers, without a model"), commandLine(data.replay));
   }
   return body;
 }

@@ -56,7 +56,7 @@ def draw_report(record: Record) -> bytes:
         "passes": _assessments(views),
         "thresholds": patterns.thresholds,
         "command": _again(record),
-        "resume": resume_command(record.directory).removeprefix("python -m aeon "),
+        **_commands(record),
         "packed": pack({"calls": calls, "lines": texts.lines, "passes": earlier}),
     }
     timeline = draw_timeline(items, critical, by_order=is_replay(result)) if items else None
@@ -182,6 +182,25 @@ def _again(record: Record) -> str:
         return resume_command(record.directory)
     given = [text for text in _overrides(record) if not text.startswith("hydra.")]
     return command_of([text for text in given if not text.startswith("convergence.") or "criteria" in text])
+
+
+def _commands(record: Record) -> dict[str, str]:
+    """The commands that show a call's prompt again, each after the name of the call, and that replay the run; empty
+    where nothing was stored."""
+    result, parent = record.result, record.result.parent
+    if is_resumable(result):
+        where = resume_command(record.directory).removeprefix("python -m aeon ")
+        return {
+            "render": where,
+            "replay": f"python -m aeon store.mode=replay {where.replace('resume=', 'store.path=')}",
+        }
+    given = [text for text in _overrides(record) if not text.lstrip("+").startswith(("hydra.", "store"))]
+    if not any(text.startswith(("task=", "task_file=")) for text in given):  # it stood in the recording
+        given = [f"task={result.task}", *given]
+    return {
+        "render": command_of(given).removeprefix("python -m aeon").strip(),
+        "replay": command_of(_overrides(record)) if is_replay(result) and parent is not None else "",
+    }
 
 
 def _overrides(record: Record) -> list[str]:
