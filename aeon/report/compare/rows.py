@@ -28,6 +28,7 @@ FIGURES = {
     "consistency": "scores.consistency_score",
     "passes": "passes",
     "calls": "usage.total.requests",
+    "saved": "parent.saved.model_calls",
     "tokens": "usage.total.total_tokens",
     "cost": "usage.total.cost",
     "seconds": "timings.total_seconds",
@@ -155,11 +156,11 @@ def _figures_so_far(events: Sequence[Mapping[str, Any]]) -> dict[str, float | No
     scores = assessed[-1] or {} if assessed else {}
     began, ended = (datetime.fromisoformat(events[index]["time"]) for index in (0, -1))
     return {
+        **dict.fromkeys(FIGURES),
         **{name: _number(scores.get(f"{name}_score")) for name in SCORES},
         "passes": max((event["pass_number"] for event in events if event["event"] == "pass_started"), default=0),
         "calls": sum(usage["requests"] for usage in answered),
         "tokens": sum(usage["input_tokens"] + usage["output_tokens"] for usage in answered),
-        "cost": None,
         "seconds": (ended - began).total_seconds(),
     }
 

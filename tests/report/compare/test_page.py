@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,14 @@ def test_each_parameter_has_its_mean_by_value(fifty: Path) -> None:
     assert '<th scope="row" dir="auto">0.8</th><td class="number">25</td>' in table
     assert ">25.0<svg" in table.replace("</span>", "")
     assert "fastest" in page
+
+
+def test_no_run_is_called_fastest_where_some_were_answered_by_others(fifty: Path) -> None:
+    comparison = compare_runs([fifty])
+    shared = [replace(run, figures={**run.figures, "saved": 3}) for run in comparison.runs]
+    page = render_comparison(replace(comparison, runs=tuple(shared)), fifty).decode()
+    assert "fastest" not in page
+    assert "their seconds say little" in page
 
 
 def test_links_lead_from_the_page_to_the_runs(fifty: Path, tmp_path: Path) -> None:
