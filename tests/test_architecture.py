@@ -19,7 +19,8 @@ import pytest
 import aeon
 
 ROOT = Path(aeon.__file__).parent
-KERNEL_FILES = tuple(f"kernel/{name}.py" for name in ("loop", "orchestrator", "executor", "budget", "recorder"))
+KERNEL_PARTS = ("loop", "orchestrator", "executor", "budget", "recorder", "run", "control")
+KERNEL_FILES = tuple(f"kernel/{name}.py" for name in KERNEL_PARTS)
 BELOW_THE_SURFACE = (
     "aeon.kernel.orchestrator",
     "aeon.kernel.executor",
@@ -218,3 +219,24 @@ def test_a_module_path_that_others_hold_on_to_re_exports_and_nothing_else(name: 
     docstring, *imports = tree.body
     assert isinstance(docstring, ast.Expr)
     assert all(isinstance(node, ast.ImportFrom) for node in imports)
+
+
+def test_one_module_alone_imports_what_hydra_and_omegaconf_keep_private():
+    importing = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        for name in vendor_imports(path)
+        if name.startswith(("hydra._internal", "omegaconf._"))
+    }
+    assert importing == {"config/compose/hydra_private.py"}
+
+
+def vendor_imports(path: Path) -> list[str]:
+    """What a file imports, anywhere in it, each with the name that it takes."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return found

@@ -16,6 +16,7 @@ from aeon.domain.assessment import (
     TTLExpiredMetadata,
 )
 from aeon.domain.errors import AeonError
+from aeon.domain.events import RunFinished
 from aeon.domain.graph import current_outputs
 from aeon.domain.history import ExecutionPass, RunState, TerminationReason
 
@@ -166,3 +167,14 @@ def _with_whole_last_pass(state: RunState) -> RunState:
         return state
     whole = last.model_copy(update={"steps": state.plan.steps})
     return state.model_copy(update={"passes": (*state.passes[:-1], whole)})
+
+
+def finished_event(ended: history.Outcome) -> RunFinished:
+    """The event that tells of a run's end."""
+    return RunFinished(
+        termination_reason=ended.termination_reason,
+        converged=ended.converged,
+        passes=ended.history.overall_statistics.total_passes,
+        ttl_used=ended.state.ttl_used,
+        ttl_allocated=ended.state.ttl_allocated,
+    )

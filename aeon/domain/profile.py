@@ -57,6 +57,11 @@ class TaskProfile(Value):
                 raise ValueError(f"{name} must be one of {', '.join(known)}")
         return given
 
+    @property
+    def is_one_step(self) -> bool:
+        """Whether one step does it: narrow, at depth 1 or 2, one step expected."""
+        return self.reasoning_depth <= 2 and self.output_breadth == "narrow" and self.expected_step_count == 1
+
 
 DEFAULT_PROFILE = TaskProfile(
     reasoning_depth=3,

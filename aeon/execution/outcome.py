@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,3 +90,9 @@ def fail_with(
 def find_outage(error: AeonError | None) -> LLMError | None:
     """The error, when it means that the next call would fail too."""
     return error if isinstance(error, ProviderError) and error.ends_run else None
+
+
+def find_common_error(errors: Sequence[LLMError | None]) -> LLMError | None:
+    """The error that every one of a run's steps has failed with; None if there is no such."""
+    kinds = {(type(error), getattr(error, "status", None)) for error in errors}
+    return errors[-1] if len(kinds) == 1 else None

@@ -1,16 +1,4 @@
-"""How a run is asked to stop from outside, and how its threads are waited for."""
-
-from __future__ import annotations
-
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
-from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
-
-T = TypeVar("T")
+"""How a run is asked to stop from outside."""
 
 
 class RunControl:
@@ -21,59 +9,3 @@ class RunControl:
     def request_stop(self) -> None:
         """Ask the run to stop: it starts nothing new, and running work gets its grace."""
         self.stop_requested = True
-
-
-class Workers:
-    """At most `size` daemon threads, started when needed: work that is abandoned must not keep the process alive."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        self._threads: list[threading.Thread] = []
-
-    def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Run `work` in a thread of the pool; called by one thread only."""
-        future: Future[T] = Future()
-        self._jobs.put((future, work))
-        if len(self._threads) < self._size:
-            thread = threading.Thread(target=self._serve, daemon=True, name=f"aeon-step-{len(self._threads)}")
-            self._threads.append(thread)
-            thread.start()
-        return future
-
-    def close(self) -> None:
-        """Let the threads end once they are done; does not wait for them."""
-        for _ in self._threads:
-            self._jobs.put(None)
-
-    def _serve(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            future, work = job
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(work())
-                except BaseException as error:
-                    future.set_exception(error)
-
-
-def as_done(
-    futures: Sequence[Future[T]], stopping: Callable[[], bool], grace_seconds: float, poll_seconds: float = 0.1
-) -> Iterator[Future[T]]:
-    """Each future when it is done. Once `stopping`, those not started are cancelled, and those still running after
-    `grace_seconds` are left out."""
-    pending, deadline = set(futures), None
-    done: SimpleQueue[Future[T]] = SimpleQueue()
-    for future in futures:
-        future.add_done_callback(done.put)
-    while pending:
-        with suppress(Empty):
-            future = done.get(timeout=poll_seconds)
-            pending.remove(future)
-            if not future.cancelled():
-                yield future
-        if stopping():
-            for future in pending:
-                future.cancel()
-            deadline = deadline or time.monotonic() + grace_seconds
-            if time.monotonic() >= deadline:
-                return

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from aeon.adaptive.heuristics import AdaptiveDepth, complexity_mismatch, configure_depth
+from aeon.adaptive.heuristics import complexity_mismatch, configure_depth
 from aeon.domain import events
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import LLMError, ValidationError
@@ -20,7 +20,8 @@ from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
-from aeon.refinement.models import Validate, adapt_method
+from aeon.refinement.components import Depth, HasLimit, HasTable
+from aeon.refinement.models import fit_method
 
 T = TypeVar("T")
 UNAVAILABLE = ConvergenceAssessment(
@@ -35,20 +36,20 @@ class Evaluation:
 
     run: OpenRun
     options: RunOptions
-    depth: AdaptiveDepth
-    validate: Validate
+    depth: Depth
+    validate: Callable[..., SemanticValidationReport]
     assess: Callable[..., ConvergenceAssessment]
     memory: Memory
 
     @property
     def table(self) -> TTLTable | None:
         """The map from profiles to TTL; None for a component that allocates without."""
-        return getattr(self.depth, "table", None)
+        return self.depth.table if isinstance(self.depth, HasTable) else None
 
     @property
     def limit(self) -> int:
         """The most cycles that the run may have; a cycle is at least one call (FR-077)."""
-        own, options = getattr(self.depth, "limit", sys.maxsize), self.options
+        own, options = self.depth.limit if isinstance(self.depth, HasLimit) else sys.maxsize, self.options
         return min(cap for cap in (own, options.ttl_limit, options.limits.max_llm_calls) if cap is not None)
 
     def infer_profile(self, task: str, context: dict[str, Any] | None) -> None:
@@ -126,7 +127,7 @@ class Evaluation:
         mismatch = complexity_mismatch(not assessment.converged, issues, states)
         if before is None or not run.affordable() or not mismatch:
             return
-        update = adapt_method(self.depth.update_task_profile, AdaptiveDepth.update_task_profile)
+        update = fit_method(self.depth.update_task_profile)
         signals = {"reason_codes": assessment.reason_codes, "planning": planning_signals(run.state)}
         with run.phase("D", "PROFILE") as phase:
             try:

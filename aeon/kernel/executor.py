@@ -12,9 +12,9 @@ from aeon.domain.graph import pending_steps, ready_steps
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.request import CallSite, at_site
 from aeon.execution.outcome import Worked, find_outage
+from aeon.execution.threads import as_done
 from aeon.execution.worker import Situation, StepWorker
 from aeon.kernel.budget import batch_size
-from aeon.kernel.control import as_done
 from aeon.kernel.recorder import OpenPass
 from aeon.kernel.run import OpenRun
 from aeon.memory.interface import Memory
@@ -53,6 +53,7 @@ class Batches:
 
     def __init__(self, executor: StepExecutor, run: OpenRun, memory: Memory, *, core: bool) -> None:
         self.executor, self._run, self._memory, self._core = executor, run, memory, core
+        self.worker = executor.worker
 
     def runnable(self, plan: Plan) -> Sequence[PlanStep]:
         """The steps that may start now: all that are ready, or in core mode the next one, whatever came before it."""
@@ -83,7 +84,7 @@ class Batches:
         run.check_end()
 
     def _start(self) -> list[tuple[PlanStep, CallSite, Situation]]:
-        run, worker = self._run, self.executor.worker
+        run, worker = self._run, self.worker
         run.check_end()
         plan, results, allowed = run.plan, run.state.results, batch_size(run.state.ttl_remaining, run.assessment_cycles)
         chosen: list[tuple[PlanStep, CallSite]] = []

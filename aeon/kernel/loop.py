@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from aeon.domain import events
@@ -21,10 +21,11 @@ from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.errors import AeonError, LimitReached, StopRequested, Unexpected
 from aeon.domain.graph import final_steps, layers, pending_steps
 from aeon.domain.history import EvaluationResults, Outcome, Phase, RunState, TerminationReason
-from aeon.domain.outcome import build_outcome
+from aeon.domain.outcome import build_outcome, finished_event
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import ValidationIssue
 from aeon.execution.forecast import forecast
+from aeon.execution.outcome import find_common_error
 from aeon.kernel.budget import TTLExpired
 from aeon.kernel.evaluation import Evaluation
 from aeon.kernel.executor import Batches
@@ -33,6 +34,7 @@ from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.plan.transitions import cut_off, with_errors
 from aeon.plan.triggers import issue_triggers, pass_triggers
+from aeon.refinement.components import Planner
 from aeon.refinement.models import Occasion
 from aeon.refinement.refiner import Refiner, is_stuck
 
@@ -40,21 +42,16 @@ logger = logging.getLogger(__name__)
 _DEFECT = "This is a defect; HYDRA_FULL_ERROR=1 in the environment shows where."
 
 
+@dataclass(frozen=True, slots=True)
 class Loop:
     """One run of a task: made, run once, over."""
 
-    def __init__(
-        self,
-        run: OpenRun,
-        options: RunOptions,
-        generate_plan: Callable[[str, dict[str, Any] | None], Plan],
-        refiner: Refiner,
-        batches: Batches,
-        evaluation: Evaluation,
-    ) -> None:
-        self._run, self._options, self._generate_plan, self._refiner = run, options, generate_plan, refiner
-        self._batches, self._evaluation = batches, evaluation
-        self._core, self._worker = options.mode == "core", batches.executor.worker
+    _run: OpenRun
+    _options: RunOptions
+    _planner: Planner
+    _refiner: Refiner
+    _batches: Batches
+    _evaluation: Evaluation
 
     @property
     def state(self) -> RunState:
@@ -63,20 +60,17 @@ class Loop:
 
     @property
     def is_small(self) -> bool:
-        """Whether the task needs no planner: no plan was given, and it was profiled as narrow, at depth 1 or 2, with
-        one step expected and no tools."""
-        profile = self._run.state.profile
-        if self._options.mode != "auto" or self._options.plan or profile is None:
+        """Whether the task needs no planner: no plan was given, and it was profiled as one step without tools."""
+        options, profile = self._options, self._run.state.profile
+        if options.mode != "auto" or options.plan or profile is None or not profile.is_one_step:
             return False
-        shallow = profile.reasoning_depth <= 2 and profile.output_breadth == "narrow"
-        without_tools = profile.expected_tool_usage == "none" or not self._worker.has_tools
-        return shallow and profile.expected_step_count == 1 and without_tools
+        return profile.expected_tool_usage == "none" or not self._batches.worker.has_tools
 
     def forecast(self, plan: Plan) -> int:
         """About how many cycles a plan takes; a tool step with arguments of its own takes none."""
         if self.is_small:
             return len(plan.steps) + 1
-        return forecast(plan, lambda step: self._worker.cost(step, {}), core=self._core)
+        return forecast(plan, lambda step: self._batches.worker.cost(step, {}), core=self._options.is_core)
 
     def run(self, task: str, context: dict[str, Any] | None, run_id: str) -> Outcome:
         """Run the task to its end, whatever end that is."""
@@ -98,20 +92,13 @@ class Loop:
         finally:
             run.close()
         if error is None and reason != "interrupted":
-            error = run.common_error()
+            error = None if run.answers.are_of_model else find_common_error(run.step_errors)
             reason = "failed" if error else reason
         if not run.state.passes:  # it ended before it began, and yet each call belongs to a pass
             run.update(passes=(OpenPass(0, run.state, watch=run.watch).close(run.state),))
         seconds = run.watch.seconds
         ended = build_outcome(run_id, task, self._options.configuration, self.state, reason, error, seconds)
-        finished = events.RunFinished(
-            termination_reason=reason,
-            converged=ended.converged,
-            passes=ended.history.overall_statistics.total_passes,
-            ttl_used=run.state.ttl_used,
-            ttl_allocated=run.state.ttl_allocated,
-        )
-        run.stream.emit(finished)
+        run.stream.emit(finished_event(ended))
         return ended
 
     def plan(self, task: str, context: dict[str, Any] | None) -> Plan:
@@ -135,13 +122,12 @@ class Loop:
         raise AssertionError("unreachable")
 
     def _execution_pass(self, number: int) -> TerminationReason | None:
-        """One pass; the reason to end the run after it, or None. A spent budget ends it before any other reason but
-        convergence."""
+        """Make one pass; the reason to end the run after it: a spent budget comes before all but convergence."""
         run, options = self._run, self._options
         with self._pass(number) as this:
             with run.phase("C", "EXECUTE" if number == 1 else "RE_EXECUTE"):
                 self._batches.carry_out(this)
-            if self._core:
+            if self._options.is_core:
                 return self._step_done(this)
             with run.phase("C", "EVALUATE") as phase:
                 reviewed = not self.is_small or number > 1
@@ -163,7 +149,7 @@ class Loop:
     def _pass(self, number: int) -> AbstractContextManager[OpenPass]:
         plan = self._run.state.plan
         ready = tuple(step.step_id for step in self._batches.runnable(plan)) if plan else ()
-        return self._run.open_pass(number, ready, brief=self._core and number > 0)
+        return self._run.open_pass(number, ready, brief=self._options.is_core and number > 0)
 
     def _step_done(self, this: OpenPass) -> TerminationReason | None:
         plan = self._run.plan
@@ -176,7 +162,7 @@ class Loop:
 
     def _plan(self, task: str, context: dict[str, Any] | None) -> None:
         run = self._run
-        if self._core:
+        if self._options.is_core:
             run.update(ttl_allocated=min(self._options.base_ttl, self._evaluation.limit))
         else:
             self._evaluation.infer_profile(task, context)
@@ -185,7 +171,7 @@ class Loop:
                 plan = self._options.plan or self._make_plan(task, context)
                 this.plan = self._look_for_tools(plan.model_copy(update={"task": task}))
                 run.update(plan=this.plan)
-            this.complete = self._core or self._review_plan(this)
+            this.complete = self._options.is_core or self._review_plan(this)
         if this.complete:
             plan, expected = run.plan, self.forecast(run.plan)
             run.stream.emit(events.PlanMade(plan=plan, layers=len(layers(plan)), expected_calls=expected))
@@ -194,10 +180,10 @@ class Loop:
         one_step = self._options.one_step
         if self.is_small:
             return Plan(goal=one_step, steps=(PlanStep(step_id="answer", description=one_step, agent="llm"),))
-        return self._run.call("plan", lambda: self._generate_plan(task, context))
+        return self._run.call("plan", lambda: self._planner.generate_plan(task, context))
 
     def _look_for_tools(self, plan: Plan) -> Plan:
-        missing = dict(self._worker.missing_tools(plan))
+        missing = dict(self._batches.worker.missing_tools(plan))
         for step_id, message in missing.items():
             self._run.advise("unknown_tool", f"Step {step_id}: {message}", step_id)
         return with_errors(plan, missing)

@@ -6,8 +6,6 @@ import uuid
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.history import Outcome, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import LLMAdapter
@@ -21,10 +19,9 @@ from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, ShownMemory
-from aeon.plan.recursive import RecursivePlanner
-from aeon.refinement.models import adapt_method, validate_method
+from aeon.refinement.components import Depth, Engine, HasCycles, Planner, Validator
+from aeon.refinement.models import fit_method
 from aeon.refinement.refiner import Refiner
-from aeon.validation.semantic import SemanticValidator
 
 
 @dataclass(eq=False, repr=False)
@@ -33,10 +30,10 @@ class Orchestrator:
     is not given is made: an executor of LLM steps, a refiner, a memory of the process."""
 
     llm: LLMAdapter
-    convergence_engine: ConvergenceEngine
-    semantic_validator: SemanticValidator
-    recursive_planner: RecursivePlanner
-    adaptive_depth: AdaptiveDepth
+    convergence_engine: Engine
+    semantic_validator: Validator
+    recursive_planner: Planner
+    adaptive_depth: Depth
     _: KW_ONLY
     options: RunOptions | None = None
     executor: StepExecutor | None = None
@@ -68,8 +65,8 @@ class Orchestrator:
 
     def _make_loop(self) -> Loop:
         options, planner, validator = self.options or RunOptions(), self.recursive_planner, self.semantic_validator
-        engine = self.convergence_engine
-        assess, cycles = adapt_method(engine.assess, ConvergenceEngine.assess), getattr(engine, "cycles", 1)
+        engine, depth = self.convergence_engine, self.adaptive_depth
+        cycles = engine.cycles if isinstance(engine, HasCycles) else 1
         run = OpenRun(self.stream or EventStream(), self.control or RunControl(), options, assessment_cycles=cycles)
         self.memory = self.memory or InMemory()
         memory = GuardedMemory(self.memory, lambda problem: run.advise("memory_failure", problem))
@@ -78,8 +75,8 @@ class Orchestrator:
         return Loop(
             run,
             options,
-            planner.generate_plan,
+            planner,
             self.refiner or Refiner(planner, validator, max_steps=options.execution.max_steps),
-            Batches(executor, run, memory, core=options.mode == "core"),
-            Evaluation(run, options, self.adaptive_depth, validate_method(validator), assess, memory),
+            Batches(executor, run, memory, core=options.is_core),
+            Evaluation(run, options, depth, fit_method(validator.validate), fit_method(engine.assess), memory),
         )

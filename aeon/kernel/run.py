@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from operator import itemgetter
 from typing import Any, Literal, TypeVar
 
 from aeon.domain import events
 from aeon.domain.errors import LimitReached, LLMError, StopRequested
-from aeon.domain.history import Advisory, AdvisoryKind, LLMOutput, Phase, PhaseRecord, RunState
+from aeon.domain.history import Advisory, AdvisoryKind, Phase, PhaseRecord, RunState
 from aeon.domain.plan import Plan
 from aeon.domain.request import CallName, CallSite, at_site
-from aeon.kernel.budget import Stopwatch, TTLExpired
-from aeon.kernel.control import RunControl, Workers, as_done
-from aeon.kernel.event_stream import EventStream
+from aeon.execution.threads import Workers, as_done
+from aeon.kernel.budget import TTLExpired
+from aeon.kernel.control import RunControl
+from aeon.kernel.event_stream import Answers, EventStream
 from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.settings import RunOptions
+from aeon.kernel.stopwatch import Stopwatch
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.transitions import cut_off
-from aeon.plan.triggers import WHOLE, fragment_of
+from aeon.plan.triggers import WHOLE
 from aeon.refinement.models import Refined
 
 T = TypeVar("T")
-_Answer = events.CallAnswered | events.RepairFinished | events.ToolCalled
 
 
 class OpenRun:
@@ -40,36 +40,17 @@ class OpenRun:
         self.step_errors: list[LLMError | None] = []
         self._advised: set[tuple[object, ...]] = set()
         self._pass: OpenPass | None = None
-        self._answers: list[tuple[int, int, _Answer]] = []
-        stream.subscribers.append(self._note)
-
-    def _note(self, recorded: events.Recorded) -> None:
-        if isinstance(recorded.event, _Answer):
-            self._answers.append((recorded.sequence, recorded.part, recorded.event))
+        self.answers = Answers()
+        stream.subscribers.append(self.answers.note)
 
     def close(self) -> None:
         """Let the threads end, and listen no more."""
         self.workers.close()
-        self.stream.subscribers.remove(self._note)
+        self.stream.subscribers.remove(self.answers.note)
 
     def snapshot(self) -> RunState:
         """The state with what model, supervisor and tools answered, in order of dispatch."""
-        found = [event for *_, event in sorted(self._answers, key=itemgetter(0, 1))]
-        outputs = tuple(
-            LLMOutput(call=event.call, cycle=event.site.cycle, step_id=event.site.step_id, text=event.text)
-            for event in found
-            if isinstance(event, events.CallAnswered)
-        )
-        repairs = tuple(event.record for event in found if isinstance(event, events.RepairFinished))
-        tools = tuple(event.result for event in found if isinstance(event, events.ToolCalled))
-        answers = {"llm_outputs": outputs, "supervisor_actions": repairs, "tool_history": tools}
-        return self.state.model_copy(update=answers)
-
-    def common_error(self) -> LLMError | None:
-        """The error that every step has failed with in a run without any answer; None if there is no such."""
-        kinds = {(type(error), getattr(error, "status", None)) for error in self.step_errors}
-        is_answered = any(isinstance(event, events.CallAnswered) for *_, event in self._answers)
-        return self.step_errors[-1] if len(kinds) == 1 and not is_answered else None
+        return self.state.model_copy(update=self.answers.by_kind())
 
     @property
     def plan(self) -> Plan:
@@ -97,23 +78,11 @@ class OpenRun:
 
     def take(self, refined: Refined) -> None:
         """Go on with the plan of a refinement; what it left to a person is not refined again (FR-065)."""
-        state = self.state
         self.attempts = refined.attempts
-        self.update(
-            plan=refined.plan,
-            refused=(*state.refused, *(refined.record.refused if refined.record else ())),
-            attempts=dict(refined.attempts.by_fragment),
-            refinements=refined.attempts.total,
-            conflicts=(*state.conflicts, *refined.conflicts),
-        )
+        self.update(**refined.changes_of(self.state))
         for remark in refined.remarks:
             self.advise(remark.kind, remark.message, remark.step_id)
-        left = [(step_id, f"Step {step_id} needs a person's attention.") for step_id in refined.handed_over]
-        for issue in refined.conflicts:
-            where = fragment_of(issue)
-            message = f"A contradiction that refinement leaves alone needs a person's attention, at {where}: "
-            left.append((where, message + issue.description))
-        for fragment, message in left:
+        for fragment, message in refined.left_to_person():
             if fragment not in self.state.manual_intervention:
                 self.update(manual_intervention=(*self.state.manual_intervention, fragment))
                 self.advise("manual_intervention", message, fragment if fragment != WHOLE else None)
@@ -123,12 +92,7 @@ class OpenRun:
         self.check_end()
         site = self.charge(cycles)
         self.announce(site, name)
-
-        def at() -> T:
-            with at_site(site):
-                return ask()
-
-        for future in as_done([self.workers.submit(at)], self.is_ending, self.grace_seconds):
+        for future in as_done([self.workers.submit(at_site(site)(ask))], self.is_ending, self.grace_seconds):
             return future.result()
         self.check_end()
         raise AssertionError("a call is only abandoned when the run is stopping")
@@ -174,8 +138,7 @@ class OpenRun:
         """A pass, recorded however it ends; one that is not completed cuts off the steps that were running."""
         self._pass = this = OpenPass(number, self.state, brief)
         self.update(pass_number=number)
-        left = self.state.ttl_remaining
-        self.stream.emit(events.PassStarted(pass_number=number, ttl_remaining=left, ready=ready))
+        self.stream.emit(events.PassStarted(pass_number=number, ttl_remaining=self.state.ttl_remaining, ready=ready))
         try:
             yield this
         finally:
@@ -198,7 +161,6 @@ class OpenRun:
             raise
         finally:
             if self._pass and phase != "PROFILE":
-                took, outcome = watch.read(), note.outcome
-                times = {"start_time": took.start_time, "end_time": took.end_time}
-                self._pass.phases.append(PhaseRecord(phase=phase, outcome=outcome, **times))
+                times = watch.read().model_dump(include={"start_time", "end_time"})
+                self._pass.phases.append(PhaseRecord(phase=phase, outcome=note.outcome, **times))
             self.stream.emit(events.PhaseFinished(stage=stage, phase=phase, pass_number=number, outcome=note.outcome))

@@ -61,3 +61,8 @@ class RunOptions:
     requires_final_step: bool = False
     answer_mark: str = ""
     configuration: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_core(self) -> bool:
+        """Whether there are no passes, only one plan, step after step."""
+        return self.mode == "core"

@@ -15,6 +15,20 @@ def close(held: object) -> None:
         method()
 
 
+@runtime_checkable
+class NamedAdapter(Protocol):
+    """An adapter that says which model it asks."""
+
+    model: str
+
+
+@runtime_checkable
+class SyntheticAdapter(Protocol):
+    """An adapter that says whether its answers are made up."""
+
+    synthetic: bool
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
     """Something found out about a model at an endpoint that a person should know: about which ability, and in words."""

@@ -44,6 +44,10 @@ class RecursivePlanner:
         self._answer_schema = answer_schema
         self._memory = memory or ShownMemory()
 
+    def __init_subclass__(cls) -> None:
+        if "refine_plan" in vars(cls) and "refine" not in vars(cls):
+            cls.refine = None  # type: ignore[assignment,method-assign]  # what proposes is the `refine_plan` of one's own
+
     def generate_plan(self, task_description: str, context: dict[str, Any] | None = None) -> Plan:
         """Make the initial plan of a task, in one model call (FR-086). Raises LLMError and ValidationError."""
         one_final_step = self._answer_schema is not None

@@ -1,22 +1,22 @@
-"""What a refinement is given, what it may spend, what it comes to, and the validator as it is called."""
+"""What a refinement is given, what it may spend, what it comes to, and how components are called."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from aeon.domain.assessment import ConvergenceAssessment
 from aeon.domain.plan import FollowUpQuestion, Plan
-from aeon.domain.refinement import RefinementRecord
-from aeon.domain.report import SemanticValidationReport, ValidationIssue
+from aeon.domain.refinement import Refinement, RefinementRecord
+from aeon.domain.report import ValidationIssue
 from aeon.domain.request import CallName
 from aeon.plan.attempts import RefinementAttempts
-from aeon.plan.triggers import Trigger
-from aeon.validation.semantic import SemanticValidator
+from aeon.plan.triggers import Trigger, fragment_of
 
 if TYPE_CHECKING:
-    from aeon.domain.history import AdvisoryKind
+    from aeon.domain.history import AdvisoryKind, RunState
 
 
 T = TypeVar("T")
@@ -28,11 +28,9 @@ class Budget(Protocol):
 
     def affordable(self) -> bool:
         """Whether one more call may be made."""
-        ...
 
     def call(self, name: CallName, ask: Callable[[], Any]) -> Any:
         """Make one structured call, charged."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +65,44 @@ class Refined:
     handed_over: tuple[str, ...] = ()
     conflicts: tuple[ValidationIssue, ...] = ()
 
+    def changes_of(self, state: RunState) -> dict[str, Any]:
+        """The fields of a run's state that change when it goes on with this."""
+        return {
+            "plan": self.plan,
+            "refused": (*state.refused, *(self.record.refused if self.record else ())),
+            "attempts": dict(self.attempts.by_fragment),
+            "refinements": self.attempts.total,
+            "conflicts": (*state.conflicts, *self.conflicts),
+        }
 
-Validate = Callable[..., SemanticValidationReport]
-"""A validator's `validate`, its arguments by position; `delta=` is the refinement under review."""
+    def left_to_person(self) -> Iterator[tuple[str, str]]:
+        """The fragments that a person must look at, each with what to tell."""
+        for step_id in self.handed_over:
+            yield step_id, f"Step {step_id} needs a person's attention."
+        for issue in self.conflicts:
+            where = fragment_of(issue)
+            message = f"A contradiction that refinement leaves alone needs a person's attention, at {where}: "
+            yield where, message + issue.description
 
 
-def adapt_method(method: Callable[..., T], own: Callable[..., T]) -> Callable[..., T]:
-    """`method` when it is `own`, the one of Aeon's class; else `method` without the keyword arguments."""
-    if getattr(method, "__func__", None) is own:
-        return method
-    return lambda *arguments, **_: method(*arguments)
+def fit_method(method: Callable[..., T]) -> Callable[..., T]:
+    """`method`, without the keyword arguments that it does not take: the published interface has none."""
+    taken = signature(method).parameters
+    return lambda *arguments, **more: method(*arguments, **{name: more[name] for name in more if name in taken})
 
 
-def validate_method(validator: SemanticValidator) -> Validate:
-    """A validator's `validate`."""
-    return adapt_method(validator.validate, SemanticValidator.validate)
+@runtime_checkable
+class Proposer(Protocol):
+    """A planner that proposes more than actions: questions, and reasons to change nothing."""
+
+    def refine(
+        self,
+        current_plan: Plan,
+        validation_issues: Sequence[ValidationIssue],
+        triggers: Sequence[Trigger],
+        executed_step_ids: Sequence[str] = (),
+        closed_steps: Sequence[str] = (),
+        *,
+        assessment: ConvergenceAssessment | None = None,
+    ) -> Refinement:
+        """Propose changes and questions."""

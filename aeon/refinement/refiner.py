@@ -23,13 +23,12 @@ from aeon.plan import attempts as counting
 from aeon.plan.attempts import RefinementAttempts
 from aeon.plan.deltas import DeltaResult, apply_actions
 from aeon.plan.draft import is_changeable
-from aeon.plan.recursive import RecursivePlanner
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.transitions import leave_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
-from aeon.refinement.models import Ask, Budget, Occasion, Refined, Remark, validate_method
-from aeon.validation.semantic import SemanticValidator
+from aeon.refinement.components import HasNestingDepth, Planner, Validator
+from aeon.refinement.models import Ask, Budget, Occasion, Proposer, Refined, Remark, fit_method
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
 
@@ -51,8 +50,8 @@ class Refiner:
 
     def __init__(
         self,
-        planner: RecursivePlanner,
-        validator: SemanticValidator,
+        planner: Planner,
+        validator: Validator,
         settings: RefinementSettings | None = None,
         *,
         max_steps: int = 100,
@@ -60,11 +59,10 @@ class Refiner:
         ask: Ask | None = None,
     ) -> None:
         self._planner = planner
-        # A person's own `refine_plan` proposes actions, and no questions.
-        self._has_own_refine_plan = type(planner).refine_plan is not RecursivePlanner.refine_plan
-        self._validate = validate_method(validator)
+        self._proposer = planner if isinstance(planner, Proposer) else None
+        self._validate = fit_method(validator.validate)
         self._settings = settings or RefinementSettings()
-        own_depth: int = getattr(planner, "max_nesting_depth", MAX_NESTING_DEPTH)  # no part of the interface
+        own_depth = planner.max_nesting_depth if isinstance(planner, HasNestingDepth) else MAX_NESTING_DEPTH
         self._max_nesting_depth = min(self._settings.max_nesting_depth, own_depth)
         self._max_steps = max_steps
         self._one_final_step = one_final_step
@@ -82,7 +80,7 @@ class Refiner:
         """Whether the planner needs a model: not for a plan of one step whose review found nothing, where nobody could
         answer a question."""
         nothing_to_do = occasion.is_clean and len(plan.steps) == 1 and self._ask is None
-        return not nothing_to_do or self._settings.when == "always" or self._has_own_refine_plan
+        return not nothing_to_do or self._settings.when == "always" or self._proposer is None
 
     def refine(self, plan: Plan, occasion: Occasion, attempts: RefinementAttempts, budget: Budget) -> Refined:
         """Refine a plan. Raises what `budget.call` raises to end the run."""
@@ -128,8 +126,8 @@ class Refiner:
     def _propose(self, plan: Plan, occasion: Occasion) -> Refinement:
         issues = list(open_issues(occasion.issues, occasion.closed))
         executed = [step.step_id for step in plan.steps if step.status in EXECUTED]
-        if not self._has_own_refine_plan:
-            return self._planner.refine(
+        if self._proposer is not None:
+            return self._proposer.refine(
                 plan, issues, occasion.triggers, executed, occasion.closed, assessment=occasion.assessment
             )
         blocked = [step.step_id for step in plan.steps if step.blocked]

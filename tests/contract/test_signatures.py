@@ -17,6 +17,7 @@ from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import LLMAdapter
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.plan.recursive import RecursivePlanner
+from aeon.refinement.components import Depth, Engine, Planner, Validator
 from aeon.tools.registry import ToolRegistry
 from aeon.validation.semantic import SemanticValidator
 
@@ -101,14 +102,21 @@ SPECIFIED: dict[tuple[type, str], tuple[list[tuple[str, Any, Any]], Any]] = {
     (Orchestrator, "__init__"): (
         [
             ("llm", LLMAdapter, REQUIRED),
-            ("convergence_engine", ConvergenceEngine, REQUIRED),
-            ("semantic_validator", SemanticValidator, REQUIRED),
-            ("recursive_planner", RecursivePlanner, REQUIRED),
-            ("adaptive_depth", AdaptiveDepth, REQUIRED),
+            ("convergence_engine", Engine, REQUIRED),
+            ("semantic_validator", Validator, REQUIRED),
+            ("recursive_planner", Planner, REQUIRED),
+            ("adaptive_depth", Depth, REQUIRED),
         ],
         type(None),
     ),
 }
+PROTOCOLS = {ConvergenceEngine: Engine, SemanticValidator: Validator, RecursivePlanner: Planner, AdaptiveDepth: Depth}
+SPECIFIED |= {
+    (PROTOCOLS[component], method): specified
+    for (component, method), specified in SPECIFIED.items()
+    if component in PROTOCOLS and method != "__init__"
+}
+"""What the kernel asks of a component is what is specified, and no more."""
 CASES = [pytest.param(*key, id=f"{key[0].__name__}.{key[1]}") for key in SPECIFIED]
 
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from aeon.domain.events import Emit, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
-from aeon.llm.protocols import LearningAdapter, close
+from aeon.llm.protocols import LearningAdapter, NamedAdapter, SyntheticAdapter, close
 from aeon.llm.settings import ProviderSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import Gate
 from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
@@ -56,7 +56,8 @@ class Endpoints:
     @property
     def synthetic(self) -> bool:
         """Whether the first adapter says that its answers are made up."""
-        return bool(getattr(self._endpoints[0].adapter, "synthetic", False))
+        first = self._endpoints[0].adapter
+        return isinstance(first, SyntheticAdapter) and bool(first.synthetic)
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request, at the first endpoint, once."""
@@ -108,7 +109,8 @@ def endpoints_of(adapter: LLMAdapter, provider: ProviderSettings | None = None) 
     """The endpoints that an adapter asks; of one that is not `Endpoints`, itself, retried and priced as `provider`."""
     if isinstance(adapter, Endpoints):
         return adapter
-    model = str(getattr(adapter, "model", provider.model if provider else ""))
+    named = provider.model if provider else ""
+    model = str(adapter.model if isinstance(adapter, NamedAdapter) else named)
     prices = PriceList(provider.prices if provider else None, model=model)
     return Endpoints([Endpoint("", adapter, provider.retry if provider else RetrySettings(), prices)])
 

@@ -1,0 +1,107 @@
+"""The components of a run by their published interfaces; abilities beyond these are protocols of their own."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from aeon.domain.assessment import ConvergenceAssessment
+from aeon.domain.plan import Plan, PlanStep, Subplan
+from aeon.domain.profile import TaskProfile, TTLTable
+from aeon.domain.refinement import RefinementAction
+from aeon.domain.report import SemanticValidationReport, ValidationIssue
+
+
+class Engine(Protocol):
+    """Judges whether a task is done."""
+
+    def assess(
+        self,
+        validation_report: SemanticValidationReport,
+        plan: Plan,
+        steps: list[PlanStep],
+        outputs: dict[str, Any],
+        custom_criteria: dict[str, Any] | None = None,
+    ) -> ConvergenceAssessment:
+        """Judge the results of a plan."""
+
+
+class Validator(Protocol):
+    """Reviews plans and what came of them."""
+
+    def validate(
+        self,
+        artifact_type: str,
+        plan: Plan | None = None,
+        steps: list[PlanStep] | None = None,
+        outputs: dict[str, Any] | None = None,
+        memory_artifacts: dict[str, Any] | None = None,
+    ) -> SemanticValidationReport:
+        """Review artefacts."""
+
+
+class Planner(Protocol):
+    """Makes plans and proposes changes to them."""
+
+    def generate_plan(self, task_description: str, context: dict[str, Any] | None = None) -> Plan:
+        """Make the plan of a task."""
+
+    def refine_plan(
+        self,
+        current_plan: Plan,
+        validation_issues: list[ValidationIssue],
+        convergence_reason_codes: list[str],
+        blocked_steps: list[str],
+        executed_step_ids: list[str],
+    ) -> list[RefinementAction]:
+        """Propose changes."""
+
+    def create_subplan(self, parent_step: PlanStep, parent_plan: Plan, current_depth: int) -> Subplan:
+        """Decompose a step."""
+
+
+class Depth(Protocol):
+    """Profiles tasks, and gives each its budget."""
+
+    def infer_task_profile(self, task_description: str, context: dict[str, Any] | None = None) -> TaskProfile:
+        """Profile a task."""
+
+    def allocate_ttl(self, task_profile: TaskProfile, base_ttl: int = 10) -> int:
+        """Give a task its LLM cycles."""
+
+    def update_task_profile(
+        self,
+        current_profile: TaskProfile,
+        convergence_failure: bool,
+        validation_issues: list[ValidationIssue],
+        clarity_states: list[str],
+        task_description: str,
+    ) -> TaskProfile | None:
+        """Profile a task anew; None where the profile stays."""
+
+
+@runtime_checkable
+class HasCycles(Protocol):
+    """An engine that says how many cycles an assessment costs."""
+
+    cycles: int
+
+
+@runtime_checkable
+class HasTable(Protocol):
+    """A component of adaptive depth that allocates by a table."""
+
+    table: TTLTable
+
+
+@runtime_checkable
+class HasLimit(Protocol):
+    """A component of adaptive depth with a limit of its own."""
+
+    limit: int
+
+
+@runtime_checkable
+class HasNestingDepth(Protocol):
+    """A planner with a limit of its own on how deep subplans nest."""
+
+    max_nesting_depth: int
