@@ -125,7 +125,6 @@ def _additions(profile: TaskProfile, table: TTLTable) -> Iterator[float]:
 
 
 def _band_amount(bands: Mapping[str, Band], value: float | None) -> float:
-    """What the highest band that a value reaches adds; 0 where it reaches none, or is not known."""
     reached = [band for band in bands.values() if value is not None and value >= band.at_least]
     return max(reached, key=lambda band: band.at_least).add if reached else 0.0
 

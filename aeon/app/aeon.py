@@ -219,7 +219,6 @@ def render(
 
 
 def _as_memory(entries: Mapping[str, Any]) -> Memory:
-    """A memory with these entries. Raises ConfigError for what it cannot hold."""
     memory = InMemory()
     for key, value in entries.items():
         if problem := key_problem(key):

@@ -70,7 +70,6 @@ def check_roles(shared: Process) -> Iterator[RoleCheck]:
 
 
 def _ask(shared: Process, endpoint: Endpoint, check: RoleCheck, parameters: Parameters) -> bool:
-    """Ask one endpoint alone, once, and note what came of it; whether the endpoint cannot be used at all."""
     once = endpoint.retry.model_copy(update={"attempts": 1, "max_wait_seconds": 0.0})
     alone = stack.run_stack(Endpoints([replace(endpoint, has_next=False)]), limits=LimitSettings(), retry=once)
     request = _build_request(shared, check.role, parameters)

@@ -76,7 +76,6 @@ def _refuse_modes(named: str, path: Path, recorded: str, now: str) -> None:
 
 
 def _find_run(link: ParentOrigin, child: Path, of_child: Origin, backend: str) -> Path | None:
-    """Where a run is now whose answers can be read: where it was, moved along with `child`, or near it."""
     moved = os.path.relpath(link.path, of_child.directory or link.path)
     near = (path.parent for path in child.parent.parent.glob(f"*/*/{origins.FILE}"))
     for place in chain((Path(link.path), Path(os.path.normpath(child / moved))), near):

@@ -136,7 +136,6 @@ def _endpoint_state(name: str, settings: AnyEndpoint, *, has_next: bool) -> Endp
 
 
 def _build_endpoint_adapter(settings: AnyEndpoint, environ: Mapping[str, str], own: LLMAdapter | None) -> LLMAdapter:
-    """The adapter of a provider's kind; each is imported only where it is used."""
     if isinstance(settings, CustomProvider):
         return CustomAdapter(own, settings, owned=False) if own else load_adapter(settings)
     if isinstance(settings, SimulatedProvider):

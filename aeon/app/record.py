@@ -92,7 +92,6 @@ def make_origin(run: Identity, started: str, directory: Path) -> Origin:
 
 
 def _named_files(settings: Settings) -> dict[str, FileOrigin]:
-    """The files that decide what is asked, as they are now."""
     named = {key: path for key in _ASKED_BY if (path := named_file(settings, key))}
     digests = {key: digest for key, path in named.items() if (digest := digest_of(path))}
     return {key: FileOrigin(path=str(named[key]), sha256=digest) for key, digest in digests.items()}

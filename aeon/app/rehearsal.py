@@ -59,8 +59,6 @@ class NotSent(LLMError):
 
 
 class _Checking(PromptLibrary):
-    """A prompt library that checks the templates of each call that is rendered."""
-
     def __init__(self, prompts: PromptLibrary) -> None:
         self.__dict__.update(vars(prompts))
         self._unchecked = prompts
@@ -71,8 +69,6 @@ class _Checking(PromptLibrary):
 
 
 class _Recorder:
-    """An adapter that records the request and answers nothing."""
-
     def __init__(self) -> None:
         self.requests: list[LLMRequest] = []
 
@@ -125,7 +121,6 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
 def _rehearse(
     shared: Process, task: str, inputs: Mapping[str, str], goal: str = _GOAL, only: str = ""
 ) -> list[LLMRequest]:
-    """The requests of every call, or of one of that name alone, in the order of a run."""
     recorder = _Recorder()
     memory = RunMemory(held=shared.settings.memory.entries or {"note": "An example memory."})
     parts = build_components(shared, recorder, inputs, EventStream(), memory)
@@ -177,7 +172,6 @@ def _calls(
 
 
 def _step(parts: Components, plan: Plan, ttl_remaining: int | None = None, tool: str | None = None) -> None:
-    """Carry out the plan's last step as the kernel would, after an earlier attempt or with a tool."""
     worker = parts.executor.worker
     context = worker.context([ContextPart("output", "gather", "The facts.")])
     of_model = {"status": "running", "incoming_context": context, "step_output": "A draft."}
@@ -208,7 +202,6 @@ _ASSESSMENT = ConvergenceAssessment(
 
 
 def _make_plan(task: str, goal: str) -> Plan:
-    """A plan under way: one step complete, one BLOCKED, whose description is `goal`."""
     complete = {"status": "complete", "step_output": "The facts.", "agent": "llm"}
     blocked = {"status": "invalid", "step_output": "A draft.", "agent": "llm", "clarity_state": "BLOCKED"}
     gather = {"step_id": "gather", "description": "Gather what the task and its inputs give", **complete}

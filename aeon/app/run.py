@@ -96,7 +96,6 @@ class Run(Identity):
         return result
 
     def _write_report(self, directory: Path, result: RunResult, warn: Callable[[str], None]) -> None:
-        """Leave the page of the run, if it is wanted."""
         if not self._settings.observability.report:
             return
         try:
@@ -152,7 +151,6 @@ class Run(Identity):
             around.warn(finding)
 
     def _open_session(self, around: Surroundings, opened: ExitStack) -> Session:
-        """The run's use of the store; what the runs that it stands on were answered comes first."""
         store, parent = self._settings.store, self.parent
         paths = parent.directories if parent else ()
         answers = [opened.enter_context(closing(open_source(path, store.backend))) for path in paths]
@@ -162,8 +160,6 @@ class Run(Identity):
         return opened.enter_context(closing(session))
 
     def _open_memory(self, around: Surroundings, session: Session, opened: ExitStack) -> RunMemory:
-        """The run's memory: what was there, and the entries that the settings give it."""
-
         def report(problem: str) -> None:
             around.warn(f"memory: {problem}")
 

@@ -79,7 +79,6 @@ def _describe(whole: Schema) -> None:
 
 
 def _models(whole: Schema, value: Schema) -> list[Schema]:
-    """The definitions of objects that a value may be."""
     return [part for part in _unions(whole, value) if "properties" in part]
 
 
@@ -93,7 +92,6 @@ def describe_types(schema: Schema, key: str) -> list[str]:
 
 
 def _unions(root: Schema, node: Schema) -> Iterator[Schema]:
-    """The alternatives of a node, references followed."""
     if "$ref" in node:
         yield from _unions(root, root["$defs"][str(node["$ref"]).rpartition("/")[2]])
     elif parts := node.get("anyOf") or node.get("oneOf"):

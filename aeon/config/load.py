@@ -73,7 +73,6 @@ def settings_from(cfg: DictConfig) -> Settings:
 
 
 def _truths_as_numbers(given: Any, taken: Any, *names: str) -> Iterator[str]:
-    """The keys where pydantic took `true` or `false` for 1 or 0."""
     if isinstance(given, dict) and isinstance(taken, dict):
         for name in given:
             yield from _truths_as_numbers(given[name], taken.get(name), *names, str(name))
@@ -86,7 +85,6 @@ def _plain(value: Any) -> Any:
 
 
 def _read_values(path: Path, model: type[BaseModel], field: str, key: str) -> dict[str, Any]:
-    """What a YAML or JSON file holds for a field of the settings. Raises ConfigError."""
     try:
         return dict(getattr(model.model_validate({field: LocatedYaml(path).value}), field))
     except PydanticError as error:

@@ -77,7 +77,6 @@ def _directory(override: str) -> Path | None:
 
 
 def _one_value(override: str, problem: str) -> str:
-    """The text that an override gives, unquoted; as it is written where it cannot be read."""
     try:
         parsed = parse(override)
     except ConfigError:
@@ -236,7 +235,6 @@ def _verdict(text: str, folder: Path | None) -> str:
 
 
 def _mark_at(key: str) -> FromRecording:
-    """The mark of a dotted key: its own, else that of what is around it."""
     from aeon.config.settings import Settings  # slow to load, and only for a cassette's overrides
 
     names = key.split(".")

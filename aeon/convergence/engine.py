@@ -154,7 +154,6 @@ def verdict(
 
 
 def _check_once(pointer: str, kind: str, judged: Sequence[str], listed: Sequence[str]) -> None:
-    """InvalidAnswer unless what is judged is what is listed, each once."""
     counts = Counter(judged)
     errors = [
         *(f"the {kind} {name!r} is missing" for name in listed if name not in counts),

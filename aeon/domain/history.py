@@ -215,7 +215,6 @@ class ExecutionHistory(Value):
         return f"{self!r}\n{as_text([passed.figures for passed in self.passes])}"
 
     def _repr_html_(self) -> str:
-        """The table of the passes, for notebooks."""
         return as_html([passed.figures for passed in self.passes])
 
 

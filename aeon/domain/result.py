@@ -162,7 +162,6 @@ class RunResult(Value):
         return as_frame([row])
 
     def _repr_html_(self) -> str:
-        """How the run ended, what it used, its passes and its answer, for notebooks; texts are escaped."""
         total, ttl, seconds = self.usage.total, self.ttl, self.timings.total_seconds
         cost = "unknown" if total.cost is None else f"{total.cost:.4f}"
         spent = f"{self.passes} passes, TTL {ttl.used} of {ttl.allocated}, {total.requests} requests, "

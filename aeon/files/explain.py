@@ -103,7 +103,6 @@ def _place_in(value: Any, location: tuple[int | str, ...]) -> Place:
 
 
 def _model_at(place: Place, value: Any, model: type[pydantic.BaseModel]) -> type[pydantic.BaseModel]:
-    """The model of the mapping at a place: that of the last field on the way that has one, and of its kind."""
     for part in place:
         try:
             value = value[part]

@@ -96,7 +96,6 @@ def text_of(message: Mapping[str, Any], name: str = "") -> str:
 
 
 def _call_arguments(value: Any) -> Any:
-    """The arguments of a tool call written as JSON (`{"name": ..., "arguments": {...}}` and its like), else None."""
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if not isinstance(value, dict) or not value.keys() <= _OF_A_CALL:
@@ -111,7 +110,6 @@ def _call_arguments(value: Any) -> Any:
 
 
 def _answer_start(text: str) -> int:
-    """Where the answer may begin, after the reasoning: the end of the text if that does not end."""
     if _CHANNELS.match(text):
         end_of_reasoning = _ANSWER_CHANNEL.search(text)
     elif opened := _OPENED.match(text):
@@ -122,7 +120,6 @@ def _answer_start(text: str) -> int:
 
 
 def _read_all(text: str, start: int) -> Iterator[Any]:
-    """Every object and array in the text, outermost only; for a broken one its ExtractError."""
     while beginning := _BEGINNING.search(text, start):
         try:
             value, start = _decode(text, beginning.start())
@@ -133,7 +130,6 @@ def _read_all(text: str, start: int) -> Iterator[Any]:
 
 
 def _decode(text: str, start: int | None = None) -> tuple[Any, int]:
-    """The value that begins at `start` and where it ends; None: the text as a whole."""
     position = start or 0
     try:
         value, end = (_DECODER.decode(text), len(text)) if start is None else _DECODER.raw_decode(text, start)

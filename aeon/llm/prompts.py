@@ -254,7 +254,6 @@ def shown_path(path: Path) -> str:
 
 
 def _prompt_folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]:
-    """The folders that hold templates of a set, the person's own before the packaged ones."""
     packaged = resource_root() / "prompts"
     own = _sets(directory) if directory is not None else []
     if directory is not None and not own:
@@ -272,5 +271,4 @@ def _prompt_folders(directory: Path | None, prompt_set: str) -> tuple[Path, ...]
 
 
 def _sets(folder: Path) -> list[str]:
-    """The prompt sets in a folder: its folders that hold templates."""
     return sorted({template.parent.name for template in folder.glob("*/*.j2")})

@@ -85,7 +85,6 @@ def read_history(path: Path | str) -> ExecutionHistory:
 
 @contextmanager
 def _explain_errors(path: Path, what: str) -> Iterator[None]:
-    """Whatever is wrong with an artefact as an ArtefactError."""
     try:
         yield
     except OSError as error:

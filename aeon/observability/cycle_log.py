@@ -80,8 +80,6 @@ class CycleRecord(Value):
 
 @dataclass
 class _OpenCycle:
-    """A running cycle, with the events that followed its dispatch."""
-
     started: e.CycleStarted
     time: str
     number: int
@@ -120,7 +118,6 @@ class _OpenCycle:
         )
 
     def _actions(self) -> Iterator[SupervisorAction]:
-        """The repairs, each with the attempts since the one before."""
         attempts: list[str] = []
         for event in self.events:
             if isinstance(event, e.CallAnswered) and event.call == _REPAIR:
@@ -133,14 +130,12 @@ class _OpenCycle:
                 attempts = []
 
     def _tool_calls(self) -> tuple[ToolResult, ...]:
-        """Those that ended, and those that had not."""
         ended = [event.result for event in self.events if isinstance(event, e.ToolCalled)]
         started = [event for event in self.events if isinstance(event, e.ToolStarted)]
         left = (ToolResult(tool=one.tool, arguments=one.arguments, error=_ABANDONED) for one in started[len(ended) :])
         return (*ended, *left)
 
     def _errors(self, *, abandoned: bool) -> tuple[CycleError, ...]:
-        """The errors of the requests, then those of the call and of the step that no request has named."""
         call, errors = self.started.call, list[CycleError]()
         for event in self.events:
             lasting = [error for error in errors if not error.transient]
@@ -198,7 +193,6 @@ class CycleLog(Journal):
         super().close()
 
     def _start(self, event: e.CycleStarted, time: str) -> None:
-        """Open a cycle; the profile call, before the budget, is number 0."""
         if self._open:
             self._write_shared_plan(event, time)
         profile = event.call != _FREE and event.site.cycle == 0

@@ -58,7 +58,6 @@ def event_line(recorded: Recorded, run_id: str) -> dict[str, Any]:
 
 
 def _drop_contexts(value: Any) -> None:
-    """Set `incoming_context` to null in every step within a JSON object or list."""
     if type(value) is dict:
         if "incoming_context" in value and "step_index" in value:
             value["incoming_context"] = None

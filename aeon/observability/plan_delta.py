@@ -124,7 +124,6 @@ def apply_steps(steps: tuple[PlanStep, ...], change: StepsDifference) -> tuple[P
 
 
 def _order_change(before: list[str], after: list[str]) -> OrderChange | None:
-    """The one stretch in which two orders differ; None when they are the same."""
     if before == after:
         return None
     start = _count_equal(before, after)
@@ -135,7 +134,6 @@ def _order_change(before: list[str], after: list[str]) -> OrderChange | None:
 
 
 def _count_equal(one: list[str], other: list[str]) -> int:
-    """The length of the beginning that both have."""
     return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
 
 

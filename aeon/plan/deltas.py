@@ -69,7 +69,6 @@ def apply_actions(
 
 
 def _find_unknown_references(draft: Draft) -> dict[int, str]:
-    """The actions whose steps depend on something that neither the plan nor an accepted action has."""
     return {
         number: f"step '{step_id}' depends on '{dependency}', which is not a step of the plan and is not added to it"
         for number, step_id, dependency in reversed(draft.declared)

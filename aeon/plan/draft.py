@@ -62,7 +62,6 @@ class Draft:
         return [self.original[i] if step == self.original.get(i) else step for i, step in self.steps.items()]
 
     def _current(self, step_id: str) -> str:
-        """The step that stands for this one now, if it was replaced by an earlier refinement."""
         while (step := self.original.get(step_id)) is not None and step.replaced_by is not None:
             step_id = step.replaced_by
         return step_id
@@ -118,7 +117,6 @@ class Draft:
         return None
 
     def _apply(self, number: int, action: RefinementAction) -> None:
-        """Work in an action to which there is no objection."""
         kind = kind_of(action)
         if action.rule.needs_target:
             self.kinds.setdefault(action.fragment, []).append(kind)
@@ -228,7 +226,6 @@ def _new_step(action: RefinementAction) -> PlanStep:
 
 
 def _planned_fields(new: PlanStep) -> dict[str, object]:
-    """The fields of a step that a planner may set, except the dependencies."""
     return {name: getattr(new, name) for name in _PLANNED}
 
 

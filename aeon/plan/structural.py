@@ -68,7 +68,6 @@ def _not_one_final(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
 
 
 def _faults_of(step: PlanStep, known: Collection[str], tool_names: Collection[str] | None) -> Iterator[tuple[str, str]]:
-    """The faults of one step, each with its field."""
     name = f"step '{step.step_id[:_MAX_ID]}'"  # else a long id in many messages costs the square of its length
     if not step.step_id.strip():
         yield "step_id", "a step has a blank step_id: give it one"

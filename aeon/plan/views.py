@@ -44,7 +44,6 @@ def plan_view(plan: Plan, outputs: Mapping[str, Any] | None = None) -> dict[str,
 
 
 def _is_carried_out(step: PlanStep) -> bool:
-    """Whether a step has an output that stays as it is; a BLOCKED step may be tried again."""
     return step.status in ("complete", "invalid") and not step.blocked
 
 

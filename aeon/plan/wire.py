@@ -114,6 +114,5 @@ def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
 
 
 def _check(steps: Sequence[PlanStep], place: str, **limits: Any) -> None:
-    """Raise InvalidAnswer for structural faults of the steps at `place` in the answer."""
     if findings := check_steps(steps, **limits):
         raise InvalidAnswer(FieldError(place + each.pointer.removeprefix("/steps"), each.message) for each in findings)

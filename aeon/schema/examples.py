@@ -123,7 +123,6 @@ class _Maker:
         raise NoExample
 
     def _choose(self, options: list[Any], wish: Any, depth: int) -> Any:
-        """The alternative of the wish's type, else null where little is to be made, else the first."""
         kinds = [_types(self._flatten(option, NOTHING, depth + 1)) for option in options]
         for option, allowed in zip(options, kinds, strict=True):
             if wish is not NOTHING and (not allowed or any(is_type(wish, kind) for kind in allowed)):

@@ -76,8 +76,6 @@ def refinement(situation: Situation) -> dict[str, Any]:
 
 
 def _change_step(situation: Situation, step: ShownStep) -> list[dict[str, Any]]:
-    """A BLOCKED step is clarified or decomposed, a pending one that the review named made specific, a lost one replaced
-    under a new id, without its tool; so is a complete one that was found wanting."""
     character, is_named = situation.character, step.step_id in situation.issues
     if step.status == "BLOCKED" and character.on_blocked == "SUBPLAN_CREATE":
         return [_change(situation, "SUBPLAN_CREATE", step.step_id, None, "too large to be done in one go")]

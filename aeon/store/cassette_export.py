@@ -72,7 +72,6 @@ def _forms(value: str) -> set[str]:
 
 
 def _map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with all texts changed, keys of objects included."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, Mapping):

@@ -87,7 +87,6 @@ Lookup = ByKey | Shared | InOrder
 
 
 def _names_of(request: StoreRequest) -> tuple[object, ...]:
-    """What a request may be answered by, best first: itself, its place, its call."""
     return request.key, place_of(request), (request.kind, request.path.call)
 
 
@@ -127,7 +126,6 @@ def show_difference(recorded: StoreRequest, request: StoreRequest) -> str:
 
 
 def _describe(request: StoreRequest) -> str:
-    """A request by its name and place: `the call 'step' (pass 1, EXECUTE, step a, repair 1)`."""
     path = request.path
     place = f"pass {path.pass_number}, {path.phase or 'no phase'}"
     place += f", step {path.step_id}" if path.step_id else ""
@@ -137,7 +135,6 @@ def _describe(request: StoreRequest) -> str:
 
 
 def _to_lines(request: dict[str, Any]) -> Iterator[str]:
-    """A request as text, the long parts last: messages line by line, everything else as JSON."""
     for name in sorted(sorted(request), key=("schema", "messages").count):
         if name == "messages":
             for message in request[name]:

@@ -46,7 +46,6 @@ def shared_store(settings: StoreSettings) -> Path:
 
 
 def _named_store(path: Path, backend: str) -> Path:
-    """The store that a person's path means: the store itself, or the one in a directory."""
     path = path.expanduser()
     return store_in(path, backend) if path.is_dir() else path
 

@@ -117,7 +117,6 @@ _schema_text = once_per_schema(json_text)
 
 
 def _lines(text: str) -> Iterator[str]:
-    """The lines of a text that JSON holds, with their ends; a very long line in several pieces."""
     *lines, last = text.split("\\n")
     for line in (*(f"{line}\\n" for line in lines), last):
         for start in range(0, len(line), _LONGEST_LINE):

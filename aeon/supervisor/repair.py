@@ -150,7 +150,6 @@ class Supervisor:
         return repaired
 
     def _generation(self, role: Role, mode: ReasoningMode | None) -> Parameters:
-        """How the repairer generates, with the model of the role whose answer it is, unless it has its own."""
         if self._parameters is None:
             return Parameters()
         own = self._parameters("repairer", mode)

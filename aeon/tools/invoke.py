@@ -98,7 +98,6 @@ def read_arguments(entry: RegisteredTool | None, arguments: Any) -> tuple[dict[s
 
 
 def _call_in_thread(entry: RegisteredTool, given: dict[str, Any], limit: int, seconds: float) -> Outcome:
-    """Call a tool in a thread of its own; a call that takes too long is left to its daemon thread."""
     done: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
     context, arguments = copy_context(), _copy_json(given)[0]
 
@@ -156,7 +155,6 @@ def _describe_error(error: BaseException) -> str:
 
 
 def _copy_json(value: Any) -> tuple[Any, str]:
-    """A copy of the value as JSON has it, and its text. Raises whatever is in the way."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     text.encode()
     own = json.loads(text)

@@ -74,7 +74,6 @@ def _folders(own: Sequence[Path]) -> tuple[Path, ...]:
 
 
 def _entries(path: Path, group: str) -> Iterator[Entry]:
-    """The keys of a file; none of a file that is missing or cannot be read."""
     try:
         text = path.read_text(encoding="utf-8")
         root = yaml.compose(text, Loader=_LOADER)
@@ -96,7 +95,6 @@ def _of_mapping(node: yaml.MappingNode, prefix: str, lines: Sequence[str], file:
 
 
 def _comment(lines: Sequence[str], line: int) -> str:
-    """The comment lines straight above a line, and the comment at its end, as one text."""
     start = line
     while start and lines[start - 1].lstrip().startswith("#"):
         start -= 1

@@ -99,7 +99,6 @@ class Wire:
 
 @once_per_schema
 def _schema_digests(schema: Mapping[str, Any]) -> dict[bool, str]:
-    """What tells a schema from others, by whether it is strict."""
     texts = {strict: f"{strict} {json.dumps(schema)}".encode("utf-8", "replace") for strict in (True, False)}
     return {strict: hashlib.blake2b(text, digest_size=16).hexdigest() for strict, text in texts.items()}
 

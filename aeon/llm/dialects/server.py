@@ -199,7 +199,6 @@ class _Negotiation:
         return (self._first or last if is_refused else last), dialect
 
     def _other_dialect(self, dialect: Dialect, last: Outcome) -> Dialect | None:
-        """The next dialect to try; None where nothing is left."""
         refusal, parameters = last.refusal, self._wire.parameters(dialect)
         if refusal is None or not refusal.is_about_request:
             return None

@@ -114,7 +114,6 @@ class LocalAdapter:
 
 
 def _load(loading: Loading) -> LocalModel:
-    """The model, loaded instead of another; the caller holds the lock."""
     global _in_memory
     if _in_memory is None or _in_memory[0] != loading:
         _release()

@@ -96,7 +96,6 @@ class OpenAIAdapter:
         self._transport.close()
 
     def _attempt(self, wire: Wire, dialect: Dialect, server: Server, closings: int) -> Outcome:
-        """One attempt in one dialect, its failures translated."""
         allowed, began = self._allowed_seconds(), time.monotonic()
         try:
             body = wire.body(dialect)

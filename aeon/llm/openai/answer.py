@@ -129,7 +129,6 @@ def _no_completion(body: bytes, endpoint: Endpoint) -> LLMError:
 
 
 def _usage_of(reported: Any) -> tuple[Usage, bool]:
-    """Tokens of one request, and whether the server reports them; a part is at most the whole."""
     read, written = _count(reported, "prompt_tokens"), _count(reported, "completion_tokens")
     cached = min(read or 0, _count(reported, "prompt_tokens_details", "cached_tokens") or 0)
     reasoning = min(written or 0, _count(reported, "completion_tokens_details", "reasoning_tokens") or 0)
@@ -137,7 +136,6 @@ def _usage_of(reported: Any) -> tuple[Usage, bool]:
 
 
 def _count(value: Any, *names: str) -> int | None:
-    """A number of tokens in an object, never negative; None where there is none."""
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return max(0, value) if isinstance(value, int) else None
@@ -146,7 +144,6 @@ def _count(value: Any, *names: str) -> int | None:
 def _fault_of(
     choice: _Choice, text: str, usage: Usage, call: str, endpoint: Endpoint
 ) -> tuple[type[AnswerError], str, str] | None:
-    """Why there is no answer in an answer, and what to do about it; None where there is one."""
     reason, message = choice.finish_reason, choice.message
     if message.refusal:
         said = f"the model declined the {call} call: {endpoint.clean(message.refusal)}"

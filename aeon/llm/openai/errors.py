@@ -100,7 +100,6 @@ def retry_after(headers: Mapping[str, str], *, limited: bool = False) -> float |
 
 
 def _duration(text: str | None) -> float | None:
-    """Seconds (7, 7.5) or a duration (6m0s)."""
     text = (text or "").strip()
     found = _DURATION.fullmatch(f"{text}s" if text[-1:].isdigit() else text) if text else None
     if found is None:

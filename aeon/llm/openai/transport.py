@@ -168,7 +168,6 @@ class Transport:
 
     @cached_property
     def _head(self) -> bytes:
-        """The head of every request, without what is a request's own."""
         url = self._url
         target = quote(f"{url.path.rstrip('/')}/chat/completions", safe="/%:@!$&'()*+,;=~")
         target += f"?{url.query}" if url.query else ""
@@ -242,7 +241,6 @@ def _read_body(response: HTTPResponse, connection: socket.socket, deadline: floa
 
 
 def _seconds_until(deadline: float) -> float:
-    """What is left; raises TimeoutError where nothing is."""
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise TimeoutError

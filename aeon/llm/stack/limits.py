@@ -92,7 +92,6 @@ class RunLimits(Spend):
 
 
 def _is_metered(outcome: LLMResponse | LLMError) -> bool:
-    """Whether usage can be counted: reported, or an estimate of both its sides."""
     return outcome.usage_reported or (outcome.usage.input_tokens > 0 and outcome.usage.output_tokens > 0)
 
 

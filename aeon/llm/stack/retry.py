@@ -72,7 +72,6 @@ class Retry:
             self._wait(seconds, request, failed)
 
     def _wait(self, seconds: float, request: LLMRequest, failed: Sequence[LLMError]) -> None:
-        """Wait before the next attempt, unless the run was stopped."""
         site, call, number = request.site, request.call, len(failed)
         if not self._stop():
             told = f"{type(failed[-1]).__name__}: {failed[-1].message}"

@@ -90,7 +90,6 @@ class _Checker:
                             self.add(place, f"{dotted(place)}: {said}")
 
     def _check_reference(self, found: Reference, step: PlanStep, field: str) -> str:
-        """The problem with a reference; empty if there is none."""
         text, name, given = f"`{found.text}`", found.name, self.checks.get("input_names")
         if found.kind == "input":
             if self.inputs is not None and name not in self.inputs:

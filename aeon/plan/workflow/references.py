@@ -143,7 +143,6 @@ def _look_up(match: re.Match[str], inputs: Mapping[str, str], outputs: Mapping[s
 
 
 def _part_of(value: Any, part: str, reference: str) -> Any:
-    """What stands under a key, or at a place from 0; a text is read as JSON."""
     within = "a text that is no JSON"
     with suppress(ValueError, RecursionError):
         value = json.loads(value) if isinstance(value, str) else value

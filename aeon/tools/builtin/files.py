@@ -74,7 +74,6 @@ def file_tools(root: Path, max_bytes: int, max_entries: int = MAX_ENTRIES) -> tu
 
 
 def _locate(root: Path, path: str) -> Path:
-    """What a path leads to, links followed."""
     found = (root / path).resolve()
     if not found.is_relative_to(root):
         raise ValueError(f"{path}: leads out of the tools' folder")

@@ -48,5 +48,4 @@ def _kind(mime_type: str | None) -> str:
 
 
 def _count_bytes(base64: str) -> int:
-    """How many bytes base64 text stands for, without decoding it."""
     return len(base64.rstrip("=")) * 3 // 4

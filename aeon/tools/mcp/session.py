@@ -272,7 +272,6 @@ async def _list_tools(client: Client) -> tuple[ListedTool, ...]:
 
 
 def _text_of(error: BaseException) -> str:
-    """The text of an error, or of each in a group; with its type where the text alone is too little."""
     from mcp import MCPError
 
     if isinstance(error, BaseExceptionGroup):
