@@ -20,7 +20,7 @@ from aeon.kernel.recorder import OpenPass, OpenPhase
 from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
-from aeon.refinement.components import Depth, HasLimit, HasTable
+from aeon.refinement.components import Depth, WithLimit, WithTable
 from aeon.refinement.models import fit_method
 
 T = TypeVar("T")
@@ -44,12 +44,12 @@ class Evaluation:
     @property
     def table(self) -> TTLTable | None:
         """The map from profiles to TTL; None for a component that allocates without."""
-        return self.depth.table if isinstance(self.depth, HasTable) else None
+        return self.depth.table if isinstance(self.depth, WithTable) else None
 
     @property
     def limit(self) -> int:
         """The most cycles that the run may have; a cycle is at least one call (FR-077)."""
-        own, options = self.depth.limit if isinstance(self.depth, HasLimit) else sys.maxsize, self.options
+        own, options = self.depth.limit if isinstance(self.depth, WithLimit) else sys.maxsize, self.options
         return min(cap for cap in (own, options.ttl_limit, options.limits.max_llm_calls) if cap is not None)
 
     def infer_profile(self, task: str, context: dict[str, Any] | None) -> None:

@@ -19,7 +19,7 @@ from aeon.kernel.run import OpenRun
 from aeon.kernel.settings import RunOptions
 from aeon.memory.interface import Memory
 from aeon.memory.run_memory import GuardedMemory, InMemory, ShownMemory
-from aeon.refinement.components import Depth, Engine, HasCycles, Planner, Validator
+from aeon.refinement.components import Depth, Engine, Planner, Validator, WithCycles
 from aeon.refinement.models import fit_method
 from aeon.refinement.refiner import Refiner
 
@@ -66,7 +66,7 @@ class Orchestrator:
     def _make_loop(self) -> Loop:
         options, planner, validator = self.options or RunOptions(), self.recursive_planner, self.semantic_validator
         engine, depth = self.convergence_engine, self.adaptive_depth
-        cycles = engine.cycles if isinstance(engine, HasCycles) else 1
+        cycles = engine.cycles if isinstance(engine, WithCycles) else 1
         run = OpenRun(self.stream or EventStream(), self.control or RunControl(), options, assessment_cycles=cycles)
         self.memory = self.memory or InMemory()
         memory = GuardedMemory(self.memory, lambda problem: run.advise("memory_failure", problem))

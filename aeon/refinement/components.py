@@ -80,28 +80,28 @@ class Depth(Protocol):
 
 
 @runtime_checkable
-class HasCycles(Protocol):
+class WithCycles(Protocol):
     """An engine that says how many cycles an assessment costs."""
 
     cycles: int
 
 
 @runtime_checkable
-class HasTable(Protocol):
+class WithTable(Protocol):
     """A component of adaptive depth that allocates by a table."""
 
     table: TTLTable
 
 
 @runtime_checkable
-class HasLimit(Protocol):
+class WithLimit(Protocol):
     """A component of adaptive depth with a limit of its own."""
 
     limit: int
 
 
 @runtime_checkable
-class HasNestingDepth(Protocol):
+class WithNestingDepth(Protocol):
     """A planner with a limit of its own on how deep subplans nest."""
 
     max_nesting_depth: int

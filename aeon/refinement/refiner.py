@@ -27,7 +27,7 @@ from aeon.plan.settings import RefinementSettings
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.transitions import leave_to_person
 from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
-from aeon.refinement.components import HasNestingDepth, Planner, Validator
+from aeon.refinement.components import Planner, Validator, WithNestingDepth
 from aeon.refinement.models import Ask, Budget, Occasion, Proposer, Refined, Remark, fit_method
 
 UNUSABLE = (LLMError, ValidationError, PlanError)
@@ -62,7 +62,7 @@ class Refiner:
         self._proposer = planner if isinstance(planner, Proposer) else None
         self._validate = fit_method(validator.validate)
         self._settings = settings or RefinementSettings()
-        own_depth = planner.max_nesting_depth if isinstance(planner, HasNestingDepth) else MAX_NESTING_DEPTH
+        own_depth = planner.max_nesting_depth if isinstance(planner, WithNestingDepth) else MAX_NESTING_DEPTH
         self._max_nesting_depth = min(self._settings.max_nesting_depth, own_depth)
         self._max_steps = max_steps
         self._one_final_step = one_final_step
