@@ -80,6 +80,7 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
         "charts": _charts(patterns),
         "fates": find_fates(record.result.history),
         "severities": SEVERITIES[::-1],
+        "issue_counts": _count_issues(record.result),
         "patterns": patterns,
         "changed": list(changed_settings(record.result)),
         "facts": _provenance(record),
@@ -194,7 +195,10 @@ def _commands(record: Record) -> dict[str, str]:
             "render": where,
             "replay": f"python -m aeon store.mode=replay {where.replace('resume=', 'store.path=')}",
         }
-    given = [text for text in _overrides(record) if not text.lstrip("+").startswith(("hydra.", "store"))]
+    left_out = ("hydra.", "store", "provider") if is_replay(result) else ("hydra.", "store")
+    given = [text for text in _overrides(record) if not text.lstrip("+").startswith(left_out)]
+    if is_replay(result):  # a prompt needs no key
+        given.append("provider=simulated")
     if not any(text.startswith(("task=", "task_file=")) for text in given):  # it stood in the recording
         given = [f"task={result.task}", *given]
     return {
@@ -214,6 +218,18 @@ def _overrides(record: Record) -> list[str]:
             value = "..."  # which may be an address with a key in it
         typed.append(f"{key}{sign}{record.result.task if key == 'task' else value}")
     return typed
+
+
+def _count_issues(result: RunResult) -> dict[str, int]:
+    """How many issues the reviews found, by severity, gravest first, then by type."""
+    found = [
+        issue
+        for record in result.history.passes
+        if (report := record.evaluation_results.validation_report) is not None
+        for issue in report.issues
+    ]
+    severities, types = Counter(issue.severity for issue in found), Counter(issue.type for issue in found)
+    return {**{name: severities[name] for name in SEVERITIES[::-1] if severities[name]}, **dict(types.most_common())}
 
 
 def _charts(patterns: Patterns) -> list[tuple[str, float, Any]]:
