@@ -126,7 +126,7 @@ class Aeon:
         *,
         inputs: Mapping[str, str] | None = None,
         context: Mapping[str, Any] | None = None,
-        directory: Path | None = None,
+        directory: Path | str | None = None,
         observers: Sequence[Subscriber] = (),
         control: RunControl | None = None,
         ask: Ask | None = None,
@@ -139,7 +139,8 @@ class Aeon:
         `on_start` gets the kernel. Raises TaskTextError, and ArtefactError when `directory` cannot be written."""
         person: dict[str, Any] = {"ask": ask, "approve": approve, "on_start": on_start, "warn": warn}
         control = control or RunControl()
-        around = Surroundings(directory=directory, observers=observers, control=control, **person)
+        folder = None if directory is None else Path(directory)
+        around = Surroundings(directory=folder, observers=observers, control=control, **person)
         return self.prepared_run(task, inputs=inputs, context=context).to_end(around)
 
     def run_many(self, tasks: Iterable[Task], *, max_concurrency: int = 8) -> Iterator[RunResult]:

@@ -135,7 +135,7 @@ def read_task(settings: Settings) -> str | None:
             from aeon.store.opening import check_store  # takes time, and only a replay needs it
 
             check_store(settings.store)  # the task was to come from a recording, which is not there
-        hint = 'Say what to do: python -m aeon task="..." (or task_file=..., or task=-)'
+        hint = 'Say what to do: task="..." (or task_file=..., or task=-)'
         raise ConfigError("no task is given", hint=hint)
     if not text.strip():
         raise TaskTextError("the task is empty", hint="Say in plain words what you want done.")

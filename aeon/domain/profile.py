@@ -91,6 +91,8 @@ class Dimension(Value):
     def _has_levels_or_bands(self) -> Dimension:
         if bool(self.levels) == bool(self.bands):
             raise ValueError("a dimension needs either levels or bands")
+        if beyond := [name for name, band in self.bands.items() if band.at_least > 1]:
+            raise ValueError(f"bands are of a number from 0 to 1: at_least of {', '.join(beyond)} is never reached")
         return self
 
     @property

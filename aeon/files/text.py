@@ -46,7 +46,10 @@ def decode_utf8(data: bytes, name: str) -> str:
 
 
 def require_unicode(text: str, name: str) -> str:
-    """The text, if it can be written as UTF-8. Raises TaskTextError naming the offset of the first lone surrogate."""
+    """The text, if it can be written as UTF-8. Raises TaskTextError naming the offset of the first lone surrogate, and
+    for what is no text."""
+    if not isinstance(text, str):
+        raise TaskTextError(f"{name} is no text but of the type {type(text).__name__}")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

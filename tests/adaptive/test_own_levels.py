@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from aeon.app.aeon import Aeon
-from aeon.domain.errors import SchemaFileError
+from aeon.domain.errors import ConfigError, SchemaFileError
 from aeon.files.resources import resource_root
 from aeon.observability import artefacts
 from tests.support.scripted_model import ScriptedModel, profile
@@ -37,6 +37,12 @@ def test_a_level_that_schema_and_table_name_is_asked_for_paid_and_read_again(sch
 def test_a_level_that_the_table_does_not_have_is_refused_before_anything_runs(schemas: str):
     with pytest.raises(SchemaFileError, match=r"/properties/output_breadth: must allow no values but .*broad"):
         Aeon.from_config(["provider=simulated", schemas], environ={})
+
+
+def test_a_band_that_no_number_reaches_is_refused():
+    dimensions = "ttl.dimensions={risk: {description: How risky., bands: {grave: {at_least: 7, add: 1}}}}"
+    with pytest.raises(ConfigError, match="at_least of grave is never reached"):
+        Aeon.from_config(["provider=simulated", dimensions], environ={})
 
 
 def test_a_dimension_of_ones_own_is_asked_for_paid_and_read_again(tmp_path: Path):

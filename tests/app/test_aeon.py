@@ -137,6 +137,17 @@ def test_a_directory_that_holds_a_run_takes_no_other(aeon: Aeon, tmp_path: Path)
     assert load(tmp_path) == first
 
 
+def test_a_directory_may_be_text(aeon: Aeon, tmp_path: Path):
+    aeon.run("make tea", directory=str(tmp_path / "run"))
+    assert (tmp_path / "run" / "result.json").is_file()
+
+
+@pytest.mark.parametrize("arguments", [{"task": 5}, {"task": "x", "inputs": {"a": 5}}])
+def test_what_is_no_text_is_refused_with_its_type(aeon: Aeon, arguments: dict[str, Any]):
+    with pytest.raises(TaskTextError, match="no text but of the type int"):
+        aeon.run(**arguments)
+
+
 def test_journals_may_be_left_out(tmp_path: Path):
     scripted(ScriptedModel(), "observability=none").run("tea", directory=tmp_path)
     assert not list(tmp_path.glob("*.jsonl"))

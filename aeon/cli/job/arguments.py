@@ -38,7 +38,7 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
     flags = parser.parse_intermixed_args([quote_override(argument, _text) for argument in arguments])
     overrides: list[str] = flags.overrides
     if bare := next((text for text in overrides if "=" not in text and not text.startswith("~")), None):
-        near = get_close_matches(bare, COMMANDS, n=1)
+        near = get_close_matches(bare, COMMANDS, n=1) if several else []
         meant = f"Did you mean `aeon {near[0]}`? " if near else ""
         raise ConfigError(
             f"{bare}: this is no override (key=value or group=option) and no command",

@@ -51,7 +51,8 @@ def composition_error(error: Exception, overrides: Sequence[str] = ()) -> Config
         meant = f" - did you mean {group}={near[0]}?" if near else ""
         return ConfigError(f"{group}={option}: there is no such option{meant} (there are: {', '.join(error.options)})")
     if isinstance(error, OverrideParseException):
-        said = f"{error.override}: this override cannot be read ({lines[0]})"
+        why = "" if lines[0].startswith("Lexer") else f" ({lines[0]})"  # a class's name, and the override again
+        said = f"{error.override}: this override cannot be read{why}"
     elif type(error) is ValueError:  # Hydra does not say of which group
         said = f"{', '.join(text for text in overrides if '.' not in key_of(text))}: {error}"
     elif ambiguous := _AMBIGUOUS.match(said):

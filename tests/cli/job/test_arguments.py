@@ -24,6 +24,15 @@ def test_a_bare_word_is_answered_with_what_was_most_likely_meant(
     assert hint in ended.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "wrong"),
+    [(["doctor", "task"], "aeon ask"), (["plan"], "python -m aeon task"), (['ttl.base={"}'], "LexerNo")],
+)
+def test_no_answer_says_what_does_not_help(aeon: RunAeon, arguments: list[str], wrong: str) -> None:
+    ended = aeon(*arguments)
+    assert (ended.status, wrong in ended.err) == (2, False)
+
+
 @pytest.mark.parametrize("empty", ["resume=", "resume= "])
 def test_an_empty_resume_is_said_to_be_empty(aeon: RunAeon, empty: str) -> None:
     ended = aeon(empty)
