@@ -138,9 +138,8 @@ class Aeon:
         over task, inputs and context where none are given. `observers` get every event, each in a thread of its own;
         `on_start` gets the kernel. Raises TaskTextError, and ArtefactError when `directory` cannot be written."""
         person: dict[str, Any] = {"ask": ask, "approve": approve, "on_start": on_start, "warn": warn}
-        control = control or RunControl()
-        folder = None if directory is None else Path(directory)
-        around = Surroundings(directory=folder, observers=observers, control=control, **person)
+        place = None if directory is None else Path(directory)
+        around = Surroundings(directory=place, observers=observers, control=control or RunControl(), **person)
         return self.prepared_run(task, inputs=inputs, context=context).to_end(around)
 
     def run_many(self, tasks: Iterable[Task], *, max_concurrency: int = 8) -> Iterator[RunResult]:

@@ -20,8 +20,7 @@ from aeon.files.located_yaml import LocatedYaml
 from aeon.files.resources import resource_root
 
 FILE = "aeon.yaml"
-_PLAIN = re.compile(r"[\w./*?+%|-]+( [\w./*?+%|-]+)*")
-"""A name that stays one name where it is pasted into Hydra's grammar."""
+_PLAIN = re.compile(r"[\w./*?+%|-]+( [\w./*?+%|-]+)*")  # it stays one name where Hydra's grammar reads it
 _PACKAGE = re.compile(r"#\s*@package\s+(?!_global_|_group_)(\S+)")
 _NAMED = ("inputs.", "input_files.", "convergence.criteria.", "tools.functions.", "tools.mcp.servers.")
 

@@ -46,8 +46,7 @@ def decode_utf8(data: bytes, name: str) -> str:
 
 
 def require_unicode(text: str, name: str) -> str:
-    """The text, if it can be written as UTF-8. Raises TaskTextError naming the offset of the first lone surrogate, and
-    for what is no text."""
+    """The text, if it can be written as UTF-8. Raises TaskTextError for what is no text or holds a lone surrogate."""
     if not isinstance(text, str):
         raise TaskTextError(f"{name} is no text but of the type {type(text).__name__}")
     try:
@@ -79,7 +78,6 @@ _LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 IN_RUN = "Free space or choose a folder that can be written, for example hydra.run.dir=/tmp/aeon."
-"""What to do when a file of a run cannot be written."""
 
 
 def unwritable_error(path: Path, error: OSError, hint: str = "Free space or choose another place.") -> ArtefactError:

@@ -98,8 +98,7 @@ def _explain_errors(path: Path, what: str) -> Iterator[None]:
 
 
 def replace_file(path: Path, data: bytes, *hint: str) -> None:
-    """Put a whole file in the place of another: written beside it, on disk, then renamed. Raises ArtefactError,
-    with a `hint` of the caller's where it is given."""
+    """Put a whole file in the place of another: written beside it, on disk, then renamed. Raises ArtefactError."""
     beside = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     with as_artefact_error(path, *hint):
         try:

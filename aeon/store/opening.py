@@ -26,13 +26,13 @@ def open_store(path: Path, *, backend: str = SQLITE, read_only: bool = False) ->
     opener = cast(OpenStore, load_object("store.backend", BACKENDS.get(backend, backend), "object"))
     try:
         store = opener(path, read_only=read_only)
-        if not isinstance(store, AnswerStore):
-            raise TypeError(f"made a {type(store).__name__}, which lacks a method of a store")
+        if isinstance(store, AnswerStore):
+            return store
+        raise TypeError(f"made a {type(store).__name__}, which lacks a method of a store")
     except AeonError:
         raise
     except (Exception, SystemExit) as error:  # a store of any make may fail in any way
         raise ConfigError(f"store.backend={backend}: cannot be opened: {type(error).__name__}: {error}") from error
-    return store
 
 
 def store_in(directory: Path, backend: str = SQLITE) -> Path:

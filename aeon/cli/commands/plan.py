@@ -112,12 +112,11 @@ def _target(outs: Sequence[str]) -> Path | None:
     path = Path(outs[0]).expanduser()
     if len(outs) > 1 or path.is_dir() or not path.parent.is_dir():
         raise ConfigError(f"out={' out='.join(outs)}: must name one file, in a folder that is there")
-    hint = "Choose another name, or move it."
     try:
         path.touch(exist_ok=False)  # before calls are paid for
         path.unlink()
     except FileExistsError:
-        raise ConfigError(f"out={path}: already there, and is not overwritten", hint=hint) from None
+        raise ConfigError(f"out={path}: already there", hint="Choose another name, or move it.") from None
     except OSError as error:
         raise ConfigError(unwritable_error(path, error).message, hint="Choose another place.") from None
     return path
