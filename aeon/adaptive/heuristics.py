@@ -130,7 +130,7 @@ def _band_amount(bands: Mapping[str, Band], value: float | None) -> float:
 
 
 def complexity_mismatch(failed: bool, issues: Sequence[ValidationIssue], clarity_states: Sequence[str]) -> bool:
-    """Whether all three signals of a mismatch are there (FR-094): convergence failed, issues, a BLOCKED step."""
+    """Whether the profile does not fit the task (FR-094): it did not converge, has issues and a BLOCKED step."""
     return failed and bool(issues) and "BLOCKED" in clarity_states
 
 

@@ -33,7 +33,7 @@ def configuration_schema(group: str | None = None) -> Schema:
         # A part of it may be said alone, and each value may be an interpolation.
         part.pop("required", None)
         for name, value in part.get("properties", {}).items():
-            part["properties"][name] = _loosened(value)
+            part["properties"][name] = _loosen_schema(value)
     _describe(whole)
     for name in groups():
         for model in _models(whole, properties.get(name, {})):
@@ -50,7 +50,7 @@ def settings_schema() -> Schema:
     return {"$defs": {}, **Settings.model_json_schema(by_alias=True)}
 
 
-def _loosened(value: Schema) -> Schema:
+def _loosen_schema(value: Schema) -> Schema:
     if "$ref" in value:
         # A part with keys of its own is said key by key, which is where an editor then reports what is wrong.
         return value
@@ -88,7 +88,7 @@ def describe_types(schema: Schema, key: str) -> list[str]:
     for name in key.split("."):
         below = [node.get("properties", {}).get(name, node.get("additionalProperties")) for node in nodes]
         nodes = [found for child in below if isinstance(child, dict) for found in _unions(schema, child)]
-    return list(dict.fromkeys(_described(schema, node) for node in nodes))
+    return list(dict.fromkeys(_describe_kind(schema, node) for node in nodes))
 
 
 def _unions(root: Schema, node: Schema) -> Iterator[Schema]:
@@ -101,12 +101,12 @@ def _unions(root: Schema, node: Schema) -> Iterator[Schema]:
         yield node
 
 
-def _described(root: Schema, node: Schema) -> str:
+def _describe_kind(root: Schema, node: Schema) -> str:
     if "enum" in node:
         return f"one of {', '.join(map(str, node['enum']))}"
     kind = str(node.get("format", node.get("const", node.get("type", "any"))))
     inner = node.get("items" if kind == "array" else "additionalProperties")
-    kinds = [_described(root, part) for part in _unions(root, inner)] if isinstance(inner, dict) else []
+    kinds = [_describe_kind(root, part) for part in _unions(root, inner)] if isinstance(inner, dict) else []
     of_kinds = f" of {' or '.join(dict.fromkeys(kinds))}" if any(kinds) else ""
     bounds = [f"{words} {node[bound]:g}" for bound, words in _BOUNDS.items() if bound in node]
     return ", ".join([f"{_WORDS.get(kind, kind)}{of_kinds}", *bounds])

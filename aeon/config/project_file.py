@@ -67,7 +67,7 @@ def check_overrides(project: Project, given: Sequence[str]) -> list[str]:
 
     Raises ConfigError for the first thing that a project may not say, in the file or in its folder of configuration.
     """
-    for file, path, value in _said(project):
+    for file, path, value in _list_values(project):
         is_plain = file != project.path or all(map(_PLAIN.fullmatch, path))
         if why := _refusal(project, path, value) or ("" if is_plain else "is no plain name, and could say anything"):
             key = ".".join(path)
@@ -83,14 +83,14 @@ def check_overrides(project: Project, given: Sequence[str]) -> list[str]:
 def describe_project(project: Project) -> Iterator[str]:
     """What the project sets, and what of its folder may start programs (tools, an own adapter): a line each."""
     said = [f"config_dir={project.config_dir.name}"] if project.config_dir else []
-    said += [f"{key}={_shown(value)}" for key, value in project.overrides.items()]
+    said += [f"{key}={_show_value(value)}" for key, value in project.overrides.items()]
     yield f"Project {project.path}: {', '.join(said) or 'nothing is set'} (--no-project leaves it out)"
-    for file, path, value in _said(project):
+    for file, path, value in _list_values(project):
         if file != project.path and {"tools", "adapter", "backend", "options"} & {file.parent.name, *path}:
-            yield f"  {file.relative_to(project.path.parent.resolve())}: {'.'.join(path)}={_shown(value)}"
+            yield f"  {file.relative_to(project.path.parent.resolve())}: {'.'.join(path)}={_show_value(value)}"
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=True, default=str)
     return "".join(ch if ch.isprintable() else "?" for ch in text)
 
@@ -141,7 +141,7 @@ def _override(project: Project, key: str, value: Any) -> str:
     return f"{'++' if key.startswith(_NAMED) else ''}{key}={format_value(value)}"
 
 
-def _said(project: Project) -> Iterator[tuple[Path, tuple[str, ...], Any]]:
+def _list_values(project: Project) -> Iterator[tuple[Path, tuple[str, ...], Any]]:
     """Every single value of the project file, and what its folder says that the packaged files do not, by file."""
     for key, value in project.overrides.items():
         yield from ((project.path, *leaf) for leaf in _leaves(value, tuple(key.lstrip("+").split("."))))

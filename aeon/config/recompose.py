@@ -43,7 +43,7 @@ def composition(today: Composition) -> Composition:
         return recompose(origins.read(directory), given, f"resume={directory}")
     # `resume=null` stays, since a configuration file may set another value.
     today = today.with_overrides((*rest, *(["resume=null"] if named else [])))
-    path = _recording(today.overrides)
+    path = _find_recording(today.overrides)
     origin = read_recorded_origin(path) if path else None
     if path is None or origin is None or origin.overrides is None:
         return today
@@ -55,7 +55,7 @@ def composition(today: Composition) -> Composition:
     return recompose(origin, today, f"store.path={path}")
 
 
-def _recording(overrides: Sequence[str]) -> Path | None:
+def _find_recording(overrides: Sequence[str]) -> Path | None:
     """What `store.path` names, with `store.mode=replay` or `store=replay`. Raises ConfigError for several values."""
     given = {key_of(text): text for text in overrides}
     mode, path = given.get("store.mode", given.get("store", "")), given.get("store.path")
@@ -113,8 +113,8 @@ def _origin_of_cassette(path: Path, _changed: int) -> Origin | None:
 
 
 def find_held_back(recording: Path, today: Composition) -> tuple[str, ...]:
-    """What the head of a cassette names that only the person who replays it may give, and has not given today: the keys
-    of overrides, and `--config-dir`. Empty for a recording of another kind."""
+    """The overrides of a cassette, by their keys, and its `--config-dir`, that are not taken from it and that whoever
+    replays it has not given. Empty for a recording of another kind."""
     origin = read_recorded_origin(recording) if recording.suffix == CASSETTE_SUFFIX else None
     if origin is None:
         return ()

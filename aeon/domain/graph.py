@@ -99,12 +99,12 @@ def pending_steps(plan: Plan) -> tuple[PlanStep, ...]:
 
 def final_steps(plan: Plan) -> tuple[PlanStep, ...]:
     """The live steps that no live step depends on, in plan order: what the plan ends with."""
-    return unneeded(step for step in plan.steps if is_live(step))
+    return find_unneeded(step for step in plan.steps if is_live(step))
 
 
 def answer_steps(plan: Plan) -> tuple[PlanStep, ...]:
     """The complete steps that no complete step depends on, in plan order: their outputs are the answer."""
-    return unneeded(step for step in plan.steps if step.status == "complete")
+    return find_unneeded(step for step in plan.steps if step.status == "complete")
 
 
 def answer_text(plan: Plan) -> str:
@@ -112,7 +112,7 @@ def answer_text(plan: Plan) -> str:
     return "\n\n".join(step.step_output for step in answer_steps(plan) if step.step_output)
 
 
-def unneeded(steps: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
+def find_unneeded(steps: Iterable[PlanStep]) -> tuple[PlanStep, ...]:
     """Those of the steps that none of the steps depends on, in order."""
     steps = tuple(steps)
     needed = {dependency for step in steps for dependency in step.dependencies}

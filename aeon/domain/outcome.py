@@ -30,10 +30,10 @@ def latest_complete(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
 
 def latest_assessed(passes: Sequence[ExecutionPass]) -> ExecutionPass | None:
     """The most recent pass that a model assessed; its scores are those of the run."""
-    return next((passed for passed, _ in reversed(_assessed(passes))), None)
+    return next((passed for passed, _ in reversed(_find_assessed(passes))), None)
 
 
-def _assessed(passes: Sequence[ExecutionPass]) -> list[tuple[ExecutionPass, ConvergenceAssessment]]:
+def _find_assessed(passes: Sequence[ExecutionPass]) -> list[tuple[ExecutionPass, ConvergenceAssessment]]:
     found = ((passed, passed.evaluation_results.convergence) for passed in passes)
     return [(passed, assessment) for passed, assessment in found if assessment and assessment.evaluated]
 
@@ -53,7 +53,7 @@ def best_pass(passes: Sequence[ExecutionPass]) -> history.BestPass | None:
         failed = 0 if assessment.converged else len(assessment.reason_codes)
         return assessment.converged, -failed, min(scores), scores[0], passed.pass_number
 
-    assessed = _assessed(passes)
+    assessed = _find_assessed(passes)
     if not assessed:
         return None
     best, assessment = max(assessed, key=closeness)
@@ -85,7 +85,7 @@ def expiration_response(state: RunState, reason: SpentReason) -> TTLExpirationRe
     if latest is None:
         result["incomplete_steps"] = [step.step_id for step in steps if step.incomplete]
     # Of a run that no model assessed, the codes say that its evaluation was unavailable, if it was tried.
-    assessed, assessment = next(reversed(_assessed(state.passes)), (latest, state.assessment))
+    assessed, assessment = next(reversed(_find_assessed(state.passes)), (latest, state.assessment))
     scores = assessment.scores if assessment and assessment.evaluated else ConvergenceScores()
     return TTLExpirationResponse(
         latest_pass_result=result if latest else None,

@@ -125,7 +125,7 @@ class Plan(Value):
             repeated = sorted(step_id for step_id, count in ids.items() if count > 1)
             raise ValueError(f"step_id must be unique: {', '.join(repeated)} repeated")
         if not any("step_index" in step.model_fields_set for step in self.steps):
-            object.__setattr__(self, "steps", renumbered(self.steps))
+            object.__setattr__(self, "steps", renumber_steps(self.steps))
             return self
         indices = [step.step_index for step in self.steps]
         if sorted(indices) != list(range(1, total + 1)):
@@ -151,7 +151,7 @@ class Plan(Value):
         return self.model_copy(update={"steps": tuple(new.get(step.step_id, step) for step in self.steps)})
 
 
-def renumbered(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
+def renumber_steps(steps: tuple[PlanStep, ...]) -> tuple[PlanStep, ...]:
     """The steps with `step_index` 1..n by position and `total_steps` n; a step already right is shared."""
     total = len(steps)
     return tuple(

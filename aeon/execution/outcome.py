@@ -42,8 +42,8 @@ class Worked:
 
 
 def read_output(result: StepResult) -> Any:
-    """What a reference to a step names: its tool's output, else its text (Sprint 1, FR-056). `CutOutput` when the
-    tool's output was cut: what is left of it is for readers, and no value."""
+    """The value that a reference to a step stands for: its tool's output, else its text (Sprint 1, FR-056). A tool's
+    output that was cut can no longer be read as a value: `CutOutput`."""
     tool = _tool_result(result)
     if tool is None:
         return result.step_output

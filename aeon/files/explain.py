@@ -10,7 +10,7 @@ import pydantic
 from pydantic_core import ErrorDetails
 
 from aeon.files.located_yaml import LocatedYaml, Position
-from aeon.files.text import Place, dotted
+from aeon.files.text import Place, format_place
 
 _MUST_BE = {
     "string_type": "must be text",
@@ -42,7 +42,7 @@ class Mistake(NamedTuple):
 
     def sentence(self) -> str:
         """The place, what is wrong there, and the value if it is a short one."""
-        where = f"{dotted(self.place)}: " if self.place else ""
+        where = f"{format_place(self.place)}: " if self.place else ""
         if self.at_key or self.kind == "missing" or not isinstance(self.given, str | int | float | None):
             return f"{where}{self.text}"
         if self.given is None:

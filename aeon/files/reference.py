@@ -29,6 +29,6 @@ def load_object(key: str, reference: str, kind: str) -> Any:
 
 
 def search_for_modules(folder: Path) -> None:
-    """Let modules be imported from a folder, which is searched last. The only function that changes `sys.path`."""
+    """Put a folder last in `sys.path`. No other function changes that list."""
     if str(folder) not in sys.path:
         sys.path.append(str(folder))

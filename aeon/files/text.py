@@ -17,7 +17,7 @@ MAX_DEPTH = 200
 TOO_DEEP = f"nested more than {MAX_DEPTH} levels deep"
 
 
-def dotted(place: Place) -> str:
+def format_place(place: Place) -> str:
     """A place as people write it: `calls.step[2].answer`."""
     text = ""
     for part in place:

@@ -40,7 +40,7 @@ class Answered(Generic[T]):
 
 
 @contextmanager
-def located(place: str) -> Iterator[None]:
+def locate_errors(place: str) -> Iterator[None]:
     """Turn pydantic's errors in this block into an InvalidAnswer, below `place`, a JSON pointer into the answer."""
     try:
         yield
@@ -54,12 +54,12 @@ def check_answer(text: str, validator: SchemaValidator, parse: Callable[[Any], T
     try:
         value = extract_json(text, validator.is_valid)
         if violations := find_errors(validator, value):
-            raise InvalidAnswer(_capped(violations))
+            raise InvalidAnswer(_cap_errors(violations))
         return parse(value)
     except ExtractError as error:
         raise InvalidAnswer([FieldError("", error.message, "form")]) from error
     except pydantic.ValidationError as error:
-        raise InvalidAnswer(_capped(_of_pydantic(error))) from error
+        raise InvalidAnswer(_cap_errors(_of_pydantic(error))) from error
     except RecursionError as error:
         raise InvalidAnswer([FieldError("", "nested too deeply", "form")]) from error
     except ValueError as error:
@@ -122,6 +122,6 @@ def _of_pydantic(error: pydantic.ValidationError) -> list[FieldError]:
     return [FieldError(pointer(d["loc"]), shorten_message(d["msg"].removeprefix("Value error, "))) for d in details]
 
 
-def _capped(errors: list[FieldError]) -> list[FieldError]:
+def _cap_errors(errors: list[FieldError]) -> list[FieldError]:
     more = len(errors) - MAX_ERRORS
     return errors if more <= 0 else [*errors[:MAX_ERRORS], FieldError("", f"and {more} more errors", kind_of(errors))]

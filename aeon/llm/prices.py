@@ -44,7 +44,7 @@ class PriceList:
             price = price_of(model, self.configured or {})
             if price is not None:
                 return cost(usage, price)
-            money = published(usage, model, self.address) if self.address else None
+            money = compute_published_cost(usage, model, self.address) if self.address else None
             if money is not None:
                 return money
         return None
@@ -115,7 +115,7 @@ def cost(usage: Usage, price: Price) -> float:
 
 
 @lru_cache(maxsize=1024)
-def published(usage: Usage, model: str, address: str) -> float | None:
+def compute_published_cost(usage: Usage, model: str, address: str) -> float | None:
     """What the usage of one request costs by the published prices of an address, in US dollars; None if it has none."""
     import genai_prices
 

@@ -131,7 +131,7 @@ class PromptLibrary:
         try:
             return template.render(variables)
         except Exception as error:  # whatever fails in a template, the person needs its file and line
-            raise self._broken(error) from error
+            raise self._explain_error(error) from error
 
     def schema_prompt(self, call: CallName, schema: Mapping[str, Any], messages: Sequence[Message]) -> str:
         """The words that give a model the schema of its answer; few where its messages hold the schema already."""
@@ -168,23 +168,24 @@ class PromptLibrary:
     def _template(self, name: str) -> Template:
         try:
             return self._environment.get_template(name)
+        except TemplateNotFound as error:
+            raise PromptError(self._explain_missing(name)) from error
         except (OSError, UnicodeDecodeError) as error:
-            message = self._missing(name) if isinstance(error, TemplateNotFound) else f"{name}: cannot be read: {error}"
-            raise PromptError(message) from error
+            raise PromptError(f"{name}: cannot be read: {error}") from error
         except TemplateSyntaxError as error:
-            raise self._broken(error) from error
+            raise self._explain_error(error) from error
 
     def _path(self, name: str) -> Path:
         return Path(self._template(name).filename or "")
 
-    def _missing(self, name: object) -> str:
+    def _explain_missing(self, name: object) -> str:
         return f"there is no template {name}: looked in {', '.join(map(shown_path, self._folders))}"
 
-    def _broken(self, error: Exception) -> PromptError:
+    def _explain_error(self, error: Exception) -> PromptError:
         """The error with the template's file and line; of nested templates, the innermost."""
         if isinstance(error, TemplateSyntaxError):
             return PromptError(f"{shown_path(Path(error.filename or ''))}:{error.lineno}: {error.message}")
-        message = self._missing(error) if isinstance(error, TemplateNotFound) else str(error)
+        message = self._explain_missing(error) if isinstance(error, TemplateNotFound) else str(error)
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
             if any(Path(frame.filename).is_relative_to(folder) for folder in self._folders):
                 return PromptError(f"{shown_path(Path(frame.filename))}:{frame.lineno}: {message}")
@@ -209,7 +210,7 @@ class PromptLibrary:
         known = {*variables, *assigned}
         for part, tree in trees.items():
             where = shown_path(self._path(part))
-            for variable, line in _required(tree).items():
+            for variable, line in _find_required(tree).items():
                 if variable not in known:
                     near = difflib.get_close_matches(variable, known, n=1)
                     hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -236,7 +237,7 @@ def _compile(text: str, name: str, filename: str) -> tuple[nodes.Template, CodeT
 
 
 @lru_cache(maxsize=512)
-def _required(tree: nodes.Template) -> dict[str, int]:
+def _find_required(tree: nodes.Template) -> dict[str, int]:
     """The variables that a template must be given, by the line of their first use."""
     undeclared = meta.find_undeclared_variables(tree)
     return {used.name: used.lineno for used in reversed(list(tree.find_all(nodes.Name))) if used.name in undeclared}

@@ -100,13 +100,13 @@ class SchemaLibrary:
         key = (call, _key(answer_schema), frozenset(absent))
         if key not in self._validators:
             schema = self._document(call)
-            schema = relax_extras(schema, self._packaged(call)) if call in self._own else schema
+            schema = relax_extras(schema, self._load_packaged(call)) if call in self._own else schema
             self._validators[key] = SchemaValidator(relax_absent(self._with_answer(schema, answer_schema), absent))
         return self._validators[key]
 
     def readable(self, call: SchemaName, answer: Any) -> Any:
         """A valid answer without what only a person's file asks for."""
-        return drop_extras(answer, self._packaged(call)) if call in self._own else answer
+        return drop_extras(answer, self._load_packaged(call)) if call in self._own else answer
 
     def files(self, call: SchemaName) -> dict[str, Path]:
         """The file the schema of a call comes from, as `schema`; nothing for `repair` and `tool_arguments`."""
@@ -120,7 +120,7 @@ class SchemaLibrary:
         """Load every file of the person's folder. Raises SchemaFileError for the first that is outside the strict
         subset, or has not all the properties of the packaged one in the same types, each place named."""
         for call, path in self._own.items():
-            schema, packaged = strip_header(self._document(call)), self._packaged(call)
+            schema, packaged = strip_header(self._document(call)), self._load_packaged(call)
             if schema != packaged:
                 for name, levels in self._levels.items() if call == "task_profile" else ():
                     packaged = change_at(packaged, ("properties", name), partial(_one_of, names=levels))
@@ -145,7 +145,7 @@ class SchemaLibrary:
             self._documents[call] = self._with_dimensions(call, document)
         return self._documents[call]
 
-    def _packaged(self, call: SchemaName) -> dict[str, Any]:
+    def _load_packaged(self, call: SchemaName) -> dict[str, Any]:
         return strip_header(self._with_dimensions(call, _packaged_document(call)))
 
     def _with_dimensions(self, call: SchemaName, document: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from aeon.domain.history import ExecutionHistory, ExecutionPass
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, SubplanOrigin, renumbered
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, SubplanOrigin, renumber_steps
 from aeon.domain.values import Value
 
 _NUMBERS = {"step_index", "total_steps"}
@@ -120,7 +120,7 @@ def apply_steps(steps: tuple[PlanStep, ...], change: StepsDifference) -> tuple[P
     ids = [step.step_id for step in steps]
     if change.order is not None:
         ids[change.order.start : change.order.start + change.order.removed] = change.order.inserted
-    return renumbered(tuple(known[step_id] for step_id in ids))
+    return renumber_steps(tuple(known[step_id] for step_id in ids))
 
 
 def _order_change(before: list[str], after: list[str]) -> OrderChange | None:
@@ -148,7 +148,7 @@ def history_document(history: ExecutionHistory) -> dict[str, Any]:
             change = plan_change(base, plan) if base else plan
             written["plan_state"] = change.model_dump(mode="json")
             base = plan
-        if base is not None and steps and steps == renumbered(steps):
+        if base is not None and steps and steps == renumber_steps(steps):
             written["steps"] = steps_difference(base.steps, steps).model_dump(mode="json")
             base = base.model_copy(update={"steps": steps})
         else:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from aeon.domain.errors import PlanError
-from aeon.domain.graph import by_id, cycle_text, find_cycle, is_live, topological, unneeded
-from aeon.domain.plan import EXECUTED, Plan, Subplan, renumbered
+from aeon.domain.graph import by_id, cycle_text, find_cycle, find_unneeded, is_live, topological
+from aeon.domain.plan import EXECUTED, Plan, Subplan, renumber_steps
 from aeon.domain.refinement import ACTIONS, RefinementAction, RefusedAction, StepChange
 from aeon.domain.values import Value
 from aeon.plan.draft import Draft, kind_of
@@ -62,7 +62,7 @@ def apply_actions(
         late |= wrong
         left = {number: action for number, action in left.items() if number not in wrong}
     reasons = sorted((draft.refused | late).items())
-    new_plan = _rebuilt(plan, draft, list(accepted.values()), subplans) if accepted else plan
+    new_plan = _rebuild_plan(plan, draft, list(accepted.values()), subplans) if accepted else plan
     refused = tuple(RefusedAction(action=actions[number], reason=reason) for number, reason in reasons)
     changes = tuple(_changes(plan, new_plan, draft))
     return DeltaResult(plan=new_plan, accepted=tuple(accepted.values()), refused=refused, changes=changes)
@@ -104,14 +104,14 @@ def _find_last_too_many(
     if growing and (excess := len(draft.steps) - max_steps) > 0:
         adding = [number for number in growing if not accepted[number].rule.decomposes][:excess] or growing[:1]
         return dict.fromkeys(adding, "the plan would have more steps than execution.max_steps allows")
-    final = unneeded(step for step in draft.result() if is_live(step))
+    final = find_unneeded(step for step in draft.result() if is_live(step))
     if not one_final_step or not accepted:
         return {}
     if len(final) != 1:
         named = ", ".join(step.step_id for step in final) or "none"
         wrong = f"the plan must end with exactly one step, with this change it would have {len(final)}: {named}"
         return {last_first[0][0]: wrong}
-    before = {step.step_id for step in unneeded(step for step in plan.steps if is_live(step))}
+    before = {step.step_id for step in find_unneeded(step for step in plan.steps if is_live(step))}
     if final[0].status in EXECUTED and final[0].step_id not in before:
         carried_out = "which was carried out as a part of the answer, not as the whole"
         return {last_first[0][0]: f"the plan would end with '{final[0].step_id}', {carried_out}"}
@@ -123,7 +123,7 @@ def _is_growing(action: RefinementAction, draft: Draft) -> bool:
     return rule.decomposes or (rule.adds and (not rule.retires or action.fragment in draft.steps))
 
 
-def _rebuilt(plan: Plan, draft: Draft, actions: Sequence[RefinementAction], made: Mapping[str, Subplan]) -> Plan:
+def _rebuild_plan(plan: Plan, draft: Draft, actions: Sequence[RefinementAction], made: Mapping[str, Subplan]) -> Plan:
     """The plan of a draft; a step that replaces a parent takes its subplan over."""
     subplans = {each.parent_step_id: each for each in plan.subplans}
     for action in actions:
@@ -132,7 +132,7 @@ def _rebuilt(plan: Plan, draft: Draft, actions: Sequence[RefinementAction], made
             subplans[step_id] = made[step_id].origin
         elif action.action_type == "REPLACE" and new is not None and step_id in subplans:
             subplans[new.step_id] = subplans[step_id].model_copy(update={"parent_step_id": new.step_id})
-    steps = renumbered(topological(draft.result()))
+    steps = renumber_steps(topological(draft.result()))
     is_same = [id(step) for step in steps] == [id(step) for step in plan.steps]
     return plan if is_same else plan.model_copy(update={"steps": steps, "subplans": tuple(subplans.values())})
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
-from aeon.domain.graph import ancestors, by_id, cycle_in, cycle_text, is_live, unneeded
+from aeon.domain.graph import ancestors, by_id, cycle_in, cycle_text, find_unneeded, is_live
 from aeon.domain.plan import PlanStep
 from aeon.domain.values import Value
 
@@ -58,7 +58,7 @@ def _whole(message: str) -> StructuralFinding:
 
 
 def _not_one_final(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
-    final = unneeded(step for step in steps if is_live(step))
+    final = find_unneeded(step for step in steps if is_live(step))
     if len(final) != 1:
         named = ", ".join(step.step_id for step in final) or "none"
         yield _whole(

@@ -48,7 +48,7 @@ def open_issues(issues: Sequence[ValidationIssue], closed: Collection[str] = ())
     )
 
 
-def unanswered(
+def find_unanswered(
     issues: Sequence[ValidationIssue], actions: Sequence[RefinementAction], declined: Sequence[DeclinedIssue] = ()
 ) -> tuple[str, ...]:
     """The ids of the issues of severity HIGH or more that no action answers, and that are not declined (FR-086)."""

@@ -9,9 +9,9 @@ from aeon.domain.graph import topological
 from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, Subplan
 from aeon.domain.refinement import ACTIONS, DeclinedIssue, Refinement, RefinementAction
 from aeon.domain.report import ValidationIssue
-from aeon.llm.exchange import InvalidAnswer, located
+from aeon.llm.exchange import InvalidAnswer, locate_errors
 from aeon.plan.structural import check_steps
-from aeon.plan.triggers import open_issues, unanswered
+from aeon.plan.triggers import find_unanswered, open_issues
 from aeon.schema.validators import FieldError
 from aeon.supervisor.faithful import read_arguments
 
@@ -50,7 +50,7 @@ def parse_refinement(
     actions = tuple(_action(raw, f"/actions/{index}", by_id) for index, raw in enumerate(answer["actions"]))
     questions = []
     for index, raw in enumerate(answer["questions"]):
-        with located(f"/questions/{index}"):
+        with locate_errors(f"/questions/{index}"):
             questions.append(FollowUpQuestion.model_validate(raw))
     declined = tuple(
         DeclinedIssue(issue_id=raw["issue_id"], reason=raw["reason"].strip())
@@ -61,7 +61,7 @@ def parse_refinement(
         actions=actions,
         questions=tuple(questions),
         declined=declined,
-        unanswered=unanswered(open_issues(issues, closed), actions, declined),
+        unanswered=find_unanswered(open_issues(issues, closed), actions, declined),
     )
 
 
@@ -84,7 +84,7 @@ def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, Validatio
     rule, answered = ACTIONS[raw["action_type"]], tuple(raw.get("addresses_issues", ()))
     is_given = rule.needs_new_step and raw["new_step"]
     new_step = _step(raw["new_step"], f"{pointer}/new_step") if is_given else None
-    with located(pointer):
+    with locate_errors(pointer):
         return RefinementAction(
             action_type=raw["action_type"],
             target_step_id=raw["target_step_id"] if rule.needs_target else None,
@@ -99,7 +99,7 @@ def _action(raw: Mapping[str, Any], pointer: str, issues: Mapping[str, Validatio
 
 def _step(raw: Mapping[str, Any], pointer: str) -> PlanStep:
     tool, given = raw.get("tool"), raw.get("arguments")
-    with located(pointer):
+    with locate_errors(pointer):
         return PlanStep(
             step_id=raw["step_id"],
             description=raw["description"],

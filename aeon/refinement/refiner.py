@@ -26,7 +26,7 @@ from aeon.plan.draft import is_changeable
 from aeon.plan.settings import RefinementSettings
 from aeon.plan.structural import MAX_NESTING_DEPTH
 from aeon.plan.transitions import leave_to_person
-from aeon.plan.triggers import Trigger, fragment_of, open_issues, unanswered
+from aeon.plan.triggers import Trigger, find_unanswered, fragment_of, open_issues
 from aeon.refinement.components import Planner, Validator, WithNestingDepth
 from aeon.refinement.models import Ask, Budget, Occasion, Proposer, Refined, Remark, fit_method
 
@@ -133,7 +133,7 @@ class Refiner:
         blocked = [step.step_id for step in plan.steps if step.blocked]
         codes = list(occasion.assessment.reason_codes) if occasion.assessment else []
         actions = tuple(self._planner.refine_plan(plan, issues, codes, blocked, executed))
-        return Refinement(actions=actions, unanswered=unanswered(issues, actions))
+        return Refinement(actions=actions, unanswered=find_unanswered(issues, actions))
 
     def _decompose(self, plan: Plan, admission: counting.Admission, closed: Sequence[str], budget: Budget) -> _Screened:
         steps, screened = by_id(plan.steps), _Screened(list(admission.refused))

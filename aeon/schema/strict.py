@@ -71,7 +71,7 @@ def _check_object(part: dict[str, Any]) -> Iterator[str]:
 
 
 def _find_circles(parts: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
-    """Say which definitions lead back to themselves."""
+    """A message for each definition that refers to itself, at once or through others."""
     definitions = {"#" + place for place, _ in parts if place.count("/") == 2}
     uses: dict[str, list[str]] = {name: [] for name in definitions}
     for place, part in parts:

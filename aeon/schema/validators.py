@@ -55,10 +55,10 @@ class SchemaValidator:
 
     def iter_errors(self, value: Any) -> Iterator[ValidationError]:
         """What the schema refuses, in jsonschema's words. Raises re.error for a pattern of names that Python lacks."""
-        return self._detailed.iter_errors(value)
+        return self._detailed_validator.iter_errors(value)
 
     @cached_property
-    def _detailed(self) -> Validator:
+    def _detailed_validator(self) -> Validator:
         from jsonschema.validators import Draft202012Validator, extend, validator_for
 
         kind = validator_for(self.schema, default=Draft202012Validator)
@@ -84,7 +84,7 @@ def is_valid(schema: Mapping[str, Any], value: Any) -> bool:
 
 
 def validator_of(schema: Mapping[str, Any]) -> SchemaValidator:
-    """The validator of a schema of Aeon's own or a person's, stored by the process. Raises ValueError for no schema."""
+    """The validator of a schema, made once in a process. Raises ValueError for what is no valid schema."""
     return _validator_of(_text_of(schema))
 
 

@@ -146,7 +146,7 @@ def decode(text: str) -> Cassette:
 
 
 def _to_values(entry: Entry, share: Callable[[Any], Any]) -> dict[str, Any]:
-    """An entry as in a file: long parts of the request last, and the answer's text as the value that it is JSON of."""
+    """An entry as the file has it: long parts of the request last, an answer that is JSON text as its value."""
     answer, body = dict(entry.answer), entry.request.body
     shown = _show_text(answer.pop("text")) if isinstance(answer.get("text"), str) else {}
     request = {name: share(body[name]) for name in sorted(body, key=("schema", "messages").count)}

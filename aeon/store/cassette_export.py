@@ -44,7 +44,7 @@ class Scrubber:
         return any(form in text for form, _ in self._forms)
 
     def text(self, text: str) -> str:
-        """A text without the values."""
+        """Replace each secret in a text by the name of its variable."""
         for form, name in self._forms:
             if number := text.count(form):
                 self.found[name] += number
@@ -52,11 +52,11 @@ class Scrubber:
         return text
 
     def value(self, value: Any) -> Any:
-        """A JSON value without them, keys of objects included."""
+        """Replace the secrets in a JSON value, in keys of objects too."""
         return _map_texts(value, self.text)
 
     def entry(self, entry: Entry) -> Entry:
-        """An answer and its request without them, and without what was found out about a server."""
+        """Replace the secrets in an answer and its request; what was found out about a server is left out."""
         path = entry.request.path
         path = path.model_copy(update={"step_id": path.step_id and self.text(path.step_id)})
         request = StoreRequest(kind=entry.request.kind, path=path, body=self.value(entry.request.body))

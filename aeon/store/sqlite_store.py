@@ -166,7 +166,7 @@ def _is_busy(error: BaseException) -> bool:
     reraise=True,
 )
 def _open(path: Path, mode: str, *statements: str) -> sqlite3.Connection:
-    """A connection after some statements; a file of something else, or of a newer Aeon, is refused before them."""
+    """Connect to a file and run the statements. Refuses another program's file, and one of a newer Aeon."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
     try:

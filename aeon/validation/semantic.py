@@ -10,7 +10,7 @@ from typing import Any
 from aeon.domain.plan import Plan, PlanStep
 from aeon.domain.report import SemanticValidationReport, ValidationIssue
 from aeon.domain.request import LLMAdapter, current_site
-from aeon.llm.exchange import InvalidAnswer, located
+from aeon.llm.exchange import InvalidAnswer, locate_errors
 from aeon.llm.extract import ExtractError, read_json
 from aeon.memory.run_memory import ShownMemory
 from aeon.plan.deltas import DeltaResult
@@ -91,7 +91,7 @@ def parse_report(answer: Mapping[str, Any], artifact_type: str, step_ids: set[st
         if repair:
             raw = {**raw, "proposed_repair": {**repair, "changes": _changes(repair["changes"])}}
         if not errors:
-            with located(pointer):
+            with locate_errors(pointer):
                 issues.append(ValidationIssue.model_validate(raw))
     if errors:
         raise InvalidAnswer(tuple(errors))

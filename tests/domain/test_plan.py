@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from aeon.domain.plan import Plan, PlanStep, Subplan, renumbered
+from aeon.domain.plan import Plan, PlanStep, Subplan, renumber_steps
 from aeon.domain.refinement import RefinementAction
 from tests.plan.builders import action, add, blocked, done, plan_of, remove, step
 
@@ -60,8 +60,8 @@ def test_an_unknown_step_is_a_key_error() -> None:
 
 def test_renumbering_shares_steps_that_are_right() -> None:
     plan = plan_of(step("a"), step("b"))
-    assert all(one is other for one, other in zip(renumbered(plan.steps), plan.steps, strict=True))
-    assert [one.step_index for one in renumbered(tuple(reversed(plan.steps)))] == [1, 2]
+    assert all(one is other for one, other in zip(renumber_steps(plan.steps), plan.steps, strict=True))
+    assert [one.step_index for one in renumber_steps(tuple(reversed(plan.steps)))] == [1, 2]
 
 
 def test_a_plan_survives_json() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from aeon.domain.errors import ConfigError
 from aeon.files.located_yaml import LocatedYaml, Position, UnreadableFile
-from aeon.files.text import dotted
+from aeon.files.text import format_place
 
 TEXT = """\
 a: 1
@@ -86,8 +86,8 @@ def test_what_is_no_yaml_says_where(tmp_path: Path, text: str, position: tuple[i
 
 
 def test_a_place_is_written_as_people_do() -> None:
-    assert dotted(("calls", "step", 1, "answer")) == "calls.step[2].answer"
-    assert dotted(()) == ""
+    assert format_place(("calls", "step", 1, "answer")) == "calls.step[2].answer"
+    assert format_place(()) == ""
 
 
 def test_numbers_that_json_lacks_are_numbers_and_no_text(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_home_folder_may_be_abbreviated(model_file: Path, monkeypatch: pytest.
     monkeypatch.setenv("HOME", str(model_file.parent))
     short = settings(model_path=f"~/{model_file.name}")
     local_files.check(short)
-    assert local_files.located(short) == model_file
+    assert local_files.locate_model(short) == model_file
 
 
 def test_the_name_is_the_files_unless_it_is_given() -> None:

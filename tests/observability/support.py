@@ -22,7 +22,7 @@ from aeon.domain.history import (
     StepResult,
     Timing,
 )
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, renumbered
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, renumber_steps
 from aeon.domain.profile import AdaptiveDepthConfiguration, TaskProfile
 from aeon.domain.refinement import RefinementAction, RefusedAction, RepairRecord, StepChange
 from aeon.domain.report import IssueLocation, ProposedRepair, SemanticValidationReport, ValidationIssue
@@ -318,7 +318,7 @@ def chain_run(length: int) -> tuple[e.Recorded, ...]:
     plan = Plan(
         goal="a long plan",
         task=TASK,
-        steps=renumbered(tuple(step(i, *ids[max(0, n - 1) : n]) for n, i in enumerate(ids))),
+        steps=renumber_steps(tuple(step(i, *ids[max(0, n - 1) : n]) for n, i in enumerate(ids))),
     )
     story.tell(e.RunStarted(run_id="run-long", task=TASK, provider="openai", synthetic=False), after=0)
     story.tell(e.PlanMade(plan=plan, layers=length, expected_calls=length))
@@ -346,7 +346,7 @@ def logged(folder: Path, told: Iterable[e.Recorded]) -> list[dict[str, Any]]:
 def a_result(*, synthetic: bool = False, answer: str = "The design, whole.\nGrüße, 世界 🌍") -> RunResult:
     """The result of `realistic_run`, every part of it filled in."""
     record, refined = refinement(PLAN.with_steps(step("auth", "gather", status="invalid", clarity_state="BLOCKED")))
-    plan = Plan(goal=refined.goal, task=TASK, steps=renumbered(refined.steps))
+    plan = Plan(goal=refined.goal, task=TASK, steps=renumber_steps(refined.steps))
     timing = Timing(start_time=START.isoformat(), end_time=END.isoformat(), duration_seconds=3.25)
     last = assessment(0.97, 0.94, 0.95, True)
     execution_pass = ExecutionPass(

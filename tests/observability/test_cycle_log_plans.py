@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aeon.domain import events as e
-from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, renumbered
+from aeon.domain.plan import FollowUpQuestion, Plan, PlanStep, renumber_steps
 from aeon.domain.request import CallSite
 from aeon.files.jsonl import read_lines
 from aeon.observability.cycle_log import CycleLog, plan_at, plan_of
@@ -46,9 +46,9 @@ def test_the_journal_grows_linearly_with_the_run(tmp_path: Path) -> None:
 
 def test_an_added_step_costs_itself_and_not_the_whole_plan(tmp_path: Path) -> None:
     steps = tuple(PlanStep(step_id=f"s{n}", description="d") for n in range(100))
-    longer = renumbered((*steps[:50], PlanStep(step_id="new", description="d"), *steps[50:]))
+    longer = renumber_steps((*steps[:50], PlanStep(step_id="new", description="d"), *steps[50:]))
     story = Story()
-    story.call("refinement", "REFINE", 1, Plan(goal="g", steps=renumbered(steps)))
+    story.call("refinement", "REFINE", 1, Plan(goal="g", steps=renumber_steps(steps)))
     story.call("step", "EXECUTE", 2, Plan(goal="g", steps=longer))
     state = logged(tmp_path, story.told)[1]["plan_state"]
     assert state["order"] == {"start": 50, "removed": 0, "inserted": ["new"]}
@@ -92,7 +92,7 @@ def steps_strategy() -> st.SearchStrategy[tuple[PlanStep, ...]]:
         agent=st.sampled_from([None, "llm"]),
         incomplete=st.booleans(),
     )
-    return st.lists(step, max_size=6, unique_by=lambda s: s.step_id).map(tuple).map(renumbered)
+    return st.lists(step, max_size=6, unique_by=lambda s: s.step_id).map(tuple).map(renumber_steps)
 
 
 questions = st.lists(st.builds(FollowUpQuestion, question=st.just("why?"), assumption=st.text(max_size=3)), max_size=2)

@@ -105,8 +105,8 @@ class Screen(Display):
         with self._viewing:
             new, self._new = self._new, []
             lines = [] if last else picture(self._view, datetime.now(UTC), width, height)
-        above = [part for line in new for part in self._wrapped(line, width)]
-        now = self._rendered(Text("\n").join(lines)).split("\n") if lines else []
+        above = [part for line in new for part in self._wrap_line(line, width)]
+        now = self._render_text(Text("\n").join(lines)).split("\n") if lines else []
         if above or now != self._drawn or last:
             texts = [f"{_CLEAR_LINE}{text}" for text in (*above, *now)]
             # A terminal that has become narrower has broken the lines of the old picture.
@@ -121,7 +121,7 @@ class Screen(Display):
                 return size
         return shutil.get_terminal_size()
 
-    def _wrapped(self, line: str, width: int) -> list[str]:
+    def _wrap_line(self, line: str, width: int) -> list[str]:
         """A line of what has happened, its second part and those after it moved to the right."""
         clock = found[0] if (found := _CLOCK.match(line)) else ""
         if not line.strip("="):
@@ -132,9 +132,9 @@ class Screen(Display):
         indent = " " * min(len(clock), 8)
         parts = text.wrap(self._console, max(20, width - len(indent) - 2))
         heads = [Text(clock, "dim"), *(Text(f"{indent}  ") for _ in parts[1:])]
-        return [self._rendered(Text.assemble(head, part)) for head, part in zip(heads, parts, strict=True)]
+        return [self._render_text(Text.assemble(head, part)) for head, part in zip(heads, parts, strict=True)]
 
-    def _rendered(self, text: Text) -> str:
+    def _render_text(self, text: Text) -> str:
         with self._console.capture() as captured:
             self._console.print(text, end="", soft_wrap=True, markup=False, emoji=False)
         shown = captured.get()

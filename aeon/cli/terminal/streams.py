@@ -26,7 +26,7 @@ def own_streams() -> Iterator[None]:
         return
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: PTH123, SIM115
-    with _duplicated(sys.stdout, 1) as out, _duplicated(sys.stderr, 2) as err:
+    with _duplicate_stream(sys.stdout, 1) as out, _duplicate_stream(sys.stderr, 2) as err:
         _own.update(out=out, err=err)
         if out is not sys.stdout:
             os.dup2(2, 1)
@@ -38,7 +38,7 @@ def own_streams() -> Iterator[None]:
 
 
 @contextmanager
-def _duplicated(stream: Any, number: int) -> Iterator[Any]:
+def _duplicate_stream(stream: Any, number: int) -> Iterator[Any]:
     """The stream through a descriptor of its own while the block lasts; the stream itself where it has none."""
     own = stream
     with suppress(*_UNUSABLE):

@@ -51,7 +51,7 @@ class LocalAdapter:
         with _lock:
             self._check_open(request, closings, Usage())
             if self._loading is None:
-                path = located(settings)
+                path = locate_model(settings)
                 self._loading = Loading(path, settings.n_ctx, settings.n_gpu_layers, settings.n_threads)
                 # A model that goes down with the interpreter while a thread generates may crash the process.
                 atexit.register(self.close)
@@ -156,7 +156,7 @@ def check(settings: LocalProvider) -> None:
         )
 
 
-def located(settings: LocalProvider) -> Path:
+def locate_model(settings: LocalProvider) -> Path:
     """The model's file; one of a hub is downloaded once. Raises ProviderError when the hub does not give it."""
     if settings.model_path is not None:
         return settings.model_path.expanduser()

@@ -34,7 +34,7 @@ class NotExpressible(Exception):
 
 
 def closest_grammar(schema: Mapping[str, Any]) -> str:
-    """The grammar of a schema; that of any JSON object for one that no grammar can hold."""
+    """The grammar of a schema; where it has none, the grammar of any JSON object."""
     from llama_cpp.llama_grammar import JSON_GBNF, RESERVED_NAMES, SchemaConverter
 
     class Converter(SchemaConverter):  # type: ignore[misc] # untyped where the extra is not installed

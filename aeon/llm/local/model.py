@@ -52,7 +52,7 @@ class LocalModel:
             try:
                 chunks = self._llama.create_chat_completion(list(map(asdict, messages)), **given)
             except (TemplateError, ValueError):  # some templates take no system message
-                chunks = self._llama.create_chat_completion(list(map(asdict, merged(messages))), **given)
+                chunks = self._llama.create_chat_completion(list(map(asdict, merge_messages(messages))), **given)
             for chunk in chunks:
                 choice = chunk["choices"][0]
                 yield choice["delta"].get("content") or "", choice["finish_reason"]
@@ -92,7 +92,7 @@ class LocalModel:
         return self._grammars[key]
 
 
-def merged(messages: Sequence[Message]) -> list[Message]:
+def merge_messages(messages: Sequence[Message]) -> list[Message]:
     """The messages with the system message put before the first user message."""
     system = [message.content for message in messages if message.role == "system"]
     others = [message for message in messages if message.role != "system"] or [Message("user", "")]

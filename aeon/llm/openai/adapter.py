@@ -49,7 +49,7 @@ class OpenAIAdapter:
 
     @property
     def model(self) -> str:
-        """The model of calls that do not name their own."""
+        """The model that is asked where a call names none."""
         return self._settings.model
 
     def complete(self, request: LLMRequest) -> LLMResponse:

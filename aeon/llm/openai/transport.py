@@ -129,7 +129,7 @@ class Transport:
                 connection.close()
 
     def _take_kept(self) -> socket.socket | None:
-        """A connection that the server has neither closed nor sent anything on that nobody asked for."""
+        """Take an idle connection that the server has not closed, and on which nothing unasked has come."""
         while True:
             with self._lock:
                 if not self._idle:

@@ -62,14 +62,14 @@ class Stored:
             beliefs = {name: value for adapter in self._learners for name, value in adapter.beliefs().items()}
             return {**_record(fresh[0]), FOUND_OUT: beliefs} if beliefs else _record(fresh[0])
 
-        answer = self._session.answer(self._asked(request), ask, policy=reuse_scope)
+        answer = self._session.answer(self._build_store_request(request), ask, policy=reuse_scope)
         if not fresh:
             return self._stored_response(answer, request)
         if isinstance(fresh[0], LLMError):
             raise fresh[0]
         return fresh[0]
 
-    def _asked(self, request: LLMRequest) -> StoreRequest:
+    def _build_store_request(self, request: LLMRequest) -> StoreRequest:
         site, parameters = request.site, request.parameters.over(self._base)
         given = {name: getattr(parameters, name) for name in ("temperature", "max_tokens", "effort")}
         place = {name: getattr(site, name) for name in ("pass_number", "phase", "step_id", "attempt")}

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypedDict, Unpack
 from aeon.domain.graph import transitive_dependencies
 from aeon.domain.plan import PlanStep
 from aeon.files.located_yaml import LocatedYaml
-from aeon.files.text import Place, dotted
+from aeon.files.text import Place, format_place
 from aeon.plan.structural import check_steps
 from aeon.plan.workflow.models import Problem, problem_at
 from aeon.plan.workflow.references import Reference, find_texts, references
@@ -87,7 +87,7 @@ class _Checker:
                     for found in references(text):
                         said = self._check_reference(found, step, field) if isinstance(found, Reference) else str(found)
                         if said:
-                            self.add(place, f"{dotted(place)}: {said}")
+                            self.add(place, f"{format_place(place)}: {said}")
 
     def _check_reference(self, found: Reference, step: PlanStep, field: str) -> str:
         text, name, given = f"`{found.text}`", found.name, self.checks.get("input_names")
@@ -110,7 +110,7 @@ class _Checker:
         """Warn about tools and agents: the supervisor looks for another tool, or the model does the step."""
         for index, (step, raw) in enumerate(zip(self.steps, self.raw, strict=True)):
             place: Place = ("steps", index)
-            name = dotted(place) if step.step_id.startswith(_UNNAMED) else f"step '{step.step_id}'"
+            name = format_place(place) if step.step_id.startswith(_UNNAMED) else f"step '{step.step_id}'"
             tool, agent, arguments = raw.get("tool"), raw.get("agent"), raw.get("arguments")
             if tool and agent:
                 message = f"{name} has both `tool` and `agent`: the tool does it; leave one out"
@@ -128,7 +128,7 @@ class _Checker:
             elif isinstance(tools, Mapping) and isinstance(arguments, Mapping):
                 for inner, said in argument_problems(arguments, tools[tool]):
                     at = (*place, "arguments", *inner)
-                    message = f"{dotted(at)}: the tool '{tool}' will refuse this: {said}"
+                    message = f"{format_place(at)}: the tool '{tool}' will refuse this: {said}"
                     self.add(at, f"{message}; the model will be asked for better", "warning")
 
     def _describe_missing(self, tool: str, tools: Collection[str]) -> str:

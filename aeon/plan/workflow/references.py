@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from aeon.domain.errors import PlanError
 from aeon.domain.values import Value
-from aeon.files.text import Place, dotted
+from aeon.files.text import Place, format_place
 
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}|\$\{")
 _NAME = re.compile(r"inputs\.(?P<input>.+)|steps\.(?P<step>.+?)\.output(\.(?P<path>.+))?", re.DOTALL)
@@ -82,7 +82,7 @@ def resolve_arguments(
         try:
             return _look_up(match, inputs, outputs) if match and match[1] is not None else _fill(text, inputs, outputs)
         except PlanError as error:
-            problems.append(f"{dotted(place)}: {error.message}")
+            problems.append(f"{format_place(place)}: {error.message}")
 
     resolved: dict[str, Any] = change_texts(arguments, resolve, ("arguments",))
     if problems:

@@ -19,10 +19,10 @@ class _Row(list[str]):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes equal values out instead of as YAML aliases."""
+    """Writes every value in full: YAML would refer to one that occurs again by an alias."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
-        """No value is an alias."""
+        """Never write an alias."""
         return True
 
 

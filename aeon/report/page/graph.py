@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from aeon.domain.errors import PlanError
 from aeon.domain.graph import layers
-from aeon.domain.plan import Plan, PlanStep, renumbered
+from aeon.domain.plan import Plan, PlanStep, renumber_steps
 from aeon.report.ending import state_of
 from aeon.report.words import STATES, one_line
 
@@ -21,7 +21,7 @@ def draw_plan(steps: Sequence[PlanStep], links: Mapping[str, str], new: frozense
     """The plan of these steps as one `<svg>`. `links` has the anchor of a step's latest request, `new` are the steps
     that are marked as changed since the pass before."""
     try:
-        columns = layers(Plan(goal="", steps=renumbered(tuple(steps))))
+        columns = layers(Plan(goal="", steps=renumber_steps(tuple(steps))))
     except PlanError:  # a plan that was not accepted
         columns = tuple((step.step_id,) for step in steps)
     tallest = max(map(len, columns), default=0)

@@ -7,7 +7,7 @@ import pytest
 from aeon.cli.progress.estimate import seconds_left
 from aeon.cli.progress.view import RunView
 from aeon.domain import events as e
-from aeon.domain.plan import Plan, renumbered
+from aeon.domain.plan import Plan, renumber_steps
 from aeon.store.cassette import Provenance
 from tests.cli.progress.test_progress import THRESHOLDS, drawn, seen, until
 from tests.observability.support import START, Story, realistic_run, step
@@ -16,7 +16,7 @@ from tests.observability.support import START, Story, realistic_run, step
 STEP, CALL = 1.7, 1.6
 PLAN = Plan(
     goal="g",
-    steps=renumbered((step("a"), *(step(f"b{n}", "a") for n in range(5)), step("c", *(f"b{n}" for n in range(5))))),
+    steps=renumber_steps((step("a"), *(step(f"b{n}", "a") for n in range(5)), step("c", *(f"b{n}" for n in range(5))))),
 )
 
 

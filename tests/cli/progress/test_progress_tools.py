@@ -9,13 +9,13 @@ import pytest
 
 from aeon.domain import events as e
 from aeon.domain.history import Advisory, AdvisoryKind
-from aeon.domain.plan import Plan, PlanStep, renumbered
+from aeon.domain.plan import Plan, PlanStep, renumber_steps
 from aeon.domain.request import CallSite
 from aeon.domain.tool_result import ToolErrorKind, ToolResult
 from tests.cli.progress.test_progress import Terminal, drawn, seen, shown_by
 from tests.observability.support import Story
 
-STEPS = renumbered(
+STEPS = renumber_steps(
     (
         PlanStep(step_id="sum", description="add", tool="calculator", arguments={}),
         PlanStep(step_id="lost", description="look", tool="oracle"),

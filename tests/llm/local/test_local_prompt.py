@@ -8,7 +8,7 @@ import pytest
 from aeon.domain.errors import ProviderError
 from aeon.domain.request import LLMRequest, Message
 from aeon.llm.local.adapter import LocalAdapter
-from aeon.llm.local.model import Loading, LocalModel, merged
+from aeon.llm.local.model import Loading, LocalModel, merge_messages
 from aeon.llm.settings import LocalProvider
 from tests.llm.local.conftest import WriteModel
 from tests.support.requests import SCHEMA, request
@@ -18,9 +18,9 @@ SYSTEM, USER = Message("system", "Be brief."), Message("user", "Why? é")
 
 
 def test_merging_keeps_every_word() -> None:
-    assert merged([SYSTEM, USER]) == [Message("user", "Be brief.\n\nWhy? é")]
-    assert merged([SYSTEM]) == [Message("user", "Be brief.")]
-    assert merged([USER]) == [USER]
+    assert merge_messages([SYSTEM, USER]) == [Message("user", "Be brief.\n\nWhy? é")]
+    assert merge_messages([SYSTEM]) == [Message("user", "Be brief.")]
+    assert merge_messages([USER]) == [USER]
 
 
 def messages(tiny_model: Path, asked: LLMRequest, *, schema_in_prompt: bool = True) -> tuple[Message, ...]:
