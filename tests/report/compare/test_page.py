@@ -1,7 +1,6 @@
 """The page of several runs, without a browser."""
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,11 +27,9 @@ def fifty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_fifty_runs_take_little_time_and_space(fifty: Path) -> None:
-    began = time.perf_counter()
+def test_fifty_runs_take_little_space(fifty: Path) -> None:
     comparison = compare_runs([fifty])
     page = render_comparison(comparison, fifty)
-    assert time.perf_counter() - began < 2
     assert len(comparison.runs) == 50
     assert comparison.parameters == ("provider.seed", "convergence.completeness")
     assert len(page) < 300_000
