@@ -70,9 +70,9 @@ def check_overrides(project: Project, given: Sequence[str]) -> list[str]:
     for file, path, value in _list_values(project):
         is_plain = file != project.path or all(map(_PLAIN.fullmatch, path))
         if why := _refusal(project, path, value) or ("" if is_plain else "is no plain name, and could say anything"):
-            key = ".".join(path)
+            key = _show_value(".".join(path))
             raise ConfigError(
-                f"{file}: {key}: {why}; a project file may not do that",
+                f"{file}: {key}: {_show_value(why)}; a project file may not do that",
                 hint=f"Say it on the command line ({key}=..., or --config-dir DIR), or use --no-project.",
             )
     chosen = {key_of(text) for text in given if "." not in key_of(text)}

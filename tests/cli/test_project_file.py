@@ -188,6 +188,13 @@ def test_what_may_start_programs_is_shown(aeon: RunAeon, tmp_path: Path) -> None
     assert "conf/tools/mine.yaml: mcp.servers.files.command=rm" in err
 
 
+@pytest.mark.parametrize("said", ['"a\\e[31m": 5', 'provider.base_url: "http://x.example/\\e[31m"'])
+def test_what_is_refused_cannot_steer_the_terminal(aeon: RunAeon, tmp_path: Path, said: str) -> None:
+    project(tmp_path, said)
+    ended = aeon(*SHOW)
+    assert (ended.status, "\x1b" in ended.err) == (2, False)
+
+
 def test_names_that_a_person_gives_may_be_of_several_words(aeon: RunAeon, tmp_path: Path) -> None:
     project(tmp_path, "convergence.criteria: {'well cited': every claim}, tools.approval.kind_*: never")
     values = composed(aeon)
