@@ -214,7 +214,7 @@ def _overrides(record: Record) -> list[str]:
         key, sign, value = text.partition("=")
         if key.endswith("base_url") and value:
             value = shown_address(value)
-        if ".options" in key and "observability.sinks." in key:
+        if "observability.sinks" in key:
             value = "..."  # which may be an address with a key in it
         typed.append(f"{key}{sign}{record.result.task if key == 'task' else value}")
     return typed
