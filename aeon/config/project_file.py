@@ -36,9 +36,7 @@ class Project:
 
 def find_project(start: Path) -> Path | None:
     """The nearest project file, from a folder up to its repository's root (the folder that has `.git`).
-
-    Outside of a repository only the folder itself is looked in: above it are folders of other people.
-    """
+    Outside of a repository only the folder itself is looked in: above it are folders of other people."""
     above = [start, *start.parents]
     root = next((folder for folder in above if (folder / ".git").exists()), start)
     searched = above[: above.index(root) + 1]
@@ -64,9 +62,7 @@ def read_project(path: Path) -> Project:
 
 def check_overrides(project: Project, given: Sequence[str]) -> list[str]:
     """The overrides of a project as Hydra takes them, paths made absolute, but for the groups that `given` chooses.
-
-    Raises ConfigError for the first thing that a project may not say, in the file or in its folder of configuration.
-    """
+    Raises ConfigError for the first thing that a project may not say, in the file or in its folder of configuration."""
     for file, path, value in _list_values(project):
         is_plain = file != project.path or all(map(_PLAIN.fullmatch, path))
         if why := _refusal(project, path, value) or ("" if is_plain else "is no plain name, and could say anything"):
