@@ -98,8 +98,7 @@ def configure_depth(
 
 
 def _units(depth: int, profile: TaskProfile, table: TTLTable, base: int) -> int:
-    """What the table gives a profile at a depth of 1 to 5, in LLM cycles, uncapped; amounts are added as written, so
-    that no sum of tenths is off by a little."""
+    """The LLM cycles of a profile at a depth, uncapped; decimals, so that no sum of tenths is off by a little."""
     multiplier = sum((Decimal(str(amount)) for amount in _additions(profile, table)), Decimal(str(table.depth[depth])))
     units = (base * multiplier).quantize(Decimal(1), ROUND_HALF_UP)
     return int(units) + table.extra_step * max(0, profile.expected_step_count - table.typical_steps[depth])

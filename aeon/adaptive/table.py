@@ -8,6 +8,7 @@ from typing import Any
 
 from aeon.domain.profile import TTLTable
 from aeon.files.resources import resource_root
+from aeon.files.text import read_yaml
 
 
 def packaged_table(**changes: Any) -> TTLTable:
@@ -22,9 +23,5 @@ def complete_table(given: Any) -> Any:
 
 @cache
 def _packaged_values() -> Mapping[str, Any]:
-    import yaml
-
-    path = resource_root() / "conf" / "ttl" / "default.yaml"
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's is ten times as fast
-    values: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), Loader=loader)
+    values: dict[str, Any] = read_yaml(resource_root() / "conf" / "ttl" / "default.yaml")
     return values

@@ -98,7 +98,6 @@ def _named_files(settings: Settings) -> dict[str, FileOrigin]:
 
 
 def _overrides(composition: Composition, settings: Settings) -> tuple[str, ...]:
-    """The overrides to record; a task or inputs that a configuration file gives are recorded apart, as texts."""
     given = {key_of(text).partition(".")[0] for text in composition.overrides}
     forms = {"task": "task=null", "task_file": "task_file=null", "inputs": "~inputs", "input_files": "~input_files"}
     apart = (form for name, form in forms.items() if getattr(settings, name) and name not in given)

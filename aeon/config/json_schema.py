@@ -62,7 +62,6 @@ def _loosen_schema(value: Schema) -> Schema:
 
 
 def _describe(whole: Schema) -> None:
-    """Say at each key what the packaged files say of it in a comment; one that is null there may be null."""
     # What an option changes in other groups is explained there.
     of_groups = (entry for group in groups() for entry in entries_of(group) if entry.path.startswith(f"{group}."))
     for entry in (*top_entries(), *of_groups):

@@ -143,7 +143,6 @@ def read_task(settings: Settings) -> str | None:
 
 
 def _says_task_anew(plan_file: Path | None, recorded: Origin) -> bool:
-    """Whether the task stood in a plan file, and it is another plan file now."""
     before = recorded.files.get("plan_file")
     same = before is not None and plan_file is not None and plan_file.expanduser().absolute() == Path(before.path)
     return recorded.task_in_plan and plan_file is not None and not same

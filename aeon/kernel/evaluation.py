@@ -102,8 +102,7 @@ class Evaluation:
         return report, found
 
     def _ask(self, phase: OpenPhase, call: CallName, ask: Callable[[], T], cycles: int = 1) -> T | None:
-        """An evaluating call's value; None when it is not affordable, or unavailable, its error when that happens twice
-        running."""
+        """An evaluating call's value; None when it is not affordable or not available, its error the second time."""
         run = self.run
         if not run.affordable(cycles):
             phase.outcome = "abandoned"

@@ -192,7 +192,6 @@ class PromptLibrary:
         return PromptError(message)
 
     def _reachable(self, names: Iterable[str]) -> set[str]:
-        """Templates and all that they refer to; everything there is, where one is named only at run time."""
         found, waiting = set[str](), list(names)
         known = set(self._environment.list_templates())
         while waiting:

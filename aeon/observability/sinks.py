@@ -123,7 +123,6 @@ def _open_own(opening: Opening) -> Iterator[tuple[Subscriber, ...]]:
 
 @contextmanager
 def _open_own_sink(key: str, settings: SinkSettings, warn: Warn) -> Iterator[QueuedObserver]:
-    """A person's own sink behind a queue; closed, if it has a `close`, when all events were passed to it."""
     make: Any = load_object(key, settings.sink, "object")
     try:
         with redirect_prints_to_stderr():

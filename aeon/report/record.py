@@ -12,8 +12,6 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from aeon.config.origin import FILE
 from aeon.config.settings import Settings
 from aeon.domain.errors import StoreFailed
@@ -21,6 +19,7 @@ from aeon.domain.request import Usage
 from aeon.domain.result import RunResult
 from aeon.domain.values import Frame, as_frame
 from aeon.files.jsonl import read_lines
+from aeon.files.text import read_yaml
 from aeon.llm.prices import price_book
 from aeon.observability import artefacts
 from aeon.report.runs import read_document
@@ -93,8 +92,8 @@ def load_record(directory: Path | str, result: RunResult | None = None) -> Recor
     result = result or artefacts.load(directory)
     events = read_events(directory)
     origin, overrides = read_document(directory / FILE), None
-    with suppress(OSError, ValueError, yaml.YAMLError):
-        overrides = yaml.safe_load((directory / ".hydra" / "overrides.yaml").read_text("utf-8"))
+    with suppress(OSError, ValueError):
+        overrides = read_yaml(directory / ".hydra" / "overrides.yaml")
     overrides = overrides or origin.get("overrides")
     return Record(
         directory=directory,

@@ -107,7 +107,6 @@ class _Maker:
         return {name: self.complete(known.get(name), whole[name]) for name in {**known, **whole} if name in whole}
 
     def _flatten(self, schema: Any, wish: Any, depth: int) -> dict[str, Any]:
-        """The schema with references followed, `allOf` merged, and one of its alternatives chosen."""
         flat = dict(schema) if isinstance(schema, Mapping) else {}
         for _ in range(_MAX_DEPTH - depth):
             if "$ref" in flat:

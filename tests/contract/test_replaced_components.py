@@ -10,6 +10,7 @@ from aeon.domain.refinement import RefinementAction
 from aeon.domain.report import IssueLocation, SemanticValidationReport, ValidationIssue
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.plan.recursive import RecursivePlanner
+from aeon.refinement.models import fit_method
 from aeon.validation.semantic import SemanticValidator
 from tests.support.scripted_model import ScriptedModel, assessment, blocked, plan, worked
 
@@ -104,3 +105,11 @@ def test_a_planner_with_a_refine_plan_of_its_own_is_given_the_reason_codes_of_th
     Orchestrator(model, ConvergenceEngine(model), SemanticValidator(model), planner, Depth()).run("do something")
     assert planner.codes == [[], ["incomplete", "incoherent", "contradiction_detected"]]
     assert "refinement" not in model.calls
+
+
+def test_a_method_of_ones_own_is_given_more_than_the_interface_has_only_where_it_names_it():
+    def own(report, *, left_to_person=()):
+        return report, left_to_person
+
+    assert fit_method(own)("r", left_to_person=("i1",), more=1) == ("r", ("i1",))
+    assert fit_method(lambda report: report)("r", left_to_person=("i1",)) == "r"

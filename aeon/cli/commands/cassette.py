@@ -11,14 +11,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from aeon.cli.terminal.status import DONE
 from aeon.cli.terminal.streams import put, say
 from aeon.config import origin as origins
 from aeon.config import recompose
 from aeon.config.load import environment
 from aeon.domain.errors import ConfigError, StoreFailed
+from aeon.files.text import read_yaml
 from aeon.report.words import count_noun, one_line
 from aeon.store.cassette import CassetteSource, read, write
 from aeon.store.cassette_export import Scrubber, make_cassette, secret_names
@@ -92,8 +91,8 @@ def _read_beside(run: Path) -> tuple[Mapping[str, Any], list[Any]]:
     directory, configurations = run if run.is_dir() else run.parent, list[Any]()
     with suppress(OSError, ValueError):
         configurations.append(json.loads((directory / "result.json").read_bytes()).get("configuration"))
-    with suppress(OSError, yaml.YAMLError):
-        configurations.append(yaml.safe_load((directory / ".hydra" / "config.yaml").read_bytes()))
+    with suppress(OSError, ValueError):
+        configurations.append(read_yaml(directory / ".hydra" / "config.yaml"))
     has_origin = (directory / origins.FILE).is_file()
     return origins.read(directory, "RUN").model_dump(mode="json") if has_origin else {}, configurations
 

@@ -12,10 +12,10 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import yaml
 from rich.cells import cell_len, set_cell_size
 
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, USAGE
+from aeon.files.text import read_yaml
 from aeon.observability.artefacts import RESULT, replace_file
 from aeon.report.words import count_noun, one_line, relative_to_here
 
@@ -77,8 +77,8 @@ def read_jobs(sweep_directory: Path, planned: Sequence[Sequence[str]] = ()) -> l
 def _read(directory: Path) -> Job:
     number, overrides = int(directory.name) if directory.name.isdecimal() else -1, list[str]()
     status, figures = FAILED, {"ended": "no result"}
-    with suppress(OSError):
-        hydra = yaml.safe_load((directory / ".hydra" / "hydra.yaml").read_bytes())["hydra"]
+    with suppress(OSError, ValueError):
+        hydra = read_yaml(directory / ".hydra" / "hydra.yaml")["hydra"]
         number, overrides = hydra["job"]["num"], hydra["overrides"]["task"]
     with suppress(OSError, ValueError):
         status = int((directory / _STATUS).read_text(encoding="ascii"))

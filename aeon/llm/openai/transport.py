@@ -218,7 +218,6 @@ def _tls_context() -> Any:
 
 
 def _read_body(response: HTTPResponse, connection: socket.socket, deadline: float, receive: Receive | None) -> bytes:
-    """The body, unpacked. Raises IncompleteRead where it ends too early, HTTPException where it cannot be read."""
     unpacker = zlib.decompressobj(wbits=31) if response.headers.get("content-encoding") == "gzip" else None
     body = bytearray()
     while True:

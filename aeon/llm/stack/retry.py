@@ -165,7 +165,6 @@ class Fallback:
         raise in_other_words(failed, f"{last.endpoint}: {last.message} (asked before it: {before})") from last
 
     def _in_order(self) -> Iterator[Endpoint]:
-        """The endpoints as they are asked: those that are cooling down last, and the last one even if it is busy."""
         last: list[Endpoint] = []
         for endpoint in self._endpoints:
             if endpoint.state is not None and endpoint.state.is_cooling:

@@ -15,9 +15,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from aeon.config.settings import Settings
+from aeon.files.text import read_yaml
 from aeon.observability.artefacts import RESULT
 from aeon.report.record import read_events
 from aeon.report.runs import end_without_result
@@ -132,8 +131,8 @@ def _read(directory: Path, name: str) -> Run:
 def _read_without_result(directory: Path, name: str) -> Run:
     """A run under way or killed, or a job that failed before its run began."""
     events, configuration = read_events(directory), dict[str, Any]()
-    with suppress(OSError, yaml.YAMLError, ValueError):
-        composed = yaml.safe_load((directory / ".hydra" / "config.yaml").read_bytes())
+    with suppress(OSError, ValueError):
+        composed = read_yaml(directory / ".hydra" / "config.yaml")
         configuration = Settings.model_validate(composed).model_dump(mode="json")
     last = f"{events[-1]['event']}, {events[-1]['time'][:19]} UTC" if events else "none"
     return Run(
@@ -179,8 +178,8 @@ def _overrides(directory: Path) -> dict[str, str]:
     found: list[Any] = []
     with suppress(OSError, ValueError, LookupError):
         found = json.loads((directory / "run.json").read_bytes())["overrides"] or []
-    with suppress(OSError, yaml.YAMLError):
-        found = yaml.safe_load((directory / ".hydra" / "overrides.yaml").read_bytes()) or found
+    with suppress(OSError, ValueError):
+        found = read_yaml(directory / ".hydra" / "overrides.yaml") or found
     parts = (str(text).partition("=") for text in found)
     return {key.lstrip("+"): _unquoted(value) for key, _, value in parts if not key.startswith("hydra.")}
 
