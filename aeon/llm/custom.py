@@ -10,7 +10,7 @@ from aeon.domain.errors import AnswerError, ConfigError, ProviderError, StopRequ
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Usage
 from aeon.files.reference import load_object
 from aeon.files.stdout import redirect_prints_to_stderr
-from aeon.llm.protocols import close
+from aeon.llm.protocols import NamedAdapter, SyntheticAdapter, close
 from aeon.llm.settings import NO_NAME, CustomProvider, ProviderSettings
 
 KEY = "provider.adapter"
@@ -24,7 +24,7 @@ class CustomAdapter:
 
     def __init__(self, inner: LLMAdapter, settings: CustomProvider, *, owned: bool) -> None:
         self._inner, self._settings, self._owned = inner, settings, owned
-        self.synthetic = bool(getattr(inner, "synthetic", False))
+        self.synthetic = isinstance(inner, SyntheticAdapter) and bool(inner.synthetic)
 
     def complete(self, request: LLMRequest) -> LLMResponse:
         """Answer one request. An answer without usage counts as one request of unknown usage."""
@@ -88,7 +88,7 @@ def describe_given(adapter: LLMAdapter, provider: ProviderSettings) -> CustomPro
     kind = adapter if inspect.isclass(adapter) else type(adapter)
     name = f"{kind.__module__}:{kind.__qualname__}"
     _check(f"adapter={name}", adapter, "an object")
-    model = getattr(adapter, "model", None)
+    model = adapter.model if isinstance(adapter, NamedAdapter) else None
     if isinstance(provider, CustomProvider):
         if provider.adapter:
             raise ConfigError(

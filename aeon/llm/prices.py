@@ -68,7 +68,7 @@ class PriceBook:
         asked = request.parameters.model or ""
         return self.cost(outcome.usage, endpoint=outcome.endpoint, answered=outcome.model, asked=asked)
 
-    def missing(self, models: Iterable[str]) -> list[str]:
+    def find_missing(self, models: Iterable[str]) -> list[str]:
         """Which of the models that may be called have no price: those named, and each endpoint's own."""
         named = {model for model in models if not self.first.knows(model)}
         return sorted(named | {prices.model for prices in self._lists.values() if not prices.knows(prices.model)})
@@ -129,7 +129,7 @@ def compute_published_cost(usage: Usage, model: str, address: str) -> float | No
 
 def check_prices(prices: PriceBook, max_cost: float | None, models: Iterable[str] = ()) -> None:
     """Raise ConfigError if a cap on cost could be exceeded unseen: `models`, or an endpoint's own, without a price."""
-    if max_cost is not None and (names := prices.missing(models)):
+    if max_cost is not None and (names := prices.find_missing(models)):
         raise ConfigError(
             f"limits.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",
             hint="Set provider.prices, in money per million tokens, for example "

@@ -81,14 +81,14 @@ class EndpointState:
             if isinstance(self._cause, RateLimited):
                 self._make_available()
 
-    def answered(self, *, is_trial: bool = False) -> None:
-        """The endpoint is up; what was asked before a cooldown proves nothing."""
+    def note_answer(self, *, is_trial: bool = False) -> None:
+        """Note that the endpoint is up; an answer to what was asked before a cooldown does not show it."""
         with self._lock:
             if is_trial or self._cooling_until is None:
                 self._make_available()
 
-    def failed(self, error: LLMError, *, is_trial: bool = False) -> None:
-        """A request to the endpoint raised this error."""
+    def note_failure(self, error: LLMError, *, is_trial: bool = False) -> None:
+        """Note the error of a request to the endpoint."""
         with self._lock:
             if self._cooling_until is not None and not is_trial:
                 return
@@ -139,11 +139,11 @@ class Gate:
             response = self._inner.complete(request)
         except LLMError as error:
             limiter.leave(turn, error.usage.total_tokens if error.usage_reported else turn.tokens, error)
-            state.failed(error, is_trial=is_trial)
+            state.note_failure(error, is_trial=is_trial)
             raise
         except BaseException:
             limiter.leave(turn, 0)
             raise
         limiter.leave(turn, response.usage.total_tokens if response.usage_reported else turn.tokens, response)
-        state.answered(is_trial=is_trial)
+        state.note_answer(is_trial=is_trial)
         return response

@@ -120,14 +120,14 @@ def test_while_one_request_tries_it_the_others_are_turned_away() -> None:
     assert state.admit()
     with pytest.raises(CircuitOpen):
         through.complete(request())
-    state.answered(is_trial=True)
+    state.note_answer(is_trial=True)
     assert not state.is_cooling
 
 
 def test_an_answer_to_a_request_of_before_proves_nothing() -> None:
     server, through, state, _ = gate()
     fail(server, through, ServerFailed("500"), 3)
-    state.answered()
+    state.note_answer()
     assert state.is_cooling
 
 
