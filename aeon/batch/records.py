@@ -47,9 +47,9 @@ class Records:
             shutil.rmtree(path, ignore_errors=True)
 
     def close(self) -> None:
-        """Remove the folder of the directories if nothing is left in it."""
-        if self._running.is_dir() and not any(self._running.iterdir()):
-            self._running.rmdir()
+        """Remove the folder of the directories if nothing is left in it but what a kill left half made."""
+        if self._running.is_dir() and all(path.name.startswith(".") for path in self._running.iterdir()):
+            shutil.rmtree(self._running, ignore_errors=True)
 
 
 def unpack_record(out: Path, row_id: str, directory: Path) -> None:

@@ -56,11 +56,14 @@ class Batch:
         self._configuration = identify(self.aeon, self.dataset)
 
     def lines(self) -> Iterator[dict[str, Any]]:
-        """The line of each row that is not done, when it is there; a run that was asked to stop leaves none, and goes
+        """The line of each row that is not done, once it is written; a run that was asked to stop leaves none, and goes
         on with the next start."""
         lines = (line for line in run_all(self._run_row, self._rows(), self.settings.parallel) if line is not None)
         numbers = (row.number for row in self._rows())
-        yield from in_order(lines, numbers) if self.settings.order == "dataset" else lines
+        for line in in_order(lines, numbers) if self.settings.order == "dataset" else lines:
+            self.results.write(line)
+            self.records.drop(line["row"])  # only now: else a kill in between would lose what was answered
+            yield line
 
     def count(self) -> int:
         """How many rows are still to be run."""
@@ -98,7 +101,6 @@ class Batch:
             return None
         is_kept = self.settings.records == "all" or (self.settings.records == "failed" and result.exit_status)
         record = self.records.keep(row.number, row.id) if is_kept else None
-        self.records.drop(row.number)
         return line_of(row, of, configuration, result, record)
 
     def _run(self, row: Row, control: RunControl) -> RunResult:

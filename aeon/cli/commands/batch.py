@@ -91,7 +91,6 @@ def _run(running: Batch, settings: BatchSettings) -> int:
     lines = running.lines()
     with handle_interrupts(running.control, lambda: "Stopping: rows under way end first.", lambda: "Ended at once."):
         for number, line in enumerate(lines, start=1):
-            results.write(line)
             if line["ended"] == "invalid":
                 shown.clear()
                 say(f"row {line['row']}, {line['error']['message']}")
