@@ -1,5 +1,6 @@
 """Ctrl-C while a person is asked something: the run ends with what it has, and does not wait for the answer."""
 
+import codecs
 import fcntl
 import json
 import os
@@ -45,6 +46,7 @@ class Terminal:
 
     def __init__(self, process: subprocess.Popen[bytes], end: int) -> None:
         self.process, self.shown = process, ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
         self._end = end
 
     def wait_for(self, text: str, seconds: float = 30) -> None:
@@ -53,7 +55,7 @@ class Terminal:
             ready = select.select([self._end], [], [], max(0.0, until - time.monotonic()))[0]
             assert ready, f"{text} was never said, but {self.shown}"
             try:
-                self.shown += os.read(self._end, 4096).decode()
+                self.shown += self._decoder.decode(os.read(self._end, 4096))
             except OSError as error:  # how a terminal tells that its program is gone
                 raise AssertionError(f"{text} was never said, but {self.shown}") from error
 
