@@ -81,10 +81,11 @@ function showThresholds() {
   const judged = data.passes.map((one) => [one, verdict(one.scores, asked, one.criteria, one.blocking)]);
   const first = judged.find(([, [converged]]) => converged);
   const last = judged[judged.length - 1];
+  const failed = ([one, [, codes]]) => codes.map((code) => (one.criteria.some(([name]) => name === code) ? `the criterion ${code} is not met` : code)).join(", ");
   const moved = NAMES.filter((name) => asked[name] !== data.thresholds[name]);
   byId("what-if").textContent = first
     ? `${moved.length ? "With these thresholds it" : "It"} ${moved.length ? "would have converged" : "converged"} in pass ${first[0].pass}.`
-    : `${moved.length ? "With these thresholds no pass would have converged" : "No pass converged"}: in pass ${last[0].pass} ${last[1][1].join(", ")}.`;
+    : `${moved.length ? "With these thresholds no pass would have converged" : "No pass converged"}. Pass ${last[0].pass}: ${failed(last)}.`;
   const box = byId("what-if-command");
   box.hidden = !moved.length;
   box.querySelector("code").textContent = [data.command, ...moved.map((name) => `convergence.${name}=${asked[name]}`)].join(" ");
@@ -96,7 +97,7 @@ if (sliders.length) showThresholds();
 // --- What is packed: calls, the lines of their texts, and the passes before the last
 
 const ENDINGS = ["\n", "\\n"];
-let lines = [], calls = [], shown = new Map(), articles = new Map();
+let lines = [], calls = [], endpoints = 0, shown = new Map(), articles = new Map();
 
 async function unpack(text) {
   const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -145,17 +146,20 @@ function placePasses(packed) {
 
 const compact = (number) => (number >= 10000 ? `${(number / 1000).toFixed(0)}k` : number.toLocaleString("en"));
 
+const secondsOf = (seconds) => (seconds < 0.05 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`);
+
 function rowOf(call) {
   const row = element("details", { id: call.id, class: "call" });
   const tokens = call.in == null ? "" : `${compact(call.in)} → ${compact(call.out)}`;
   row.append(element("summary", {},
     element("span", { class: "number" }, call.id.startsWith("tool") ? call.id : `#${call.id.slice(5)}`),
-    element("span", { class: `kind k-${call.kind}` }, call.repair ? `repair of ${call.call}` : call.call),
+    element("span", { class: `kind k-${call.kind}` }, call.repair ? `repair of ${call.repairs || call.call}` : call.call),
     element("bdi", { class: "what" }, call.step || ""),
     element("span", { class: "where" }, `pass ${call.pass}`),
     element("span", { class: "tokens" }, tokens),
-    element("span", { class: "seconds" }, data.timed ? `${call.s.toFixed(1)} s` : ""),
-    element("span", { class: "marks" }, call.critical ? element("span", { class: "code" }, "critical") : "",
+    element("span", { class: "seconds" }, data.timed ? secondsOf(call.s) : ""),
+    element("span", { class: "marks" }, endpoints > 1 && call.endpoint ? element("span", { class: "code", title: "the endpoint that was asked" }, call.endpoint) : "",
+      call.critical ? element("span", { class: "code" }, "critical") : "",
       call.error ? element("span", { class: "code low" }, call.error) : "")));
   row.addEventListener("toggle", () => { if (row.open && row.childElementCount === 1) row.append(bodyOf(call)); });
   return row;
@@ -187,7 +191,7 @@ function answerOf(call) {
 }
 
 function bodyOf(call) {
-  const facts = { role: call.role, model: call.model, endpoint: call.endpoint, phase: call.phase, began: data.timed ? `${call.at.toFixed(1)} s` : null, took: data.timed ? `${call.s.toFixed(2)} s` : null,
+  const facts = { role: call.role, model: call.model, endpoint: call.endpoint, phase: call.phase, began: data.timed ? `${call.at.toFixed(1)} s` : null, took: data.timed ? secondsOf(call.s) : null,
     "tokens in": call.in, cached: call.cached, "tokens out": call.out, reasoning: call.reasoning, cost: call.cost,
     "characters cut": call.cut, repair: call.repair ? `attempt ${call.repair}` : null, ...call.parameters };
   const body = element("div", { class: "body" }, element("dl", { class: "facts" }, ...Object.entries(facts)
@@ -244,6 +248,7 @@ function openTarget() {
 async function begin() {
   const packed = await unpack(data.packed);
   ({ lines, calls } = packed);
+  endpoints = new Set(calls.map((call) => call.endpoint).filter(Boolean)).size;
   placePasses(packed.passes);
   calls.forEach((call) => shown.set(call.id, rowOf(call)));
   byId("list").append(...shown.values());

@@ -107,6 +107,7 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
         "why": explain_end(result, patterns),
         "figures": figures,
         "bars": bars,
+        "criteria": result.history.final_convergence.criteria if result.history.final_convergence else (),
         "ways": next_commands(result, record.directory) or _own_model(result),
         "recording": Path(result.parent.path).name if result.parent else "a recording",
         "answer": render_markdown(result.answer),

@@ -60,7 +60,8 @@ def pack(value: Any) -> str:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """A request, a tool call, or a wait before a request is sent again, in the order of their beginning. `key` is its
-    anchor on the page (empty for a wait); times are seconds since the run began."""
+    anchor on the page (empty for a wait), `repairs` the call whose answer it repairs;
+    times are seconds since the run began."""
 
     key: str
     kind: str
@@ -72,6 +73,7 @@ class Item:
     end: float
     failed: bool
     source: Call | Line
+    repairs: str = ""
 
 
 def list_items(record: Record) -> list[Item]:
@@ -82,12 +84,15 @@ def list_items(record: Record) -> list[Item]:
 
 
 def _requests(calls: Sequence[Call], began: datetime) -> Iterator[Item]:
+    first = {(call.pass_number, call.phase, call.cycle, call.step_id): call.call for call in calls if not call.attempt}
     for call in calls:
+        repairs = first.get((call.pass_number, call.phase, call.cycle, call.step_id), "") if call.attempt else ""
+        name = repairs or call.call
         start = (datetime.fromisoformat(call.started) - began).total_seconds()
         yield Item(
             key=f"call-{call.number}",
             kind=call.call if call.attempt == 0 else "repair",
-            label=call.call + (f" {call.step_id}" if call.step_id else "") + (" (repair)" if call.attempt else ""),
+            label=name + (f" {call.step_id}" if call.step_id else "") + (" (repair)" if call.attempt else ""),
             pass_number=call.pass_number,
             phase=call.phase,
             step_id=call.step_id,
@@ -95,6 +100,7 @@ def _requests(calls: Sequence[Call], began: datetime) -> Iterator[Item]:
             end=start + call.seconds,
             failed=call.error is not None,
             source=call,
+            repairs=repairs,
         )
 
 
@@ -144,8 +150,10 @@ def describe_items(items: Sequence[Item], critical: Sequence[Item], texts: TextT
             _describe_call(item.source, texts) if isinstance(item.source, Call) else _describe_tool(item.source, texts)
         )
         place = {"id": item.key, "pass": item.pass_number, "phase": item.phase, "step": item.step_id, "kind": item.kind}
-        times = {"at": round(item.start, 2), "s": round(item.end - item.start, 2)}
+        times = {"at": round(item.start, 2), "s": round(item.end - item.start, 4)}
         described.append({**place, **times, **({"critical": 1} if item.key in waited_for else {}), **what})
+        if item.repairs:
+            described[-1]["repairs"] = item.repairs
     return described
 
 

@@ -24,13 +24,15 @@ _SLOW, _SLOWER = 0.25, 2.5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
     """A sentence about a run, with the model's words or figures on it, what could be changed, and the anchor on the
-    page where more stands. `is_cause`: it kept the run from converging."""
+    page where more stands. `is_cause`: it kept the run from converging; `warns`: what a
+    reader has to know of an answer all the same."""
 
     title: str
     words: str = ""
     change: str = ""
     anchor: str = ""
     is_cause: bool = False
+    warns: bool = False
 
 
 def find_causes(record: Record, patterns: Patterns, items: Sequence[Item], critical: Sequence[Item]) -> list[Cause]:
@@ -45,7 +47,7 @@ def find_causes(record: Record, patterns: Patterns, items: Sequence[Item], criti
         *_of_time(record, patterns, items, critical),
         *_of_judge(patterns),
     ]
-    return sorted(found, key=lambda one: not one.is_cause)[:_MOST]
+    return sorted(found, key=lambda one: (not one.is_cause, not one.warns))[:_MOST]
 
 
 def _passes(numbers: Iterable[int]) -> str:
@@ -192,7 +194,7 @@ def _of_answers(record: Record, patterns: Patterns) -> Iterator[Cause]:
     for failed, endpoint in seen:
         number = count_noun(answered.get(endpoint, 0), "request")
         title = f"The endpoint {endpoint} answered {number} in place of {failed}, which failed"
-        yield Cause(title=title, words=shorten(errors[failed, endpoint], _WORDS), anchor="provenance")
+        yield Cause(title=title, words=shorten(errors[failed, endpoint], _WORDS), anchor="provenance", warns=True)
     kinds = {"profile_fallback": "The default profile was used", "fallback_step": "A step fell back to the model"}
     for one in record.result.advisories:
         if one.kind in kinds:
@@ -202,11 +204,12 @@ def _of_answers(record: Record, patterns: Patterns) -> Iterator[Cause]:
 def _of_time(record: Record, patterns: Patterns, items: Sequence[Item], critical: Sequence[Item]) -> Iterator[Cause]:
     total = record.result.timings.total_seconds
     for error, wait in patterns.waits.items():
-        if wait.times >= 3 or wait.seconds > _LONGEST_WAIT * total:
+        if wait.seconds >= 0.05 and (wait.times >= 3 or wait.seconds > _LONGEST_WAIT * total):
             title = f"{wait.seconds:.1f} s were spent waiting before {wait.times} retries, after {error}"
             change = "provider.requests_per_minute or provider.max_concurrency keep under a server's limit."
             limited = "rate" in error.lower() or "limit" in error.lower()
-            yield Cause(title=title, change=change if limited else "", anchor="timeline")
+            words = "The waits of calls that ran side by side are added up." if wait.times > 1 else ""
+            yield Cause(title=title, words=words, change=change if limited else "", anchor="timeline")
     spans = [item.end - item.start for item in items if item.kind != "wait"]
     usual = median(spans) if spans else 0.0
     slow = max(critical, key=lambda item: item.end - item.start, default=None)
