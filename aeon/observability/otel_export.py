@@ -210,6 +210,8 @@ def open_telemetry(warn: Callable[[str], None]) -> Iterator[Telemetry | None]:
         is_sent = _shut_down(tracers.shutdown, meters.shutdown, loggers.shutdown)
         log.addHandler(logging.NullHandler())
         log.removeHandler(problems)
+        for exporter in () if is_sent else (*of_traces, *of_logs, *of_metrics):
+            exporter.shutdown()  # what it is still trying to send is given up
         if problems.is_lost or not is_sent:
             why = problems.first or f"it did not answer for {FLUSH_SECONDS:g} seconds"
             warn(f"observability.otel: the collector has not taken everything: {why}")

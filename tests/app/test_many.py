@@ -11,7 +11,7 @@ from aeon import Aeon
 from aeon.domain.errors import TaskTextError
 from aeon.kernel.control import RunControl
 
-SLOW = ["provider=simulated", "provider.latency_seconds=0.2"]
+SLOW = ["provider=simulated", "provider.latency_seconds=0.05"]
 
 
 def runs_under_way() -> int:
@@ -66,13 +66,13 @@ def test_runs_are_awaited_together_without_blocking_the_loop() -> None:
                 await asyncio.sleep(0.01)
 
         ticking = asyncio.create_task(tick())
-        results = await asyncio.gather(*(aeon.arun(f"name {number} rivers") for number in range(40)))
+        results = await asyncio.gather(*(aeon.arun(f"name {number} rivers") for number in range(16)))
         ticking.cancel()
         return [result.task for result in results], ticks
 
-    with Aeon.from_config(["provider=simulated", "provider.latency_seconds=0.02"]) as aeon:
+    with Aeon.from_config(["provider=simulated", "provider.latency_seconds=0.01"]) as aeon:
         tasks, ticks = asyncio.run(ask(aeon))
-    assert tasks == [f"name {number} rivers" for number in range(40)]
+    assert tasks == [f"name {number} rivers" for number in range(16)]
     assert ticks > 3
 
 

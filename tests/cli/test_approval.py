@@ -120,6 +120,7 @@ def test_of_several_patterns_the_first_given_decides(aeon: RunAeon) -> None:
     assert aeon(*given, "tools.approval.e*=never", "tools.approval.echo=always").status == 3
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plan_file")
 def test_policies_of_a_pattern_can_be_swept(aeon: RunAeon, tmp_path: Path) -> None:
     swept = "tools.approval.e*=always,never"

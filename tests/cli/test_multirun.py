@@ -148,6 +148,7 @@ def calls(root: Path) -> list[tuple[int, int]]:
     return [(r["usage"]["total"]["requests"], r["parent"]["saved"]["model_calls"]) for r in results(root)]
 
 
+@pytest.mark.slow
 def test_what_the_jobs_of_a_multirun_ask_alike_is_asked_once(aeon: RunAeon, tmp_path: Path) -> None:
     with OpenAIServer(simulated()) as server:
         provider = ("provider=openai", f"provider.base_url={server.url}", "provider.require_key=false", "progress=none")

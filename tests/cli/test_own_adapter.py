@@ -218,6 +218,7 @@ def test_a_run_is_resumed_from_another_folder_and_asks_only_what_is_new(
     assert len(before) + len(asked(elsewhere)) == result["usage"]["total"]["requests"]
 
 
+@pytest.mark.slow
 def test_a_replay_needs_no_class_and_a_cassette_brings_none(aeon: RunAeon, module: Path) -> None:
     first = aeon(*RUN, *CUSTOM, "provider.options.seed=1")
     directory, _ = run_of(module)
@@ -233,6 +234,7 @@ def test_a_replay_needs_no_class_and_a_cassette_brings_none(aeon: RunAeon, modul
     assert len(asked(module)) == made
 
 
+@pytest.mark.slow
 def test_another_class_or_other_options_are_asked_anew(aeon: RunAeon, module: Path) -> None:
     shared = ("store.mode=cache", f"store.path={module / 'shared.sqlite'}")
     counts = []

@@ -197,6 +197,7 @@ def test_a_simulated_run_writes_what_is_published(tmp_path: Path, seed: int):
     assert result.synthetic
 
 
+@pytest.mark.slow
 def test_the_simulated_seeds_end_in_several_ways(tmp_path: Path):
     ends: set[str] = set()
     for seed in range(10):

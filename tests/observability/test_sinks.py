@@ -96,6 +96,7 @@ def test_a_sink_that_fails_is_said_once_and_fails_no_run() -> None:
     assert "0 were dropped; the first error: RuntimeError: no such host" in failed
 
 
+@pytest.mark.slow
 def test_a_slow_sink_takes_no_time_of_the_run() -> None:
     usual, warnings = run(), list[str]()
     began = time.monotonic()

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from tests.cli.conftest import RunAeon
 
+pytestmark = pytest.mark.slow  # each has a multirun of its own
 QUIET = ("task=plan a move", "provider=simulated", "progress=none", "observability.report=false")
 
 

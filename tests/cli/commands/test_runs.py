@@ -75,6 +75,7 @@ def test_a_result_of_another_version_is_unreadable(aeon: RunAeon, two_runs: Path
     assert "To go on" not in shown
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_is_cut_off(tmp_path: Path, aeon: RunAeon) -> None:
     (tmp_path / "slow.yaml").write_text("calls: {plan: [{latency_seconds: 60, simulated: true}]}")
     words = ["task=plan a move", "provider=simulated", "provider.scenario=slow.yaml", "hydra.run.dir=killed"]

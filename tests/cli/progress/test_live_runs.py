@@ -55,6 +55,7 @@ def test_a_run_without_a_terminal_writes_plain_lines_and_does_not_load_what_draw
     assert {"rich.console", "rich.text", "rich.live", "aeon.cli.progress.screen"}.isdisjoint(loaded.split())
 
 
+@pytest.mark.slow
 def test_the_text_of_a_step_stands_on_the_terminal_while_it_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
