@@ -91,6 +91,10 @@ def _reading_once() -> Iterator[None]:
 
 @contextmanager
 def _set(mapping: MutableMapping[str, Any], name: str, value: Any) -> Iterator[None]:
+    """Another value for a name while the block lasts; nothing where there is no such name."""
+    if name not in mapping:
+        yield
+        return
     before = mapping[name]
     mapping[name] = value
     try:
@@ -134,13 +138,14 @@ def _create_defaults_list(
     return replace(made, config_overrides=values)
 
 
-_usual_map = defaults_list._create_interpolation_map
+# Hydra 1.4 has no such function.
+_usual_map = getattr(defaults_list, "_create_interpolation_map", None)
 
 
 def _create_interpolation_map(overrides: Any, defaults: list[Any], self_added: bool) -> DictConfig:
     """What interpolations in a defaults list may refer to, made only where there are some: it costs a fifth."""
     is_needed = any(not one.is_self() and one.is_interpolation() for one in defaults)
-    return _usual_map(overrides, defaults, self_added) if is_needed else OmegaConf.create()
+    return _usual_map(overrides, defaults, self_added) if is_needed and _usual_map else OmegaConf.create()
 
 
 class _MergedOnceLoader(ConfigLoaderImpl):
