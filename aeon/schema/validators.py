@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
 import jsonschema_rs
-from referencing import Registry
 
 from aeon.domain.errors import SchemaFileError
 from aeon.schema.json_schema import once_per_schema, pointer, resolve, walk
@@ -60,6 +59,7 @@ class SchemaValidator:
     @cached_property
     def _detailed_validator(self) -> Validator:
         from jsonschema.validators import Draft202012Validator, extend, validator_for
+        from referencing import Registry
 
         kind = validator_for(self.schema, default=Draft202012Validator)
         made: Validator = extend(kind, validators={"pattern": _pattern})(self.schema, registry=Registry())  # type: ignore[no-untyped-call]
