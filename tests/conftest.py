@@ -1,5 +1,6 @@
 """Fixtures that every test may use."""
 
+import os
 import signal
 
 import hypothesis
@@ -13,6 +14,9 @@ hypothesis.settings.load_profile("any-machine")
 
 
 def pytest_configure() -> None:
-    """Ctrl-C is tested even where the shell that started the tests ignores it, as for its background jobs."""
+    """Every machine is the same for the tests: neither CI nor a shell that ignores Ctrl-C makes a difference."""
+    # What the display reads to know that it is recorded; each test says itself where it runs.
+    for name in ("CI", "JPY_PARENT_PID"):
+        os.environ.pop(name, None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
