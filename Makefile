@@ -4,6 +4,7 @@
 # make test-slow        the tests that take seconds each
 # make test-browser     the pages in Chromium, which it installs on Debian where there is none
 # make test-local       the tests of the model in this process; compiles llama-cpp-python, once, for some minutes
+# make test-cluster     sweeps and batches with Ray and other launchers, which it installs
 # make test-hydra-next  the tests of composing with the next version of Hydra, in release or not
 # make bench            what Aeon costs beside the model, as JSON
 # make lint             style, types, import contracts, dependencies, spelling
@@ -12,7 +13,7 @@
 
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo run test test-slow test-browser chromium test-local test-hydra-next bench lint clean
+.PHONY: help demo run test test-slow test-browser chromium test-local test-cluster test-hydra-next bench lint clean
 # Else make expands the task's text once more, when it hands its variables to the shell.
 unexport task
 # Kept bytecode halves what each of the tests' many processes costs.
@@ -48,8 +49,8 @@ run: $(VENV)/installed
 # Tests against MCP servers written for Node are skipped where there is no npm to install them.
 NODE_SERVERS := $(if $(shell command -v npm 2> /dev/null),$(patsubst %/package.json,%/node_modules,$(wildcard tests/mcp/package.json)))
 
-# `make test-local` and `make test-browser` run the others. One process for each logical core.
-PYTEST := $(BIN)/python -m pytest --ignore=tests/llm/local --ignore=tests/browser -n logical --dist worksteal
+# `make test-local`, `make test-browser` and `make test-cluster` run the others. One process for each logical core.
+PYTEST := $(BIN)/python -m pytest --ignore=tests/llm/local --ignore=tests/browser --ignore=tests/cluster -n logical --dist worksteal
 
 test: $(VENV)/installed-dev $(NODE_SERVERS)
 	$(PYTEST) -m "not slow" $(args)
@@ -67,6 +68,9 @@ chromium:
 
 test-local: $(VENV)/installed-local
 	$(BIN)/python -m pytest tests/llm/local $(args)
+
+test-cluster: $(VENV)/installed-cluster
+	$(BIN)/python -m pytest tests/cluster $(args)
 
 # The next Hydra and its OmegaConf lie in a folder before the installed ones; what fails is what an upgrade has to mend.
 HYDRA_NEXT := $(VENV)/hydra-next
@@ -121,4 +125,9 @@ $(VENV)/installed-local: export CMAKE_ARGS ?= -DLLAVA_BUILD=OFF
 $(VENV)/installed-local: pyproject.toml constraints.txt $(VENV)/installed-dev
 	@echo "Compiling llama-cpp-python into $(VENV), which takes minutes ..." >&2
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[local-test]'
+	@touch $@
+
+$(VENV)/installed-cluster: pyproject.toml constraints.txt $(VENV)/installed-dev
+	@echo "Installing Ray and launchers into $(VENV) ..." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[cluster-test]'
 	@touch $@

@@ -15,8 +15,8 @@ hypothesis.settings.load_profile("any-machine")
 
 def pytest_configure() -> None:
     """Every machine is the same for the tests: neither CI nor a shell that ignores Ctrl-C makes a difference."""
-    # What the display reads to know that it is recorded; each test says itself where it runs.
-    for name in ("CI", "JPY_PARENT_PID"):
+    # The display shows less where it is recorded, and unbuffered streams hide what is written at the end.
+    for name in ("CI", "JPY_PARENT_PID", "PYTHONUNBUFFERED"):
         os.environ.pop(name, None)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -11,7 +11,7 @@ import aeon
 ROOT = Path(aeon.__file__).parent
 MOST_LINES_OF_A_FUNCTION = 40
 MOST_LINES_OF_A_FILE = 300
-MOST_LINES_OF_THE_ENGINE = 22_600
+MOST_LINES_OF_THE_ENGINE = 22_750
 MOST_LINES_OF_WHAT_SHOWS_A_RUN = 5_200
 SHOWS_A_RUN = (
     "report/",
@@ -24,8 +24,8 @@ SHOWS_A_RUN = (
     "llm/openai/pieces",
 )
 """Rooms and modules that no run needs to reach its end."""
-MOST_LINES_OF_MANY_RUNS = 1_500
-MANY_RUNS = ("batch/", "app/many", "cli/commands/batch")
+MOST_LINES_OF_MANY_RUNS = 3_600
+MANY_RUNS = ("batch/", "app/many", "cli/commands/batch", "cli/job/sweep", "llm/openai/batches")
 """What no single run needs."""
 LONG_FUNCTIONS: dict[str, str] = {}
 LONG_FILES: dict[str, str] = {}

@@ -210,3 +210,17 @@ def test_a_pipe_that_nobody_reads_is_silent(arguments: list[str], both: bool, tm
     assert done.returncode in (0, 2, 3)
     for words in ("Traceback", "BrokenPipe", "Broken pipe", "Logging error", "Exception ignored"):
         assert words not in (done.stderr or "")
+
+
+def test_what_others_wrote_on_a_pipe_that_nobody_reads_does_not_change_the_exit_status() -> None:
+    program = """
+import contextlib, sys
+from aeon.cli.terminal.streams import own_streams
+with own_streams(), contextlib.suppress(OSError):
+    sys.stderr.write("usage\\n")
+"""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([sys.executable, "-c", program], stdout=writing, stderr=writing, check=False)
+    os.close(writing)
+    assert done.returncode == 0

@@ -51,6 +51,21 @@ def _duplicate_stream(stream: Any, number: int) -> Iterator[Any]:
             os.dup2(own.fileno(), number)
             with suppress(OSError):
                 own.close()
+        with suppress(*_UNUSABLE):
+            _drop_unread(stream)
+
+
+def _drop_unread(stream: Any) -> None:
+    """What nobody reads any more is dropped: written once more at the end, it would change the exit status."""
+    try:
+        stream.flush()
+    except BrokenPipeError:
+        _write_to_nothing(stream)
+
+
+def _write_to_nothing(stream: Any) -> None:
+    with open(os.devnull, "w") as nothing:  # noqa: PTH123
+        os.dup2(nothing.fileno(), stream.fileno())
 
 
 def stdout() -> TextIO | None:
@@ -74,8 +89,7 @@ def put(text: str) -> None:
         stream.flush()
     except OSError as error:
         # What is still in the buffer would be written, and fail, once more at the end.
-        with open(os.devnull, "w") as nothing:  # noqa: PTH123
-            os.dup2(nothing.fileno(), stream.fileno())
+        _write_to_nothing(stream)
         if not isinstance(error, BrokenPipeError):
             raise ArtefactError(f"standard output cannot be written: {error.strerror}") from error
 
