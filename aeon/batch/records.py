@@ -5,56 +5,82 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tarfile
-import threading
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 
 from aeon.config.origin import FILE
-from aeon.domain.errors import ConfigError
+from aeon.domain.errors import ArtefactError, ConfigError
 
 _SCHEMA = "CREATE TABLE IF NOT EXISTS records (id TEXT PRIMARY KEY, data BLOB NOT NULL)"
 
 
-class Records:
-    """The records of the batch whose rows go to `out`: `OUT.running/` and `OUT.records`. May be used from threads."""
+class Running:
+    """The folder in which rows are run, each in a directory of its own. May be used from threads."""
 
-    def __init__(self, out: Path) -> None:
-        self._running, self._packed = out.with_name(f"{out.name}.running"), out.with_name(f"{out.name}.records")
-        self._lock = threading.Lock()
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
 
     def directories(self, number: int) -> tuple[Path, Path | None]:
         """A new directory for a row, and the one in which a run of it was cut off, if there is one."""
-        before = sorted(self._running.glob(f"{number}-*"), key=lambda path: int(path.name.partition("-")[2]))
+        before = sorted(self._folder.glob(f"{number}-*"), key=lambda path: int(path.name.partition("-")[2]))
         cut_off = next((path for path in reversed(before) if (path / FILE).is_file()), None)
         count = int(before[-1].name.partition("-")[2]) + 1 if before else 0
-        return self._running / f"{number}-{count}", cut_off
+        return self._folder / f"{number}-{count}", cut_off
 
-    def keep(self, number: int, row_id: str) -> str:
-        """Pack the directory of a row's last run. Returns where it is: `FILE#ID`."""
+    def pack(self, number: int) -> bytes | None:
+        """The directory of a row's last run as one archive; None when there is none."""
         buffer, directory = BytesIO(), self.directories(number)[1]
+        if directory is None:
+            return None
         with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
-            if directory is not None:
-                packed.add(directory, ".")
-        with self._lock, closing(sqlite3.connect(self._packed, timeout=30)) as file, file:
-            file.execute(_SCHEMA)
-            file.execute("INSERT OR REPLACE INTO records VALUES (?, ?)", (row_id, buffer.getvalue()))
-        return f"{self._packed}#{row_id}"
+            packed.add(directory, ".")
+        return buffer.getvalue()
 
     def drop(self, number: int) -> None:
         """Remove the directories of a row that is over."""
-        for path in self._running.glob(f"{number}-*"):
+        for path in self._folder.glob(f"{number}-*"):
             shutil.rmtree(path, ignore_errors=True)
 
     def close(self) -> None:
-        """Remove the folder of the directories if nothing is left in it but what a kill left half made."""
-        if self._running.is_dir() and all(path.name.startswith(".") for path in self._running.iterdir()):
-            shutil.rmtree(self._running, ignore_errors=True)
+        """Remove the folder if nothing is left in it but what a kill left half made."""
+        if self._folder.is_dir() and all(path.name.startswith(".") for path in self._folder.iterdir()):
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Records:
+    """The file `OUT.records` of the batch whose rows go to `out`, made with its first record."""
+
+    def __init__(self, out: Path) -> None:
+        self._path = packed_path(out)
+        self._file: sqlite3.Connection | None = None
+
+    def keep(self, row_id: str, packed: bytes) -> str:
+        """Keep a row's record, instead of an earlier one. Returns where it is: `FILE#ID`. Raises ArtefactError."""
+        try:
+            if self._file is None:
+                self._file = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+                for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _SCHEMA):
+                    self._file.execute(statement)
+            self._file.execute("INSERT OR REPLACE INTO records VALUES (?, ?)", (row_id, packed))
+        except sqlite3.Error as error:
+            raise ArtefactError(f"{self._path} cannot be written: {error}", hint="Free space.") from error
+        return f"{self._path}#{row_id}"
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
+
+
+def packed_path(out: Path) -> Path:
+    """The file of the records of the batch whose rows go to `out`."""
+    return out.with_name(f"{out.name}.records")
 
 
 def unpack_record(out: Path, row_id: str, directory: Path) -> None:
     """Put a row's record into a new directory. Raises ConfigError when there is none."""
-    packed = out.with_name(f"{out.name}.records")
+    packed = packed_path(out)
     row = None
     if packed.is_file():
         with closing(sqlite3.connect(f"file:{packed}?mode=ro", uri=True)) as file:

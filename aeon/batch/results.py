@@ -20,7 +20,7 @@ AGAIN = ("failed", "interrupted", "invalid")
 _ALWAYS = {"id", "row", "of", "ended", "configuration"}
 
 
-def line_of(row: Row, of: int, configuration: str, result: RunResult, record: str | None) -> Line:
+def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
     """The line of a row that was run."""
     usage = result.usage.total
     error = result.error and {"type": result.error.type, "message": result.error.message}
@@ -40,7 +40,7 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult, record: st
         "seconds": round(result.timings.total_seconds, 3),
         "error": error,
         "synthetic": result.synthetic,
-        "record": record,
+        "record": None,
         "configuration": configuration,
     }
 

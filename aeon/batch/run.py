@@ -1,21 +1,19 @@
-"""A dataset run row by row, many at once; a row that was cut off goes on where it was."""
+"""Rows run in this process, many at once, each to its line; a row that was cut off goes on where it was."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from hashlib import sha256
-from typing import Any
+from typing import NamedTuple, Protocol
 
 from aeon.app.aeon import Aeon
 from aeon.app.many import run_all
-from aeon.batch.dataset import Dataset, Row
-from aeon.batch.records import Records
-from aeon.batch.results import Results, in_order, line_of, problem_line
+from aeon.batch.dataset import Row
+from aeon.batch.records import Running
+from aeon.batch.results import Line, line_of, problem_line
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings, environment
-from aeon.config.settings import BatchSettings
 from aeon.domain.errors import AeonError, ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
@@ -25,91 +23,79 @@ _MOST_CONFIGURATIONS = 32
 _OF_ROWS = ("observability.report=false",)
 
 
+class Ended(NamedTuple):
+    """A row that has ended: its line, and the record of its run as one archive if it is to be kept."""
+
+    line: Line
+    packed: bytes | None = None
+
+
+class Backend(Protocol):
+    """Where the rows of a batch are run."""
+
+    def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
+        """Each row as it ends, in any order; a row is taken from `rows` when there is room for it. After `control` was
+        stopped, no row is taken, and one that did not come to its end gives nothing: it goes on with a later start."""
+
+    def forget(self, number: int) -> None:
+        """The line of this row is written: what was kept to go on with it can be removed."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+
 def open_aeon(composition: Composition, *more: str) -> Aeon:
     """Aeon as composed for the rows of a batch, with `more` overrides. Raises ConfigError."""
     composed = composition.with_overrides((*_OF_ROWS, *composition.overrides, *more))
     return Aeon(compose_settings(composed), environment(), composition=composed)
 
 
-def identify(aeon: Aeon, dataset: Dataset) -> str:
-    """What tells the rows of one configuration from those of another: SHA-256, hex."""
-    told = [*sorted(aeon.hashes.items()), dataset.columns.model_dump_json(), dataset.task]
-    return sha256(repr(told).encode()).hexdigest()
-
-
 @dataclass
-class Batch:
-    """A dataset on its way through `aeon`. `shard` (i, n) takes every n-th row from the i-th on."""
+class RowRunner:
+    """Runs rows through `aeon`, from many threads. `of` and `configuration` are for their lines; `running` is where
+    their directories are."""
 
     aeon: Aeon
     composition: Composition
-    settings: BatchSettings
-    dataset: Dataset
-    results: Results
-    records: Records
-    shard: tuple[int, int] = (1, 1)
-    control: RunControl = field(default_factory=RunControl)
+    of: int
+    configuration: str
+    running: Running
     _others: dict[tuple[str, ...], Aeon | ConfigError] = field(default_factory=dict)
     _opening: threading.Lock = field(default_factory=threading.Lock)
 
-    def __post_init__(self) -> None:
-        self._configuration = identify(self.aeon, self.dataset)
-
-    def lines(self) -> Iterator[dict[str, Any]]:
-        """The line of each row that is not done, once it is written; a run that was asked to stop leaves none, and goes
-        on with the next start."""
-        lines = (line for line in run_all(self._run_row, self._rows(), self.settings.parallel) if line is not None)
-        numbers = (row.number for row in self._rows())
-        for line in in_order(lines, numbers) if self.settings.order == "dataset" else lines:
-            self.results.write(line)
-            self.records.drop(line["row"])  # only now: else a kill in between would lose what was answered
-            yield line
-
-    def count(self) -> int:
-        """How many rows are still to be run."""
-        return sum(1 for _ in self._rows())
+    def run(self, row: Row, control: RunControl) -> Ended | None:
+        """Run a row; None when it was asked to stop. Raises ArtefactError when its directory cannot be written."""
+        of, configuration = self.of, self.configuration
+        if row.problem:
+            return Ended(problem_line(row, of, configuration, "invalid", row.problem))
+        try:
+            result = self._run(row, control)
+        except ConfigError as error:
+            message = f"line {row.line}: {error.message}"
+            return Ended(problem_line(row, of, configuration, "invalid", message))
+        except ArtefactError:
+            raise
+        except AeonError as error:
+            return Ended(problem_line(row, of, configuration, "failed", error.message))
+        if result.termination_reason == "interrupted":
+            return None
+        kept = self.aeon.settings.batch.records
+        is_kept = kept == "all" or (kept == "failed" and result.exit_status)
+        return Ended(line_of(row, of, configuration, result), self.running.pack(row.number) if is_kept else None)
 
     def close(self) -> None:
         """Close what rows with overrides of their own have opened."""
         for other in self._others.values():
             if isinstance(other, Aeon):
                 other.close()
-        self.records.close()
-
-    def _rows(self) -> Iterator[Row]:
-        first, every = self.shard
-        for row in self.dataset.rows():
-            if self.control.stop_requested:
-                return
-            if (row.number - first) % every == 0 and row.id not in self.results.done:
-                yield row
-
-    def _run_row(self, row: Row, control: RunControl) -> dict[str, Any] | None:
-        of, configuration = self.dataset.count, self._configuration
-        if row.problem:
-            return problem_line(row, of, configuration, "invalid", row.problem)
-        try:
-            result = self._run(row, control)
-        except ConfigError as error:
-            message = f"line {row.line}: {error.message}"
-            return problem_line(row, of, configuration, "invalid", message)
-        except ArtefactError:
-            raise
-        except AeonError as error:
-            return problem_line(row, of, configuration, "failed", error.message)
-        if result.termination_reason == "interrupted":
-            return None
-        is_kept = self.settings.records == "all" or (self.settings.records == "failed" and result.exit_status)
-        record = self.records.keep(row.number, row.id) if is_kept else None
-        return line_of(row, of, configuration, result, record)
+        self.running.close()
 
     def _run(self, row: Row, control: RunControl) -> RunResult:
-        directory, cut_off = self.records.directories(row.number)
-        given: dict[str, Any] = {"inputs": row.inputs, "directory": directory}
+        directory, cut_off = self.running.directories(row.number)
         if cut_off is None:
-            return self._aeon_for(row.overrides).run(row.task, control=_Either(self.control, control), **given)
+            return self._aeon_for(row.overrides).run(row.task, inputs=row.inputs, directory=directory, control=control)
         with open_aeon(self.composition, *row.overrides, f"resume={cut_off}") as aeon:
-            return aeon.run(row.task, control=_Either(self.control, control), **given)
+            return aeon.run(row.task, inputs=row.inputs, directory=directory, control=control)
 
     def _aeon_for(self, overrides: tuple[str, ...]) -> Aeon:
         """The Aeon of rows with these overrides, opened once. Raises ConfigError."""
@@ -127,6 +113,29 @@ class Batch:
         if isinstance(found, ConfigError):
             raise found
         return found
+
+
+class Threads:
+    """The backend of one process: `parallel` threads around one runner."""
+
+    def __init__(self, runner: RowRunner, parallel: int) -> None:
+        self._runner, self._parallel = runner, parallel
+
+    def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
+        """See `Backend`."""
+
+        def run(row: Row, own: RunControl) -> Ended | None:
+            return self._runner.run(row, _Either(control, own))
+
+        return (ended for ended in run_all(run, rows, self._parallel) if ended is not None)
+
+    def forget(self, number: int) -> None:
+        """See `Backend`."""
+        self._runner.running.drop(number)
+
+    def close(self) -> None:
+        """See `Backend`."""
+        self._runner.close()
 
 
 class _Either(RunControl):

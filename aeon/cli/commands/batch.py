@@ -10,10 +10,11 @@ from datetime import timedelta
 from pathlib import Path
 from shutil import copyfileobj
 
+from aeon.batch.batch import Batch, identify
 from aeon.batch.dataset import open_dataset
-from aeon.batch.records import Records, unpack_record
+from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import AGAIN, Results, merge
-from aeon.batch.run import Batch, identify, open_aeon
+from aeon.batch.run import RowRunner, Threads, open_aeon
 from aeon.cli.job.arguments import parse
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, handle_interrupts
@@ -47,9 +48,12 @@ def batch(arguments: Sequence[str]) -> int:
     dataset = open_dataset(path, settings.batch.columns, settings.task or "")
     with open_aeon(composition) as aeon:
         warn(*aeon.warnings)
-        results = Results(out, identify(aeon, dataset), lambda line: put(line.decode().rstrip("\n")))
-        records = Records(out or Path(f"{path.name}.batch"))
-        running = Batch(aeon, composition, settings.batch, dataset, results, records, shard)
+        place, configuration = out or Path(f"{path.name}.batch"), identify(aeon, dataset)
+        results = Results(out, configuration, lambda line: put(line.decode().rstrip("\n")))
+        folder = Running(place.with_name(f"{place.name}.running"))
+        runner = RowRunner(aeon, composition, dataset.count, configuration, folder)
+        backend = Threads(runner, settings.batch.parallel)
+        running = Batch(backend, settings.batch, dataset, results, Records(place), shard)
         with closing(results), closing(running):
             return _run(running, settings.batch)
 
