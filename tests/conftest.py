@@ -4,6 +4,7 @@ import os
 import signal
 
 import hypothesis
+import pytest
 
 pytest_plugins = ["tests.support.fixtures"]
 
@@ -13,10 +14,11 @@ hypothesis.settings.register_profile("any-machine", deadline=None)
 hypothesis.settings.load_profile("any-machine")
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Every machine is the same for the tests: neither CI nor a shell that ignores Ctrl-C makes a difference."""
     # The display shows less where it is recorded, and unbuffered streams hide what is written at the end.
     for name in ("CI", "JPY_PARENT_PID", "PYTHONUNBUFFERED"):
         os.environ.pop(name, None)
+    os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("home"))  # type: ignore[union-attr]
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -204,20 +204,6 @@ class Aeon:
         self.close()
 
 
-def render(
-    settings: Settings, call: str, task: str = "An example task.", inputs: Mapping[str, str] | None = None
-) -> Rendered:
-    """One call as these settings would send it. Raises ConfigError."""
-    parent.find_parent(settings)
-    shared = process.build_process(settings, environment())
-    try:
-        if settings.prompts.dir is not None:  # the packaged templates need no trial
-            rehearsal.check(shared)
-        return rehearsal.render(shared, call, task, inputs or {})
-    finally:
-        process.close_process(shared)
-
-
 def _as_memory(entries: Mapping[str, Any]) -> Memory:
     memory = InMemory()
     for key, value in entries.items():

@@ -11,8 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+from aeon.app import parent, process
+from aeon.app.components import Components, build_components
 from aeon.app.process import Process
-from aeon.app.wiring import Components, build_components
+from aeon.config.load import environment
+from aeon.config.settings import Settings
 from aeon.domain.assessment import ConvergenceAssessment, ConvergenceScores
 from aeon.domain.errors import ConfigError, LLMError, PromptError
 from aeon.domain.graph import current_outputs
@@ -116,6 +119,20 @@ def render(shared: Process, call: str, task: str, inputs: Mapping[str, str]) -> 
     files = {**shared.prompts.files(request.call), **shared.schemas.files(request.call)}
     system, user = (message.content for message in request.messages)
     return Rendered(request.call, system, user, request.schema, request.strict, files)
+
+
+def render_call(
+    settings: Settings, call: str, task: str = "An example task.", inputs: Mapping[str, str] | None = None
+) -> Rendered:
+    """One call as these settings would send it. Raises ConfigError."""
+    parent.find_parent(settings)
+    shared = process.build_process(settings, environment())
+    try:
+        if settings.prompts.dir is not None:  # the packaged templates need no trial
+            check(shared)
+        return render(shared, call, task, inputs or {})
+    finally:
+        process.close_process(shared)
 
 
 def _rehearse(

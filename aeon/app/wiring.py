@@ -1,44 +1,35 @@
-"""Settings -> objects: the only place where the rooms are put together, into what one run owns."""
+"""Settings -> objects: the kernel of one run, with its components, its store and its limits."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-from aeon.adaptive.heuristics import AdaptiveDepth
-from aeon.app import tools
+from aeon.app.components import build_components
 from aeon.app.process import Process
 from aeon.app.record import Work
 from aeon.config.settings import Settings
-from aeon.convergence.engine import ConvergenceEngine
 from aeon.domain.events import RunFinished, Subscriber
 from aeon.domain.request import LLMAdapter
 from aeon.domain.result import SIMULATED_LINE
-from aeon.execution.worker import StepWorker
 from aeon.kernel.control import RunControl
 from aeon.kernel.event_stream import EventStream
-from aeon.kernel.executor import StepExecutor
 from aeon.kernel.orchestrator import Orchestrator
 from aeon.kernel.settings import RunOptions
-from aeon.llm.roles import parameters_for
 from aeon.llm.stack import build as stack
 from aeon.llm.watching import Watched, Watcher
-from aeon.memory.run_memory import RunMemory, ShownMemory
+from aeon.memory.run_memory import RunMemory
 from aeon.observability.sinks import CallTracer
-from aeon.plan.recursive import RecursivePlanner
 from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
 from aeon.store.session import Session, stored_ask
-from aeon.supervisor.structured import StructuredCaller
-from aeon.tools.invoke import ToolInvoker
 from aeon.tools.registry import Approve
 from aeon.tools.stored import StoredInvoker
-from aeon.validation.semantic import SemanticValidator
 
 _log = logging.getLogger("aeon")
 
@@ -58,55 +49,6 @@ class Surroundings:
     on_start: Callable[[Orchestrator], None] | None = None
     warn: Callable[[str], None] = _log.warning
     watcher: Watcher | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Components:
-    """What one run asks a model through."""
-
-    convergence: ConvergenceEngine
-    validator: SemanticValidator
-    planner: RecursivePlanner
-    adaptive: AdaptiveDepth
-    executor: StepExecutor
-
-
-def build_components(
-    shared: Process,
-    llm: LLMAdapter,
-    inputs: Mapping[str, str],
-    stream: EventStream,
-    memory: RunMemory,
-    build_invoker: Callable[..., ToolInvoker] = ToolInvoker,
-) -> Components:
-    """The components of one run; `build_invoker` is given its tools and their settings."""
-    settings, schema = shared.settings, shared.settings.answer.json_schema
-    max_steps, bars = settings.execution.max_steps, settings.convergence
-    registry = tools.build_run_registry(shared.registry, memory, settings=settings.tools)
-    parameters = partial(parameters_for, settings.roles, settings.reasoning)
-    asking: dict[str, Any] = {"prompts": shared.prompts, "schemas": shared.schemas, "parameters": parameters}
-    structured = StructuredCaller(llm, shared={"inputs": dict(inputs)}, emit=stream.emit, **asking)
-    shown = ShownMemory(memory.notes, settings.memory.max_characters)
-    both: dict[str, Any] = {"structured": structured, "memory": shown}
-    ttl, nesting, limits = settings.ttl, settings.refinement.max_nesting_depth, settings.limits.model_dump()
-    worker = StepWorker(
-        llm,
-        registry=registry,
-        invoker=build_invoker(registry, settings.tools),
-        answer_schema=schema,
-        inputs=inputs if shared.workflow else None,
-        emit=stream.emit,
-        outline_steps=settings.prompts.outline_steps,
-        **both,
-    )
-    thresholds = {name: getattr(bars, name) for name in ("completeness", "coherence", "consistency")}
-    return Components(
-        convergence=ConvergenceEngine(llm, thresholds, **both),
-        validator=SemanticValidator(llm, registry, max_steps=max_steps, **both),
-        planner=RecursivePlanner(llm, registry, nesting, max_steps=max_steps, answer_schema=schema, **both),
-        adaptive=AdaptiveDepth(llm, ttl.limit, limits, table=ttl, structured=structured, tools=registry.describe()),
-        executor=StepExecutor(worker, stream.emit),
-    )
 
 
 def build_kernel(

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from aeon import Aeon, ConfigError
-from aeon.app.aeon import render
+from aeon.app.rehearsal import render_call as render
 from aeon.config.load import compose
 from aeon.domain.errors import PromptError
 from aeon.domain.request import CallName

@@ -68,7 +68,7 @@ def schema(arguments: Sequence[str]) -> int:
 
 def render(arguments: Sequence[str]) -> int:
     """Print what a call is asked, and the file that each part comes from. ConfigError for an unknown call."""
-    from aeon.app.aeon import render as render_call  # slow to load
+    from aeon.app.rehearsal import render_call  # slow to load
 
     calls = get_args(CallName)
     if not arguments or arguments[0] not in calls:

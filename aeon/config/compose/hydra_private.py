@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import pickle
 import re
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -37,6 +36,7 @@ from hydra.types import RunMode, TaskFunction
 from hydra.version import VersionBase, setbase
 from omegaconf import DictConfig, OmegaConf
 
+from aeon.config.compose.cache import make_once
 from aeon.config.compose.literal import Composition
 from aeon.config.compose.problems import HYDRA_ERRORS, composition_error
 from aeon.files.located_yaml import LocatedYaml
@@ -131,8 +131,9 @@ def _create_defaults_list(
 
     values = [override for override in overrides_list if not override.is_sweep_override() and is_value(override)]
     choices = tuple(override.input_line for override in overrides_list if override not in values)
-    made = _once(
-        (_stamps(repo), config_name, choices, prepend_hydra, skip_missing),
+    made = make_once(
+        _stamps(repo),
+        (config_name, choices, prepend_hydra, skip_missing),
         lambda: create_defaults_list(repo, config_name, overrides_list, prepend_hydra, skip_missing),
     )
     return replace(made, config_overrides=values)
@@ -153,19 +154,7 @@ class _MergedOnceLoader(ConfigLoaderImpl):
 
     def _compose_config_from_defaults_list(self, defaults: list[Any], repo: Any) -> Any:
         merge = super()._compose_config_from_defaults_list
-        key = (_stamps(repo), repr(defaults))
-        return pickle.loads(_once(key, lambda: pickle.dumps(merge(defaults=defaults, repo=repo))))
-
-
-_remembered: dict[Any, Any] = {}
-
-
-def _once(key: Any, make: Callable[[], Any]) -> Any:
-    if key not in _remembered:
-        if len(_remembered) >= 512:
-            _remembered.clear()
-        _remembered[key] = make()
-    return _remembered[key]
+        return make_once(_stamps(repo), repr(defaults), lambda: merge(defaults=defaults, repo=repo))
 
 
 def _stamps(repo: Any) -> tuple[Any, ...]:
