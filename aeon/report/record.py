@@ -29,6 +29,19 @@ from aeon.store.settings import SQLITE
 
 Line = dict[str, Any]
 _Place = tuple[int, str, str, str | None, int]
+_SITE = {"pass_number": int, "phase": str, "cycle": int, "attempt": int, "step_id": str | None}
+_PLACED = {"site": _SITE, "time": str}
+_TEXTS = dict.fromkeys(("call", "role", "model", "endpoint"), str)
+_CALLED = {**_PLACED, **_TEXTS, "seconds": int | float, "usage": dict}
+_RESULT = {"tool": str, "arguments": dict, "output": object, "cut": int, "seconds": int | float | None}
+_READ: Mapping[str, Any] = {
+    "call_answered": _CALLED,
+    "call_failed": {**_CALLED, "error": str},
+    "tool_called": {**_PLACED, "step_id": str, "result": {**_RESULT, "error": str | None, "error_kind": str | None}},
+    "retry_scheduled": {**_PLACED, "seconds": int | float, "error": str},
+    "fallback_used": {"site": _SITE, "failed": str, "endpoint": str, "error": str},
+}
+"""What is read of a line, by its event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +124,26 @@ def _fields(call: Call) -> dict[str, Any]:
 
 def read_events(directory: Path) -> list[Line]:
     """The events of a run in order of dispatch, also of one that left no result; none when they cannot be read."""
-    return [line for line in _journal(directory / "events.jsonl", "sequence", "part") if "event" in line]
+    return [
+        line for line in _journal(directory / "events.jsonl", "sequence", "part") if "event" in line and _is_whole(line)
+    ]
+
+
+def _is_whole(line: Line) -> bool:
+    """Whether a line is an event with all that is read of it; a program may have been cut off, a disk be full."""
+    event = line.get("event")
+    if not isinstance(event, str) or not _fits(line, shape := _READ.get(event, {})):
+        return False
+    with suppress(ValueError):
+        return "time" not in shape or datetime.fromisoformat(line["time"]).tzinfo is not None
+    return False
+
+
+def _fits(value: Any, shape: Any) -> bool:
+    if isinstance(shape, dict):
+        inner = isinstance(value, dict) and shape.keys() <= value.keys()
+        return inner and all(_fits(value[name], each) for name, each in shape.items())
+    return isinstance(value, shape)
 
 
 def _journal(path: Path, *order: str) -> list[Line]:

@@ -19,6 +19,7 @@ from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.result import RunResult
 from aeon.domain.values import Value
 from aeon.observability.artefacts import ANSWER, HISTORY, RESULT
+from aeon.store.settings import SQLITE
 
 LEFT_BY_RUNS = (
     *(ANSWER, RESULT, HISTORY, FILE, "events.jsonl", "cycles.jsonl", "report.html", ".hydra"),
@@ -133,7 +134,10 @@ def remove_run(run: Listed, above: Path) -> list[Path]:
     """Remove what a run left, then the directories that this leaves empty below `above`, and a multirun's own files
     with its last job. Gives back what is somebody's own and stays. Raises OSError."""
     plan = ("plan.yaml",) if run.end == "plan" else ()
-    own, folder = _remove(run.directory, (*LEFT_BY_RUNS, *plan)), run.directory
+    store = (read_document(run.directory / RESULT).get("configuration") or {}).get("store") or {}
+    # A store that is no file of SQLite has this name, which else is somebody's own.
+    kept = ("store",) if store.get("backend", SQLITE) != SQLITE and store.get("mode") != "replay" else ()
+    own, folder = _remove(run.directory, (*LEFT_BY_RUNS, *plan, *kept)), run.directory
     while folder != above and not any(folder.iterdir()):
         folder.rmdir()
         folder = folder.parent

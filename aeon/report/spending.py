@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 from aeon.domain.refinement import RepairRecord
@@ -52,7 +53,8 @@ class RepairRate(Value):
 
 
 class Waiting(Value):
-    """Requests that were sent again after an error of one class: how often, and the seconds waited before."""
+    """Requests that were sent again after an error of one class: how often, and the seconds in which one or more of
+    them waited; what waited side by side counts once."""
 
     times: int
     seconds: float
@@ -125,12 +127,22 @@ def _rates(asked: Mapping[str, int], repairs: Iterable[tuple[str, RepairRecord]]
 
 def find_waits(record: Record) -> dict[str, Waiting]:
     """By the class of the error that was waited after, most seconds first."""
-    waited: defaultdict[str, list[float]] = defaultdict(list)
+    waited: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for line in record.events:
         if line["event"] == "retry_scheduled":
-            waited[str(line["error"]).partition(":")[0]].append(float(line["seconds"]))
-    found = {kind: Waiting(times=len(seconds), seconds=sum(seconds)) for kind, seconds in waited.items()}
+            begun = datetime.fromisoformat(line["time"]).timestamp()
+            waited[str(line["error"]).partition(":")[0]].append((begun, begun + float(line["seconds"])))
+    found = {kind: Waiting(times=len(spans), seconds=round(_covered(spans), 3)) for kind, spans in waited.items()}
     return dict(sorted(found.items(), key=lambda item: -item[1].seconds))
+
+
+def _covered(spans: Iterable[tuple[float, float]]) -> float:
+    """How long one span at least lasted."""
+    seconds, until = 0.0, float("-inf")
+    for begin, end in sorted(spans):
+        seconds += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return seconds
 
 
 def measure_prefixes(calls: Iterable[Call]) -> PrefixShare:

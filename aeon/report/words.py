@@ -77,6 +77,13 @@ def format_seconds(seconds: float) -> str:
     return f"{hours}h{rest:02}m" if hours else f"{minutes}m{whole:02}s" if minutes else f"{whole}s"
 
 
+def format_took(seconds: float) -> str:
+    """What something took, as a page has it: `3.2 ms`, `32 ms`, `1.4 s`, `1,204 s`."""
+    if seconds < 0.9995:
+        return f"{max(0.0, seconds) * 1000:.{int(0 < seconds < 0.00995)}f} ms"
+    return f"{seconds:,.{int(seconds < 99.95)}f} s"
+
+
 def list_names(names: Sequence[str], most: int = _MOST_NAMES) -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""

@@ -69,7 +69,7 @@ PLANTED: dict[str, tuple[dict[str, object], list[str], str, bool]] = {
     "slow step": (
         {"step": [{"when": {"step_id": "facts"}, "latency_seconds": 0.6}], "convergence": judged()},
         [],
-        "Everything waited 0.6 s of ",
+        "Everything waited 6",
         False,
     ),
     "repairs": (
@@ -81,7 +81,7 @@ PLANTED: dict[str, tuple[dict[str, object], list[str], str, bool]] = {
     "rate limit": (
         {"step": [{"fail": {"kind": "rate_limit", "retry_after": 0.2}, "times": 2}], "convergence": judged()},
         [],
-        "were spent waiting before",
+        "2 retries after RateLimited: ",
         False,
     ),
     "refused change": (

@@ -215,6 +215,6 @@ def test_the_page_shows_them(made: Made) -> None:
         "after pass 4: +0.170 in the mean score",
         "convergence 5 1 0 20 %",
         "simulated 25 1 0 4 %",
-        "s waited before 1 retry, after RateLimited.",
+        "1 retry after RateLimited: 60 ms waited.",
     ):
         assert shown in text

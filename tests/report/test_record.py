@@ -1,5 +1,6 @@
 """A run's directory read back: every request with its prompt, its answer and its cost."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -56,6 +57,25 @@ def test_what_is_odd_in_a_directory_is_left_out(directory: Path, tmp_path: Path)
     assert (record.origin, record.overrides) == ({}, ())
     assert [(call.number, call.text) for call in record.calls] == [(call.number, call.text) for call in whole.calls]
     assert record.cycles == whole.cycles
+    assert write_report(tmp_path).is_file()
+
+
+def test_lines_of_which_a_part_is_odd_are_left_out(directory: Path, tmp_path: Path) -> None:
+    shutil.copytree(directory, tmp_path, dirs_exist_ok=True)
+    lines = [json.loads(line) for line in (directory / "events.jsonl").read_text().splitlines()]
+    whole = next(line for line in lines if line["event"] == "call_answered")
+    tool = {**whole, "event": "tool_called", "step_id": "a", "result": {"tool": "t", "error": None}}
+    retry, fallback = {**whole, "event": "retry_scheduled"}, {**whole, "event": "fallback_used", "failed": "a"}
+    lines += [
+        {**line, name: odd}
+        for line in (whole, tool, retry, fallback)
+        for odd in (None, [], {}, "x", 5)
+        for name in ("call", "model", "time", "seconds", "result", "step_id", "error", "failed")
+        if not isinstance(odd, type(line.get(name)))
+    ]
+    sites = [{**whole["site"], name: odd} for name in whole["site"] for odd in (None, [], "x") if name != "sequence"]
+    lines += [{**whole, "site": site} for site in [None, [], {}, *sites]]
+    (tmp_path / "events.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert write_report(tmp_path).is_file()
 
 

@@ -146,7 +146,7 @@ function placePasses(packed) {
 
 const compact = (number) => (number >= 10000 ? `${(number / 1000).toFixed(0)}k` : number.toLocaleString("en"));
 
-const secondsOf = (seconds) => (seconds < 0.05 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`);
+const secondsOf = (seconds) => (seconds < 0.9995 ? `${Math.round(seconds * 1000)} ms` : `${seconds.toFixed(1)} s`);
 
 function rowOf(call) {
   const row = element("details", { id: call.id, class: "call" });
@@ -191,7 +191,7 @@ function answerOf(call) {
 }
 
 function bodyOf(call) {
-  const facts = { role: call.role, model: call.model, endpoint: call.endpoint, phase: call.phase, began: data.timed ? `${call.at.toFixed(1)} s` : null, took: data.timed ? secondsOf(call.s) : null,
+  const facts = { role: call.role, model: call.model, endpoint: call.endpoint, phase: call.phase, began: data.timed ? secondsOf(call.at) : null, took: data.timed ? secondsOf(call.s) : null,
     "tokens in": call.in, cached: call.cached, "tokens out": call.out, reasoning: call.reasoning, cost: call.cost,
     "characters cut": call.cut, repair: call.repair ? `attempt ${call.repair}` : null, ...call.parameters };
   const body = element("div", { class: "body" }, element("dl", { class: "facts" }, ...Object.entries(facts)

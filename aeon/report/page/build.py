@@ -12,22 +12,21 @@ from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.report import SEVERITIES
 from aeon.domain.result import RunResult
-from aeon.domain.values import shown_address
 from aeon.observability.artefacts import replace_file
-from aeon.report.ending import is_replay, is_resumable, next_commands, resume_command, scores, verdict
+from aeon.report.ending import is_replay, scores, verdict
 from aeon.report.html import render_markdown, render_page, render_part
 from aeon.report.page.calls import Item, TextTable, describe_items, find_critical, list_items, pack
 from aeon.report.page.causes import find_causes, kind_of_issue
 from aeon.report.page.charts import draw_scores, draw_timeline
+from aeon.report.page.commands import command_again, commands_of_calls, find_ways, typed_overrides
 from aeon.report.page.graph import sign_of
 from aeon.report.page.passes import PassView, find_fates, shorten, view_passes
 from aeon.report.patterns import Patterns, find_patterns
 from aeon.report.record import Record, load_record
-from aeon.report.words import command_of, count_noun, list_names, round_down
+from aeon.report.words import STATES, command_of, count_noun, format_took, list_names, round_down
 
 REPORT = "report.html"
 """The file in a run's directory."""
-_LONGEST_TASK = 400
 _NOT_COMPARED = {"provider.models"}
 """What is a table in its file, and empty without it."""
 
@@ -45,9 +44,14 @@ def draw_report(record: Record) -> bytes:
     result, texts = record.result, TextTable()
     items, patterns = list_items(record), find_patterns(record)
     critical = [] if is_replay(result) else find_critical(items)
-    views = view_passes(result.history, items)
-    calls = describe_items(items, critical, texts)
-    helpers = {"is_replay": is_replay(result), "sign_of": sign_of, "shorten": shorten, "count_noun": count_noun}
+    views, calls = view_passes(result.history, items), describe_items(items, critical, texts)
+    helpers = {
+        "is_replay": is_replay(result),
+        "sign_of": sign_of,
+        "shorten": shorten,
+        "count_noun": count_noun,
+        "took": format_took,
+    }
     *earlier, last = (render_part("pass", one=one, **helpers) for one in views)
     data = {
         "run": result.run_id,
@@ -55,18 +59,20 @@ def draw_report(record: Record) -> bytes:
         "task": shorten(result.task, 10_000),
         "passes": _assessments(views),
         "thresholds": patterns.thresholds,
-        "command": _again(record),
-        **_commands(record),
+        "command": command_again(record),
+        **commands_of_calls(record),
         "packed": pack({"calls": calls, "lines": texts.lines, "passes": earlier}),
     }
     timeline = draw_timeline(items, critical, by_order=is_replay(result)) if items else None
+    causes = find_causes(record, patterns, items, critical)
     return render_page(
         "report",
         data,
         **helpers,
         **_end(record, patterns),
         **_details(record, patterns),
-        causes=find_causes(record, patterns, items, critical),
+        causes=causes,
+        ways=find_ways(record, [(way, one.is_cause) for one in causes for way in one.ways]),
         passes=views,
         last=last,
         timeline=timeline,
@@ -76,6 +82,7 @@ def draw_report(record: Record) -> bytes:
 
 
 def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
+    named = dict.fromkeys(name for one in patterns.assessed for name in one.criteria)
     return {
         "charts": _charts(patterns),
         "fates": find_fates(record.result.history),
@@ -84,8 +91,10 @@ def _details(record: Record, patterns: Patterns) -> dict[str, Any]:
         "patterns": patterns,
         "changed": list(changed_settings(record.result)),
         "facts": _provenance(record),
-        "started": command_of(_overrides(record)) if record.overrides else "",
+        "started": command_of(typed_overrides(record)) if record.overrides else "",
         "score_names": tuple(SCORE_CODES),
+        "criteria_by_pass": {name: [one.criteria.get(name) for one in patterns.assessed] for name in named},
+        "states": STATES,
     }
 
 
@@ -96,7 +105,7 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
         "passes": str(result.passes),
         "calls": f"{total.requests:,}",
         "tokens": f"{total.total_tokens:,}",
-        "seconds": "–" if is_replay(result) else f"{result.timings.total_seconds:,.1f}",
+        "time": "–" if is_replay(result) else format_took(result.timings.total_seconds),
         "cost": "–" if is_replay(result) else cost,
         "TTL": f"{result.ttl.used} of {result.ttl.allocated}",
     }
@@ -108,18 +117,10 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
         "figures": figures,
         "bars": bars,
         "criteria": result.history.final_convergence.criteria if result.history.final_convergence else (),
-        "ways": next_commands(result, record.directory) or _own_model(result),
         "recording": Path(result.parent.path).name if result.parent else "a recording",
         "answer": render_markdown(result.answer),
         "tone": _tone(result),
     }
-
-
-def _own_model(result: RunResult) -> list[tuple[str, str]]:
-    """After a recording, the task for a model of one's own."""
-    if not is_replay(result) or len(result.task) > _LONGEST_TASK:
-        return []
-    return [("To run it with a model of your own", command_of([f"task={result.task}"]))]
 
 
 def _tone(result: RunResult) -> str:
@@ -176,49 +177,6 @@ def _assessments(passes: list[PassView]) -> list[dict[str, Any]]:
             }
         )
     return found
-
-
-def _again(record: Record) -> str:
-    """The command that makes the run again with other thresholds, from its stored answers where there are any."""
-    if is_resumable(record.result):
-        return resume_command(record.directory)
-    given = [text for text in _overrides(record) if not text.startswith("hydra.")]
-    return command_of([text for text in given if not text.startswith("convergence.") or "criteria" in text])
-
-
-def _commands(record: Record) -> dict[str, str]:
-    """The commands that show a call's prompt again, each after the name of the call, and that replay the run; empty
-    where nothing was stored."""
-    result, parent = record.result, record.result.parent
-    if is_resumable(result):
-        where = resume_command(record.directory).removeprefix("python -m aeon ")
-        return {
-            "render": where,
-            "replay": f"python -m aeon store.mode=replay {where.replace('resume=', 'store.path=')}",
-        }
-    left_out = ("hydra.", "store", "provider") if is_replay(result) else ("hydra.", "store")
-    given = [text for text in _overrides(record) if not text.lstrip("+").startswith(left_out)]
-    if is_replay(result):  # a prompt needs no key
-        given.append("provider=simulated")
-    if not any(text.startswith(("task=", "task_file=")) for text in given):  # it stood in the recording
-        given = [f"task={result.task}", *given]
-    return {
-        "render": command_of(given).removeprefix("python -m aeon").strip(),
-        "replay": command_of(_overrides(record)) if is_replay(result) and parent is not None else "",
-    }
-
-
-def _overrides(record: Record) -> list[str]:
-    """What was typed: the task as text, not as the configuration quotes it, and addresses without their keys."""
-    typed = []
-    for text in record.overrides:
-        key, sign, value = text.partition("=")
-        if key.endswith("base_url") and value:
-            value = shown_address(value)
-        if "observability.sinks" in key:
-            value = "..."  # which may be an address with a key in it
-        typed.append(f"{key}{sign}{record.result.task if key == 'task' else value}")
-    return typed
 
 
 def _count_issues(result: RunResult) -> dict[str, int]:

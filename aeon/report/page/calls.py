@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -137,6 +138,12 @@ def find_critical(items: Sequence[Item]) -> list[Item]:
             chain.append(item)
             horizon = item.start
     return chain[::-1]
+
+
+def count_side_by_side(items: Sequence[Item]) -> int:
+    """The most items that were under way at once."""
+    marks = sorted(mark for item in items for mark in ((item.start, 1), (item.end, -1)))
+    return max(accumulate(step for _, step in marks), default=0)
 
 
 def describe_items(items: Sequence[Item], critical: Sequence[Item], texts: TextTable) -> list[dict[str, Any]]:

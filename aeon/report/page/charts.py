@@ -12,7 +12,7 @@ from html import escape
 from markupsafe import Markup
 
 from aeon.report.page.calls import Item
-from aeon.report.words import one_line, round_down
+from aeon.report.words import format_took, one_line, round_down
 
 _SCORES_HEIGHT, _TOP, _BOTTOM = 150, 26, 122
 _LANE, _HEAD, _LABEL = 18, 22, 6.0
@@ -61,7 +61,8 @@ def _value(score: float, number: int) -> str:
 def draw_timeline(items: Sequence[Item], critical: Sequence[Item], *, by_order: bool) -> Markup:
     """Requests, tool calls and waits along the time, side by side where they ran so; `critical` are marked. `by_order`
     gives each the same width, for a recording, which has no times."""
-    spans = _in_order(items) if by_order else [(item.start, item.end) for item in items]
+    began = min((item.start for item in items), default=0.0)  # what came before took no call
+    spans = _in_order(items) if by_order else [(item.start - began, item.end - began) for item in items]
     total = max((end for _, end in spans), default=0.0) or 1.0
     lanes = _lanes(spans)
     marked = {id(item) for item in critical} if not by_order else set()
@@ -97,7 +98,7 @@ def _lanes(spans: Sequence[tuple[float, float]]) -> list[int]:
 
 def _bar(item: Item, left: float, width: float, lane: int, is_critical: bool) -> str:
     marks = (" failed" if item.failed else "") + (" critical" if is_critical else "")
-    told = escape(f"{one_line(item.label, 80)}, pass {item.pass_number}, {item.end - item.start:.1f} s{marks}")
+    told = escape(f"{one_line(item.label, 80)}, pass {item.pass_number}, {format_took(item.end - item.start)}{marks}")
     place = f'x="{left:.2f}%" y="{_HEAD + lane * _LANE}" width="{max(width, 0.25):.2f}%"'
     rect = f'<rect class="k-{item.kind}{marks}" {place}><title>{told}</title></rect>'
     return f'<a href="#{item.key}" tabindex="-1">{rect}</a>' if item.key else rect

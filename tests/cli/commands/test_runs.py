@@ -98,6 +98,17 @@ def test_what_a_run_left_is_removed_and_nothing_else(aeon: RunAeon, two_runs: Pa
     assert [path.name for path in two_runs.iterdir()] == ["old"]
 
 
+@pytest.mark.parametrize(("backend", "left"), [("sqlite", ["store"]), ("mine:Store", [])])
+def test_a_store_of_another_kind_goes_with_its_run(
+    aeon: RunAeon, two_runs: Path, backend: str, left: list[str]
+) -> None:
+    path = two_runs / "old" / "result.json"
+    path.write_text(path.read_text().replace('"backend": "sqlite"', f'"backend": "{backend}"'))
+    (two_runs / "old" / "store").write_text("answers")
+    aeon("runs", "prune", "--older-than", "30", "--yes")
+    assert [each.name for each in (two_runs / "old").glob("*")] == left
+
+
 def test_a_run_that_another_one_has_yet_to_use_stays(aeon: RunAeon, two_runs: Path) -> None:
     aeon("resume=all/old", "progress=none", "hydra.run.dir=all/later")
     cut_off(two_runs / "later")

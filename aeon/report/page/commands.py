@@ -1,0 +1,106 @@
+"""The commands on a page: what to try next, a run again with other thresholds, a call's prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aeon.domain.values import shown_address
+from aeon.report.ending import Points, is_replay, is_resumable, next_commands, resume_command
+from aeon.report.record import Record
+from aeon.report.words import command_of, relative_to_here
+
+_LONGEST_TASK, _MOST = 400, 5
+_TEXTS = ("++convergence.criteria.", "++inputs.")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What to try next: its purpose, and what is typed for it. It goes on from the stored answers, unless it is asked
+    `anew`, or another `program` is run, as doctor."""
+
+    purpose: str
+    overrides: tuple[str, ...] = ()
+    anew: bool = False
+    program: str = ""
+
+
+def is_short(task: str) -> bool:
+    """Whether a task can stand in a command that a person reads."""
+    return len(task) <= _LONGEST_TASK
+
+
+def find_ways(record: Record, ways: Sequence[tuple[Way, bool]]) -> Points:
+    """What to type next, each with its purpose: for what kept the run from converging (these `ways` are marked), for
+    how it ended, and for all else that stands out; after a recording, the task for a model of one's own."""
+    result = record.result
+    if is_replay(result):
+        own = command_of([f"task={result.task}"])
+        return [("To run it with a model of your own", own)] if is_short(result.task) else []
+    urgent, others = (
+        [(way.purpose, _command(record, way)) for way, is_cause in ways if is_cause is of] for of in (True, False)
+    )
+    found = [*urgent, *next_commands(result, record.directory), *others]
+    return list(dict.fromkeys(found))[:_MOST]
+
+
+def _command(record: Record, way: Way) -> str:
+    if is_resumable(record.result) and not way.anew and not way.program:
+        return command_of((f"resume={relative_to_here(record.directory)}", *way.overrides))
+    changed = {text.partition("=")[0] for text in way.overrides}
+    left_out = ("hydra.", "task", "resume=") if way.program or "task" in changed else ("hydra.",)
+    given = [text for text in typed_overrides(record) if not text.startswith(left_out)]
+    kept = [text for text in given if text.lstrip("+").partition("=")[0] not in changed]
+    return " ".join(filter(None, (command_of(()), way.program, _arguments((*kept, *way.overrides)))))
+
+
+def _arguments(overrides: Sequence[str]) -> str:
+    return command_of(overrides).removeprefix(command_of(())).strip()
+
+
+def command_again(record: Record) -> str:
+    """The command that makes the run again with other thresholds, from its stored answers where there are any."""
+    if is_resumable(record.result):
+        return resume_command(record.directory)
+    given = [text for text in typed_overrides(record) if not text.startswith("hydra.")]
+    return command_of([text for text in given if not text.startswith("convergence.") or "criteria" in text])
+
+
+def commands_of_calls(record: Record) -> dict[str, str]:
+    """The commands that show a call's prompt again, each after the name of the call, and that replay the run; empty
+    where nothing was stored."""
+    result, parent = record.result, record.result.parent
+    if is_resumable(result):
+        where = resume_command(record.directory).removeprefix("python -m aeon ")
+        return {
+            "render": where,
+            "replay": f"python -m aeon store.mode=replay {where.replace('resume=', 'store.path=')}",
+        }
+    left_out = ("hydra.", "store", "provider") if is_replay(result) else ("hydra.", "store")
+    given = [text for text in typed_overrides(record) if not text.lstrip("+").startswith(left_out)]
+    if is_replay(result):  # a prompt needs no key
+        given.append("provider=simulated")
+    if not any(text.startswith(("task=", "task_file=")) for text in given):  # it stood in the recording
+        given = [f"task={result.task}", *given]
+    return {
+        "render": command_of(given).removeprefix("python -m aeon").strip(),
+        "replay": command_of(typed_overrides(record)) if is_replay(result) and parent is not None else "",
+    }
+
+
+def typed_overrides(record: Record) -> list[str]:
+    """What was typed: texts as they are, not as the configuration quotes them, and addresses without their keys."""
+    typed = []
+    for text in record.overrides:
+        key, sign, value = text.partition("=")
+        if key.startswith(_TEXTS) and value[:1] == value[-1:] == "'" and len(value) > 1:
+            key, value = key.removeprefix("++"), value[1:-1].replace("\\'", "'")
+        if key.endswith("base_url") and value:
+            value = shown_address(value)
+        if "observability.sinks" in key:
+            value = "..."  # which may be an address with a key in it
+        typed.append(f"{key}{sign}{record.result.task if key == 'task' else value}")
+    named = ("task", "resume=", "store.mode=replay", "store=replay", "plan_file=")
+    if typed and not is_replay(record.result) and not any(text.startswith(named) for text in typed):
+        typed.insert(0, f"task={record.result.task}")  # it was given in Python
+    return typed
