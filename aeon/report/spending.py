@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -35,11 +35,6 @@ class Spending(Value):
     def tokens(self) -> int:
         """Input and output together."""
         return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: Spending) -> Spending:
-        ours, theirs = dict(self), dict(other)
-        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
-        return Spending(**{name: ours[name] + theirs[name] for name in ours if name != "cost"}, cost=cost)
 
 
 class RepairRate(Value):
@@ -76,12 +71,12 @@ def spend(record: Record) -> dict[str, dict[Any, Spending]]:
         usage, seconds = record.result.usage, record.result.timings.seconds_by_call
         by_call = {name: _of_usage(used, seconds.get(name, 0.0)) for name, used in usage.by_call.items()}
         return {"by_pass": {number: _of_usage(used) for number, used in usage.by_pass.items()}, "by_call": by_call}
-    found: dict[str, defaultdict[Any, Spending]] = {f"by_{name}": defaultdict(Spending) for name in _PLACES}
+    charged: dict[str, defaultdict[Any, list[Spending]]] = {f"by_{name}": defaultdict(list) for name in _PLACES}
 
     def charge(place: tuple[Any, ...], spent: Spending) -> None:
-        for name, key in zip(found, place, strict=True):
+        for name, key in zip(charged, place, strict=True):
             if key is not None:
-                found[name][key] += spent
+                charged[name][key].append(spent)
 
     for call in record.calls:
         used = {name: getattr(call.usage, name) for name in _COUNTS}
@@ -90,9 +85,16 @@ def spend(record: Record) -> dict[str, dict[Any, Spending]]:
     for line in (line for line in record.events if line["event"] == "tool_called"):
         place = (*(line["site"][name] for name in ("pass_number", "phase", "step_id")), TOOL)
         charge(place, Spending(tool_calls=1, seconds=float(line["result"].get("seconds") or 0.0)))
+    found = {name: {key: _add_up(each) for key, each in by_key.items()} for name, by_key in charged.items()}
     steps = sorted(found["by_step"].items(), key=lambda item: -item[1].seconds)
     calls = sorted(found["by_call"].items(), key=lambda item: -item[1].tokens)
     return {**found, "by_step": dict(steps), "by_call": dict(calls)}
+
+
+def _add_up(spent: Sequence[Spending]) -> Spending:
+    counts = {name: sum(getattr(one, name) for one in spent) for name in ("tool_calls", "seconds", *_COUNTS)}
+    costs = [one.cost for one in spent]
+    return Spending(**counts, cost=None if None in costs else sum(filter(None, costs)))
 
 
 def _of_usage(usage: TokenUsage, seconds: float = 0.0) -> Spending:

@@ -27,7 +27,8 @@ _MOST_NAMES = 8
 
 def one_line(text: str, limit: int | None = None) -> str:
     """Text on one line without control characters, so that no text can steer a terminal; at most `limit` characters."""
-    line = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
+    line = text if text.isprintable() else "".join(ch if ch.isprintable() else " " for ch in text)
+    line = " ".join(line.split())
     return line if limit is None or len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser
 
 from aeon.convergence.engine import verdict
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds, CriterionResult
@@ -135,9 +136,68 @@ def test_axe_finds_nothing_grave(recorded: Path, opened: Show, width: int, schem
 GRAVE = ("serious", "critical")
 
 
-def test_a_narrow_screen_is_not_wider_than_it_is(recorded: Path, opened: Show) -> None:
-    page = opened(recorded, "#call-2", width=360).page
-    assert page.evaluate("document.documentElement.scrollWidth") == 360
+@pytest.mark.parametrize("width", [360, 420])
+def test_a_narrow_screen_is_not_wider_than_it_is(recorded: Path, opened: Show, width: int) -> None:
+    page = opened(recorded, "#call-2", width=width).page
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.locator(".top nav").evaluate("each => each.scrollWidth <= each.clientWidth")
+
+
+def test_without_scripts_it_says_what_is_missing_and_shows_the_rest(recorded: Path, browser: Browser) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(recorded.as_uri())
+    assert "the passes before it need JavaScript" in page.locator("#plan").inner_text()
+    assert page.locator("#pass-4").is_visible()
+    assert page.locator("input:visible, .copy:visible").count() == 0
+    page.close()
+
+
+def test_criteria_and_a_judge_that_contradicts_itself_stand_by_pass_and_call(run: Run, opened: Show) -> None:
+    judged = dict.fromkeys(("completeness_score", "coherence_score", "consistency_score"), 0.95)
+    criterion = {"name": "cited", "met": False, "reason": "No source."}
+    first = {**judged, "completeness_score": 0.7, "explanation": "It is thin.", "criteria": [criterion]}
+    met = [{**criterion, "met": True}]
+    second, last = (
+        {**judged, "completeness_score": score, "explanation": "It is whole.", "criteria": met} for score in (0.9, 1)
+    )
+    step = {"step_id": "write", "description": "Write it."}
+    refined = [
+        {
+            "when": {"pass_number": number},
+            "answer": {
+                "actions": [
+                    {
+                        "action_type": "MODIFY",
+                        "target_step_id": "write",
+                        "justification": "Better.",
+                        "new_step": {**step, "description": f"Write it, version {number}."},
+                    }
+                ]
+            },
+        }
+        for number in (1, 2)
+    ]
+    done = {"step_output": "The guide.", "clarity_state": "CLEAR"}
+    blocked = {**done, "clarity_state": "BLOCKED", "clarity_reason": "How long?"}
+    calls: dict[str, object] = {
+        "plan": {"answer": {"goal": "A guide", "steps": [step]}},
+        "step": [{"when": {"pass_number": [1, 2]}, "answer": blocked}, {"answer": done}],
+        "semantic_validation": {"answer": {"issues": []}},
+        "convergence": [
+            {"when": {"pass_number": 1}, "answer": first},
+            {"when": {"pass_number": 2}, "answer": second},
+            {"answer": last},
+        ],
+        "refinement": [*refined, {"answer": {"actions": []}}],
+    }
+    page = opened(run("write a guide", calls, "convergence.criteria.cited=It cites.")).page
+    assert page.locator("#scores tbody tr").inner_text().split("\t") == ["cited", "not met", "met", "met"]
+    said = page.locator(".causes li", has_text="contradicts itself: completeness")
+    assert "Pass 1: " in said.inner_text()
+    assert "It is thin." in said.inner_text()
+    assert "It is whole." in said.inner_text()
+    said.get_by_role("link", name="its call in pass 2").click()
+    page.wait_for_selector(".call[open] .k-convergence")
 
 
 def test_all_passes_are_printed(recorded: Path, opened: Show) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import accumulate
+from itertools import accumulate, chain, count, pairwise
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
@@ -22,26 +23,19 @@ class TextTable:
     """Texts in which each line is stored once, however many texts hold it."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, int] = {}
+        self._lines: defaultdict[str, int] = defaultdict(count().__next__)
         self._known: dict[str, list[int]] = {}
 
     def add(self, text: str) -> list[int]:
         """A reference to a text: how its lines end (0: a line feed, 1: a line feed as JSON writes it), then for each
         stretch of lines the number of the first and how many there are."""
-        if text in self._known:
-            return self._known[text]
-        escaped = "\n" not in text
-        stretches = [int(escaped)]
-        start = end = -1
-        for line in text.split("\\n" if escaped else "\n"):
-            number = self._lines.setdefault(line, len(self._lines))
-            if number != end:
-                stretches += (start, end - start) if end > 0 else ()
-                start = number
-            end = number + 1
-        stretches += (start, end - start)
-        self._known[text] = stretches
-        return stretches
+        if text not in self._known:
+            escaped = "\n" not in text
+            numbers = list(map(self._lines.__getitem__, text.split("\\n" if escaped else "\n")))
+            cuts = [place for place, (one, next_one) in enumerate(pairwise(numbers), 1) if next_one != one + 1]
+            stretches = ((numbers[begin], end - begin) for begin, end in pairwise((0, *cuts, len(numbers))))
+            self._known[text] = [int(escaped), *chain.from_iterable(stretches)]
+        return self._known[text]
 
     @property
     def lines(self) -> list[str]:
