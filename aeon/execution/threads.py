@@ -47,7 +47,7 @@ class Workers:
 
 
 def as_done(
-    futures: Sequence[Future[T]], stopping: Callable[[], bool], grace_seconds: float, poll_seconds: float = 0.1
+    futures: Sequence[Future[T]], stopping: Callable[[], bool], grace_seconds: float, poll_seconds: float = 0.25
 ) -> Iterator[Future[T]]:
     """Each future when it is done. Once `stopping`, those not started are cancelled, and those still running after
     `grace_seconds` are left out."""

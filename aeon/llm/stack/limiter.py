@@ -13,6 +13,8 @@ from aeon.domain.request import LLMRequest, LLMResponse, estimated_tokens
 
 PERIOD_SECONDS = 61.0  # a minute, and a second, since requests that were sent on time may arrive late
 POLL_SECONDS = 0.1
+_QUEUED_SECONDS = 0.5
+"""How often the first request of a queue looks up, and the others, which are called when they are first."""
 EXPECTED_OUTPUT = 500
 
 Clock = Callable[[], float]
@@ -114,7 +116,8 @@ class Limiter:
         try:
             while (seconds := self._take_turn(turn)) > 0:
                 tell(seconds)
-                turn.called.wait(min(seconds, POLL_SECONDS))
+                is_first = self._waiting[0] is turn
+                turn.called.wait(min(seconds, POLL_SECONDS) if is_first else _QUEUED_SECONDS)
                 turn.called.clear()
                 check()
             tell(0.0)
