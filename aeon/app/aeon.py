@@ -34,6 +34,7 @@ from aeon.memory.run_memory import InMemory
 from aeon.memory.settings import key_problem
 from aeon.plan.workflow.load import Workflow
 from aeon.refinement.models import Ask
+from aeon.store.session import Keep
 from aeon.tools.registry import Approve, Tool
 
 _log = logging.getLogger("aeon")
@@ -131,15 +132,19 @@ class Aeon:
         control: RunControl | None = None,
         ask: Ask | None = None,
         approve: Approve | None = None,
+        keep: Keep | None = None,
         on_start: Callable[[Orchestrator], None] | None = None,
         warn: Callable[[str], None] = _log.warning,
     ) -> RunResult:
         """Run a task to its end, whatever end that is; a failing model is the result's `error`. A resumed run takes
         over task, inputs and context where none are given. `observers` get every event, each in a thread of its own;
-        `on_start` gets the kernel. Raises TaskTextError, and ArtefactError when `directory` cannot be written."""
-        person: dict[str, Any] = {"ask": ask, "approve": approve, "on_start": on_start, "warn": warn}
+        `on_start` gets the kernel, `keep` each answer before it is used, if answers are stored. Raises TaskTextError,
+        and ArtefactError when `directory` cannot be written."""
+        person: dict[str, Any] = {"ask": ask, "approve": approve, "keep": keep, "on_start": on_start}
         place = None if directory is None else Path(directory)
-        around = Surroundings(directory=place, observers=observers, control=control or RunControl(), **person)
+        around = Surroundings(
+            directory=place, observers=observers, control=control or RunControl(), warn=warn, **person
+        )
         return self.prepared_run(task, inputs=inputs, context=context).to_end(around)
 
     def run_many(self, tasks: Iterable[Task], *, max_concurrency: int = 8) -> Iterator[RunResult]:

@@ -155,7 +155,12 @@ class Run(Identity):
         paths = parent.directories if parent else ()
         answers = [opened.enter_context(closing(open_source(path, store.backend))) for path in paths]
         session = open_session(
-            store, directory=around.directory, parents=answers, of_multirun=around.of_multirun, warn=around.warn
+            store,
+            directory=around.directory,
+            parents=answers,
+            of_multirun=around.of_multirun,
+            keep=around.keep,
+            warn=around.warn,
         )
         return opened.enter_context(closing(session))
 

@@ -27,7 +27,7 @@ from aeon.memory.run_memory import RunMemory
 from aeon.observability.sinks import CallTracer
 from aeon.refinement.models import Ask
 from aeon.refinement.refiner import Refiner
-from aeon.store.session import Session, stored_ask
+from aeon.store.session import Keep, Session, stored_ask
 from aeon.tools.registry import Approve
 from aeon.tools.stored import StoredInvoker
 
@@ -37,7 +37,7 @@ _log = logging.getLogger("aeon")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What a run has around it. Without a `directory` nothing is written; the jobs of the folder `of_multirun` share a
-    store; `ask` and `approve` are the person, `on_start` is given the kernel, `watcher` looks on at
+    store; `ask` and `approve` are the person, `keep` is given each answer, `on_start` the kernel, `watcher` looks on at
     calls under way."""
 
     directory: Path | None = None
@@ -46,6 +46,7 @@ class Surroundings:
     control: RunControl = field(default_factory=RunControl)
     ask: Ask | None = None
     approve: Approve | None = None
+    keep: Keep | None = None
     on_start: Callable[[Orchestrator], None] | None = None
     warn: Callable[[str], None] = _log.warning
     watcher: Watcher | None = None

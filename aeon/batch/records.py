@@ -19,7 +19,7 @@ class Running:
     """The folder in which rows are run, each in a directory of its own. May be used from threads."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = self._folder = folder
 
     def directories(self, number: int) -> tuple[Path, Path | None]:
         """A new directory for a row, and the one in which a run of it was cut off, if there is one."""
@@ -36,6 +36,19 @@ class Running:
         with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
             packed.add(directory, ".")
         return buffer.getvalue()
+
+    def pack_all(self, number: int) -> bytes | None:
+        """All directories of a row as one archive, to go on with it elsewhere; None when there is none."""
+        buffer, directories = BytesIO(), sorted(self._folder.glob(f"{number}-*"))
+        with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
+            for directory in directories:
+                packed.add(directory, directory.name)
+        return buffer.getvalue() if directories else None
+
+    def unpack_all(self, packed: bytes) -> None:
+        """Put the directories of a row here."""
+        with tarfile.open(fileobj=BytesIO(packed)) as files:
+            files.extractall(self._folder, filter="data")
 
     def drop(self, number: int) -> None:
         """Remove the directories of a row that is over."""

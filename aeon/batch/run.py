@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from aeon.app.aeon import Aeon
 from aeon.app.many import run_all
@@ -17,7 +19,9 @@ from aeon.config.load import compose_settings, environment
 from aeon.domain.errors import AeonError, ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
+from aeon.store.models import Entry
 
+Keep = Callable[[Path, Entry], None]
 _MOST_CONFIGURATIONS = 32
 # A row's page can be made of its record.
 _OF_ROWS = ("observability.report=false",)
@@ -63,13 +67,14 @@ class RowRunner:
     _others: dict[tuple[str, ...], Aeon | ConfigError] = field(default_factory=dict)
     _opening: threading.Lock = field(default_factory=threading.Lock)
 
-    def run(self, row: Row, control: RunControl) -> Ended | None:
-        """Run a row; None when it was asked to stop. Raises ArtefactError when its directory cannot be written."""
+    def run(self, row: Row, control: RunControl, keep: Keep | None = None) -> Ended | None:
+        """Run a row; None when it was asked to stop. `keep` is given its directory and each answer before it is used.
+        Raises ArtefactError when its directory cannot be written."""
         of, configuration = self.of, self.configuration
         if row.problem:
             return Ended(problem_line(row, of, configuration, "invalid", row.problem))
         try:
-            result = self._run(row, control)
+            result = self._run(row, control, keep)
         except ConfigError as error:
             message = f"line {row.line}: {error.message}"
             return Ended(problem_line(row, of, configuration, "invalid", message))
@@ -90,12 +95,14 @@ class RowRunner:
                 other.close()
         self.running.close()
 
-    def _run(self, row: Row, control: RunControl) -> RunResult:
+    def _run(self, row: Row, control: RunControl, keep: Keep | None) -> RunResult:
         directory, cut_off = self.running.directories(row.number)
+        given: dict[str, Any] = {"inputs": row.inputs, "directory": directory, "control": control}
+        given["keep"] = keep and partial(keep, directory)
         if cut_off is None:
-            return self._aeon_for(row.overrides).run(row.task, inputs=row.inputs, directory=directory, control=control)
+            return self._aeon_for(row.overrides).run(row.task, **given)
         with open_aeon(self.composition, *row.overrides, f"resume={cut_off}") as aeon:
-            return aeon.run(row.task, inputs=row.inputs, directory=directory, control=control)
+            return aeon.run(row.task, **given)
 
     def _aeon_for(self, overrides: tuple[str, ...]) -> Aeon:
         """The Aeon of rows with these overrides, opened once. Raises ConfigError."""
@@ -125,7 +132,7 @@ class Threads:
         """See `Backend`."""
 
         def run(row: Row, own: RunControl) -> Ended | None:
-            return self._runner.run(row, _Either(control, own))
+            return self._runner.run(row, Either(control, own))
 
         return (ended for ended in run_all(run, rows, self._parallel) if ended is not None)
 
@@ -138,7 +145,7 @@ class Threads:
         self._runner.close()
 
 
-class _Either(RunControl):
+class Either(RunControl):
     """Stops when one of two is stopped."""
 
     def __init__(self, one: RunControl, other: RunControl) -> None:
@@ -146,4 +153,5 @@ class _Either(RunControl):
 
     @property
     def stop_requested(self) -> bool:  # type: ignore[override]
+        """Whether one of them is stopped."""
         return any(control.stop_requested for control in self._both)

@@ -65,6 +65,13 @@ class BatchColumns(Value):
         return own | set(self.inputs.values())
 
 
+class RaySettings(Value):
+    """`batch.ray`: the cluster of `batch.backend=ray`, HOST:PORT or `auto`; None starts one of this machine."""
+
+    address: str | None = None
+    actors_per_node: int = Field(default=1, ge=1)
+
+
 class BatchSettings(Value):
     """`batch`: how `aeon batch` goes through a dataset. `parallel` counts the rows under way, `confirm_above_cost` is
     in the currency of the prices."""
@@ -74,6 +81,8 @@ class BatchSettings(Value):
     records: Literal["none", "failed", "all"] = "failed"
     columns: BatchColumns = BatchColumns.model_construct()
     confirm_above_cost: float | None = Field(default=None, ge=0)
+    backend: Literal["local", "ray"] = "local"
+    ray: RaySettings = RaySettings.model_construct()
 
 
 _ANY_OPTION = FromRecording("held", None)  # each key says for itself whether it is taken

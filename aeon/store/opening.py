@@ -11,7 +11,7 @@ from aeon.domain.errors import AeonError, ConfigError, StoreFailed
 from aeon.files.reference import load_object
 from aeon.store.interface import AnswerSource, AnswerStore, OpenStore
 from aeon.store.lookup import ByKey, InOrder, Lookup, Shared
-from aeon.store.session import Session
+from aeon.store.session import Keep, Session
 from aeon.store.settings import CASSETTE_SUFFIX, SQLITE, StoreSettings
 
 BACKENDS = {SQLITE: "aeon.store.sqlite_store:SqliteStore"}
@@ -103,6 +103,7 @@ def open_session(
     directory: Path | None,
     parents: Sequence[AnswerSource] = (),
     of_multirun: Path | None = None,
+    keep: Keep | None = None,
     warn: Callable[[str], None] = _log.warning,
 ) -> Session:
     """The session of a run whose artefacts go to `directory`, if they go anywhere. `parents` answer first, and the
@@ -131,4 +132,4 @@ def open_session(
             raise
         warn(f"{error.message}; this job's answers are not shared with the other jobs")
     own = open_store(own_path, backend=settings.backend) if own_path else None
-    return Session(lookups, own=own, shared=shared, warn=warn)
+    return Session(lookups, own=own, shared=shared, keep=keep, warn=warn)

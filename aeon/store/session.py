@@ -22,6 +22,7 @@ from aeon.store.models import CallPath, Entry, StoreRequest
 
 Answer = dict[str, Any]
 Ask = Callable[[FollowUpQuestion], str | None]
+Keep = Callable[[Entry], None]
 _log = logging.getLogger("aeon")
 _USAGE = TypeAdapter(Usage)
 
@@ -39,6 +40,7 @@ class Session:
 
     Answers go to the run's `own` store, and to a `shared` one those of models that may be used anywhere. The first
     failure of a store to write is given to `warn`, and the run goes on. With a `recording` no new request is made.
+    `keep` is given each answer before it is used, and may raise to end the run.
     """
 
     def __init__(
@@ -48,10 +50,11 @@ class Session:
         own: AnswerStore | None = None,
         shared: AnswerStore | None = None,
         recording: AnswerSource | None = None,
+        keep: Keep | None = None,
         warn: Callable[[str], None] = _log.warning,
     ) -> None:
         self._lookups, self._own, self._shared, self._recording = tuple(lookups), own, shared, recording
-        self._warn = warn
+        self._keep, self._warn = keep, warn
         self.replays = recording is not None
         self._failed: list[AnswerStore] = []
         self._lock = threading.Lock()
@@ -109,6 +112,8 @@ class Session:
             self.saved[kind] += 1
 
     def _write(self, entry: Entry, policy: ReusePolicy, found_by: Lookup | None = None) -> None:
+        if self._keep is not None:
+            self._keep(entry)
         anywhere = entry.request.kind == "model" and policy(entry.answer) == "anywhere"
         for store in (self._own, self._shared if anywhere and not isinstance(found_by, Shared) else None):
             if store is None:

@@ -1,12 +1,13 @@
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from aeon.domain.errors import ConfigError, RateLimited, StoreFailed, StoreMiss
+from aeon.domain.errors import ConfigError, RateLimited, StopRequested, StoreFailed, StoreMiss
 from aeon.domain.request import Usage
 from aeon.store.models import Entry, StoreRequest
 from aeon.store.opening import check_store, open_session, open_source
@@ -67,6 +68,22 @@ def test_an_answer_is_kept_in_the_directory_of_the_run_before_it_is_used(tmp_pat
     assert session.answer(asked(), Model())["text"] == "an answer"
     assert texts(tmp_path) == ["an answer"]
     assert session.saved == {}
+
+
+def test_who_keeps_answers_elsewhere_is_given_each_before_it_is_used_and_may_end_the_run(tmp_path: Path) -> None:
+    given: list[Entry] = []
+
+    def keep(entry: Entry) -> None:
+        given.append(entry)
+        if len(given) == 2:
+            raise StopRequested("nobody wants it")
+
+    session = open_session(StoreSettings(mode="record"), directory=tmp_path, keep=keep)
+    with closing(session):
+        session.answer(asked(), Model())
+        assert [entry.answer["text"] for entry in given] == texts(tmp_path) == ["an answer"]
+        with pytest.raises(StopRequested):
+            session.answer(asked(call="step"), Model())
 
 
 def test_recording_looks_nothing_up_in_what_it_records_to(tmp_path: Path, opened: Opened) -> None:

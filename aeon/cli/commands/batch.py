@@ -14,7 +14,7 @@ from aeon.batch.batch import Batch, identify
 from aeon.batch.dataset import open_dataset
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import AGAIN, Results, merge
-from aeon.batch.run import RowRunner, Threads, open_aeon
+from aeon.batch.run import Backend, RowRunner, Threads, open_aeon
 from aeon.cli.job.arguments import parse
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, handle_interrupts
@@ -52,10 +52,18 @@ def batch(arguments: Sequence[str]) -> int:
         results = Results(out, configuration, lambda line: put(line.decode().rstrip("\n")))
         folder = Running(place.with_name(f"{place.name}.running"))
         runner = RowRunner(aeon, composition, dataset.count, configuration, folder)
-        backend = Threads(runner, settings.batch.parallel)
+        backend = _backend(runner, settings.batch)
         running = Batch(backend, settings.batch, dataset, results, Records(place), shard)
         with closing(results), closing(running):
             return _run(running, settings.batch)
+
+
+def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:
+    if settings.backend == "ray":
+        from aeon.batch.ray.cluster import Cluster
+
+        return Cluster(runner, settings)
+    return Threads(runner, settings.parallel)
 
 
 _OWN = ("dataset", "out", "shard")

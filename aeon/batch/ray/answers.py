@@ -1,0 +1,106 @@
+"""The answers of rows that are under way on other nodes, kept on the batch's own: `OUT.answers`."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from aeon.batch.records import Running
+from aeon.config.origin import FILE
+from aeon.domain.errors import ArtefactError
+from aeon.observability.artefacts import create_directory
+from aeon.store.models import Entry, StoreRequest
+from aeon.store.opening import open_store, store_in
+
+_SECONDS = 60.0  # the batch before may have been killed a moment ago
+_SCHEMA = """
+PRAGMA locking_mode = EXCLUSIVE;
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+BEGIN EXCLUSIVE;
+CREATE TABLE IF NOT EXISTS answers (line INTEGER, key TEXT, entry TEXT NOT NULL, PRIMARY KEY (line, key));
+CREATE TABLE IF NOT EXISTS origins (line INTEGER PRIMARY KEY, origin TEXT NOT NULL);
+COMMIT;
+"""
+
+
+class Answers:
+    """The one that writes `OUT.answers`. What a batch that was killed left there is put into `folder`, OUT.running, in
+    directories to go on from. Raises ArtefactError when the file cannot be written."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._running, self._attempts = folder.with_suffix(".answers"), Running(folder), dict[int, int]()
+
+    def open(self) -> None:
+        """Open the file, which no other batch may have open."""
+        path = self._path
+        try:
+            self._file = sqlite3.connect(path, timeout=_SECONDS, isolation_level=None)
+            self._file.executescript(_SCHEMA)
+        except sqlite3.Error as error:
+            raise ArtefactError(f"{path} cannot be written: {error}", hint="Another batch may be writing it.") from None
+        for (number,) in self._file.execute("SELECT line FROM origins").fetchall():
+            self._put_back(number)
+
+    def put(self, number: int, attempt: int, key: str, entry: str, origin: str | None) -> bool:
+        """Keep an answer of a row, and with the first of an attempt where its run comes from; False when the row is
+        run elsewhere by now."""
+        if attempt < self._attempts.get(number, 0):
+            return False
+        if origin is not None:
+            self._file.execute("INSERT OR REPLACE INTO origins VALUES (?, ?)", (number, origin))
+        self._file.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (number, key, entry))
+        return True
+
+    def begin_again(self, number: int, attempt: int) -> None:
+        """Take no more answers of earlier attempts; those there are go into a directory of the row."""
+        self._attempts[number] = attempt
+        self._put_back(number)
+
+    def forget(self, number: int) -> None:
+        """Remove the answers of a row that is over."""
+        self._attempts.pop(number, None)
+        self._remove(number)
+
+    def close(self) -> None:
+        """Close the file, and remove it if nothing is left in it."""
+        (left,) = self._file.execute("SELECT count(*) FROM origins").fetchone()
+        self._file.close()
+        if not left:
+            self._path.unlink(missing_ok=True)
+
+    def _remove(self, number: int) -> None:
+        for table in ("origins", "answers"):
+            self._file.execute(f"DELETE FROM {table} WHERE line = ?", (number,))
+
+    def _put_back(self, number: int) -> None:
+        origin = self._file.execute("SELECT origin FROM origins WHERE line = ?", (number,)).fetchone()
+        if origin is None:
+            return
+        entries = self._file.execute("SELECT entry FROM answers WHERE line = ?", (number,)).fetchall()
+
+        def fill(directory: Path) -> None:
+            with closing(open_store(store_in(directory))) as store:
+                for (text,) in entries:
+                    store.put(_read(text))
+            (directory / FILE).write_text(origin[0], encoding="utf-8")
+
+        create_directory(self._running.directories(number)[0], fill)
+        self._remove(number)
+
+
+def write_entry(entry: Entry) -> str:
+    """An answer as text, without what was asked, of which the digests are enough to find it."""
+    request = entry.request
+    values = {"key": request.key, "content": request.content, "kind": request.kind, "time": entry.time}
+    return json.dumps({**values, "path": request.path.model_dump(mode="json"), "answer": entry.answer})
+
+
+def _read(text: str) -> Entry:
+    values: dict[str, Any] = json.loads(text)
+    request = StoreRequest(kind=values["kind"], path=values["path"], body={})
+    request.__dict__.update(key=values["key"], content=values["content"])
+    return Entry(request=request, answer=values["answer"], time=values["time"])

@@ -1,0 +1,121 @@
+"""The nodes of a cluster, each with actors that run rows of one batch."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from aeon.batch.ray.worker import Job, Worker
+from aeon.domain.errors import ConfigError
+
+_MOST_STARTS = 3  # in a row, of an actor that does not get as far as to say what is wrong
+_START_SECONDS, _LOOK_SECONDS = 60.0, 2.0
+
+
+@dataclass(eq=False, slots=True)
+class Member:
+    """An actor on a node, which a person calls `name`; it has so many slots `free`. `opening` until it can run rows."""
+
+    actor: Any
+    node: str
+    name: str
+    opening: Any
+    free: int = 0
+
+
+class Nodes:
+    """Starts actors on nodes that have none yet, as long as the batch lasts, and says which has room."""
+
+    def __init__(self, ray: Any, job: Job, actors_per_node: int, *given: Any) -> None:
+        self._ray, self._job, self._per_node, self._given = ray, job, actors_per_node, given
+        self._members: list[Member] = []
+        self._problems: dict[str, str] = {}
+        self._starts = Counter[str]()
+        self._looked_at = 0.0
+
+    def open(self) -> None:
+        """Start actors on all nodes and wait for them. Raises ConfigError when a node cannot run the batch, or none
+        has a processor to spare."""
+        until = time.monotonic() + _START_SECONDS
+        while not self._members or any(member.opening for member in self._members):
+            self._look()
+            if self._problems:
+                said = "; ".join(f"node {name}: {problem}" for name, problem in sorted(self._problems.items()))
+                raise ConfigError(said, hint="Every node needs the same Aeon, files and environment variables.")
+            if time.monotonic() > until:
+                break
+            time.sleep(0.05)
+        if not any(member.free for member in self._members):
+            raise ConfigError("batch.backend=ray: no node has a processor to spare", hint="`ray status` shows them.")
+
+    def roomiest(self) -> Member | None:
+        """The actor with the most room; None when none has any."""
+        most = max(self._members, key=lambda member: member.free, default=None)
+        return most if most is not None and most.free else None
+
+    @property
+    def count(self) -> int:
+        """How many actors there are, open or not yet."""
+        return len(self._members)
+
+    def look(self) -> None:
+        """See, now and then, which nodes have come, and which actors are open by now."""
+        if time.monotonic() - self._looked_at > _LOOK_SECONDS:
+            self._look()
+
+    def remove(self, member: Member) -> None:
+        """Take an actor out that is dead, or cannot be reached; it must not go on."""
+        self._ray.kill(member.actor)
+        if member in self._members:
+            self._members.remove(member)
+
+    def stop(self) -> None:
+        """Ask all rows to stop."""
+        for member in self._members:
+            member.actor.stop.remote()
+
+    def close(self) -> None:
+        """Remove what is left on the nodes, and the actors."""
+        closing = [member.actor.close.remote() for member in self._members if not member.opening]
+        self._ray.wait(closing, num_returns=len(closing), timeout=5.0) if closing else None
+        for member in self._members:
+            self._ray.kill(member.actor)
+
+    def _look(self) -> None:
+        self._looked_at = time.monotonic()
+        for node in self._ray.nodes():
+            if node["Alive"] and node["Resources"].get("CPU", 0) >= 1 and node["NodeManagerAddress"]:
+                self._fill(node["NodeID"], node["NodeManagerAddress"])
+        for member in [member for member in self._members if member.opening]:
+            ready, _ = self._ray.wait([member.opening], timeout=0)
+            if ready:
+                self._take_in(member)
+
+    def _fill(self, node: str, name: str) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        there = sum(member.node == node for member in self._members)
+        if name in self._problems:
+            return
+        for _ in range(there, self._per_node):
+            options = {"max_concurrency": self._job.slots + 2, "num_cpus": 1}  # two more: to be stopped, and opened
+            place = NodeAffinitySchedulingStrategy(node, soft=False)
+            made = self._ray.remote(Worker).options(scheduling_strategy=place, **options)
+            actor = made.remote(self._job, *self._given)
+            self._members.append(Member(actor, node, name, actor.open.remote()))
+
+    def _take_in(self, member: Member) -> None:
+        try:
+            problem = self._ray.get(member.opening)
+        except self._ray.exceptions.RayError as error:
+            self._starts[member.node] += 1
+            problem = "" if self._starts[member.node] < _MOST_STARTS else str(error).strip().partition("\n")[0]
+            self.remove(member)
+        else:
+            self._starts[member.node] = 0
+            member.opening, member.free = None, 0 if problem else self._job.slots
+        if problem:
+            self._problems[member.name] = problem
+            self.remove(member)

@@ -1,0 +1,111 @@
+"""What runs rows on a node: one actor with many slots, each row in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import aeon
+from aeon.batch.dataset import Row
+from aeon.batch.ray.answers import write_entry
+from aeon.batch.records import Running
+from aeon.batch.run import Either, Ended, RowRunner, open_aeon
+from aeon.config.compose.literal import Composition
+from aeon.config.origin import FILE
+from aeon.domain.errors import AeonError, StopRequested
+from aeon.kernel.control import RunControl
+from aeon.store.models import Entry
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What every node is told of a batch. It holds no secret: a node reads its own environment."""
+
+    composition: Composition
+    hashes: dict[str, str]
+    of: int
+    configuration: str
+    slots: int
+    working_directory: Path
+    version: str = aeon.__version__
+
+
+class Worker:
+    """Runs rows of a job, `job.slots` at once. `answers` is the actor that keeps what rows are answered."""
+
+    def __init__(self, job: Job, answers: Any) -> None:
+        self._job, self._answers, self._control = job, answers, RunControl()
+        self._pool = ThreadPoolExecutor(job.slots, thread_name_prefix="aeon-row")
+        self._folder = Path(tempfile.mkdtemp(prefix="aeon-batch-"))
+
+    async def open(self) -> str:
+        """Compose the configuration as it is on this node. Returns what is wrong with it, or nothing."""
+        return await self._in_thread(self._open)
+
+    async def run(self, row: Row, attempt: int, saved: bytes | None) -> Ended | None:
+        """Run a row, with what earlier attempts have left (`Running.pack_all`); None when it was asked to stop."""
+        return await self._in_thread(lambda: self._run(row, attempt, saved))
+
+    async def stop(self) -> None:
+        """Ask all rows to stop."""
+        self._control.request_stop()
+
+    async def close(self) -> None:
+        """Remove the files of this node."""
+        await self._in_thread(lambda: shutil.rmtree(self._folder, ignore_errors=True))
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def _open(self) -> str:
+        job = self._job
+        if aeon.__version__ != job.version:
+            return f"it has Aeon {aeon.__version__}, the batch is of Aeon {job.version}"
+        with suppress(OSError):
+            os.chdir(job.working_directory)
+        try:
+            opened = open_aeon(job.composition)
+        except AeonError as error:
+            return f"{error.message} {error.hint or ''}".strip()
+        if differing := [name for name, digest in job.hashes.items() if opened.hashes[name] != digest]:
+            return f"it does not have the same {' and '.join(differing)} as the node of the batch"
+        running = Running(self._folder / "running")
+        self._runner = RowRunner(opened, job.composition, job.of, job.configuration, running)
+        return ""
+
+    def _run(self, row: Row, attempt: int, saved: bytes | None) -> Ended | None:
+        own, begun = RunControl(), set[Path]()
+        if saved is not None:
+            self._runner.running.unpack_all(saved)
+
+        def keep(directory: Path, entry: Entry) -> None:
+            # With the first answer goes where the run comes from, to go on with it.
+            origin = None if directory in begun else (directory / FILE).read_text(encoding="utf-8")
+            if not self._keep(row.number, attempt, entry.request.key, write_entry(entry), origin):
+                own.request_stop()
+                raise StopRequested("the row is run elsewhere, or the batch is over")
+            begun.add(directory)
+
+        try:
+            return self._runner.run(row, Either(self._control, own), keep)
+        finally:
+            self._runner.running.drop(row.number)
+
+    def _keep(self, *answer: Any) -> bool:
+        """Keep an answer where it survives this node, before it is used; False when that is no longer wanted."""
+        import ray
+
+        try:
+            return bool(ray.get(self._answers.put.remote(*answer)))
+        except ray.exceptions.RayActorError:
+            return False
