@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -133,6 +134,15 @@ def next_commands(result: RunResult, directory: Path) -> Points:
     if not resumable:
         return [(purpose, f"run it again with {' '.join(overrides)}") for purpose, overrides in ways if overrides]
     return [(purpose, " ".join((resume_command(directory), *overrides))) for purpose, overrides in ways]
+
+
+def ask_for_more(result: RunResult, directory: Path) -> Points:
+    """After a run that leaves nothing to do, the command for a higher threshold."""
+    if not result.scores or not is_resumable(result):
+        return []
+    higher = math.ceil(50 * (1 + result.configuration["convergence"]["completeness"])) / 100
+    more = f"{resume_command(directory)} convergence.completeness={higher:g}"
+    return [("To ask for more, from these answers on", more)]
 
 
 def _raised_limits(result: RunResult) -> list[str]:

@@ -18,7 +18,7 @@ NEXT = {
     "repairs": ["roles.worker.model=NAME"],
     "rate limit": ["provider.max_concurrency="],
     "refused change": ["roles.planner.model=NAME", "inputs.NAME=..."],
-    "blocked step": ["roles.planner.model=NAME", "inputs.NAME=..."],
+    "blocked step": ["inputs.NAME=..."],
     "wasted pass": ["convergence.completeness=0.7"],
 }
 

@@ -17,6 +17,7 @@ from aeon.report.ending import describe_spent, verdict
 from aeon.report.page.build import write_report
 from aeon.report.page.calls import find_critical, list_items
 from aeon.report.page.causes import find_causes
+from aeon.report.page.commands import find_ways
 from aeon.report.patterns import find_patterns
 from aeon.report.record import Record, load_record
 from aeon.report.words import one_line, relative_to_here
@@ -54,14 +55,15 @@ def _describe(record: Record, *, as_json: bool) -> str:
     """The run's key facts, what stands out and, as JSON, all patterns."""
     result, patterns, items = record.result, find_patterns(record), list_items(record)
     causes = find_causes(record, patterns, items, find_critical(items))
+    ways = find_ways(record, [(way, one.is_cause) for one in causes for way in one.ways])
     if as_json:
         facts = result.model_dump(mode="json", include=_FACTS)
-        whole = {**facts, "causes": [asdict(cause) for cause in causes], "patterns": patterns.model_dump(mode="json")}
-        return json.dumps(whole, indent=2)
+        facts |= {"causes": [asdict(cause) for cause in causes], "next": ways}
+        return json.dumps({**facts, "patterns": patterns.model_dump(mode="json")}, indent=2)
     lines = [one_line(result.task), f"{verdict(result)} {describe_spent(result)}"]
     for cause in causes:
         lines += [
             f"- {one_line(cause.title)}",
             *(f"  {one_line(text)}" for text in (cause.words, cause.change) if text),
         ]
-    return "\n".join(lines)
+    return "\n".join((*lines, *(f"{purpose}: {command}" for purpose, command in ways)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -32,11 +31,7 @@ def card(result: RunResult, directory: Path) -> str:
     console.print(Rule(style=style), Text(title, f"bold {style}"), _facts(result))
     paths = {"answer": directory / ANSWER, "folder": directory} if result.answer else {"folder": directory}
     lines = [Text.assemble((f"  {name:<12} ", "dim"), str(relative_to_here(path))) for name, path in paths.items()]
-    commands = ending.next_commands(result, directory)
-    if not commands and result.scores and ending.is_resumable(result):
-        higher = math.ceil(50 * (1 + result.configuration["convergence"]["completeness"])) / 100
-        more = f"{ending.resume_command(directory)} convergence.completeness={higher:g}"
-        commands = [("To ask for more, from these answers on", more)]
+    commands = ending.next_commands(result, directory) or ending.ask_for_more(result, directory)
     for purpose, command in commands:
         lines += [Text(f"  {purpose}:", "dim"), Text(f"    {command}", "bold")]
     for line in lines:

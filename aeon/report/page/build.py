@@ -119,12 +119,8 @@ def _end(record: Record, patterns: Patterns) -> dict[str, Any]:
         "criteria": result.history.final_convergence.criteria if result.history.final_convergence else (),
         "recording": Path(result.parent.path).name if result.parent else "a recording",
         "answer": render_markdown(result.answer),
-        "tone": _tone(result),
+        "tone": {0: "good", 1: "bad"}.get(result.exit_status, "warn"),
     }
-
-
-def _tone(result: RunResult) -> str:
-    return {0: "good", 1: "bad"}.get(result.exit_status, "warn")
 
 
 def explain_end(result: RunResult, patterns: Patterns) -> str:

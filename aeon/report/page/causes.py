@@ -80,7 +80,7 @@ def _causes(record: Record, patterns: Patterns) -> Iterator[Cause]:
         )
     if result.termination_reason == "stalled":
         title = "Nothing changed and no step was ready, so the run stalled"
-        yield Cause(title=title, anchor="plan", ways=(_REPLAN,), is_cause=True)
+        yield Cause(title=title, anchor="plan", ways=(_REPLAN,) if done else (), is_cause=True)
 
 
 def _of_blocker(blocker: Blocker, result: RunResult, *, alone: bool) -> Cause:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from aeon.domain.values import shown_address
-from aeon.report.ending import Points, is_replay, is_resumable, next_commands, resume_command
+from aeon.report.ending import Points, ask_for_more, is_replay, is_resumable, next_commands, resume_command
 from aeon.report.record import Record
 from aeon.report.words import command_of, relative_to_here
 
@@ -41,7 +41,7 @@ def find_ways(record: Record, ways: Sequence[tuple[Way, bool]]) -> Points:
         [(way.purpose, _command(record, way)) for way, is_cause in ways if is_cause is of] for of in (True, False)
     )
     found = [*urgent, *next_commands(result, record.directory), *others]
-    return list(dict.fromkeys(found))[:_MOST]
+    return list(dict.fromkeys(found))[:_MOST] or ask_for_more(result, record.directory)
 
 
 def _command(record: Record, way: Way) -> str:
@@ -51,11 +51,8 @@ def _command(record: Record, way: Way) -> str:
     left_out = ("hydra.", "task", "resume=") if way.program or "task" in changed else ("hydra.",)
     given = [text for text in typed_overrides(record) if not text.startswith(left_out)]
     kept = [text for text in given if text.lstrip("+").partition("=")[0] not in changed]
-    return " ".join(filter(None, (command_of(()), way.program, _arguments((*kept, *way.overrides)))))
-
-
-def _arguments(overrides: Sequence[str]) -> str:
-    return command_of(overrides).removeprefix(command_of(())).strip()
+    start = command_of(())
+    return command_of((*kept, *way.overrides)).replace(start, f"{start} {way.program}".rstrip(), 1)
 
 
 def command_again(record: Record) -> str:
