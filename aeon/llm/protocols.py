@@ -8,11 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 
+@runtime_checkable
+class Closable(Protocol):
+    """What holds something open."""
+
+    def close(self) -> None:
+        """Close it; calls under way fail."""
+
+
 def close(held: object) -> None:
-    """Close an adapter, or anything, that holds something open; calls under way fail."""
-    method = getattr(held, "close", None)
-    if callable(method):
-        method()
+    """Close an adapter, or anything, that holds something open."""
+    if isinstance(held, Closable):
+        held.close()
 
 
 @runtime_checkable
