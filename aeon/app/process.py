@@ -152,7 +152,9 @@ def _build_endpoint_adapter(settings: AnyEndpoint, environ: Mapping[str, str], o
     check_endpoint(settings, environ)
     headers = {header: environ[variable].strip() for header, variable in settings.extra_headers_env.items()}
     settings = settings.model_copy(update={"base_url": settings.address(environ)})
-    build: type[OpenAIAdapter] = OpenAIAdapter
+    key = environ.get(settings.api_key_env, "").strip() or None
     if settings.batch:
-        from aeon.llm.openai.batches import BatchAdapter as build
-    return build(settings, environ.get(settings.api_key_env, "").strip() or None, headers)
+        from aeon.llm.openai.batches import BatchAdapter
+
+        return BatchAdapter(settings, key, headers)
+    return OpenAIAdapter(settings, key, headers)

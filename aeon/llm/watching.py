@@ -16,8 +16,7 @@ _SECONDS_OF_A_PIECE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A request waits for its turn at an endpoint, about so many seconds yet; 0.0: it does not, or not any more. `text`
-    says what it waits for where that takes a time that nobody knows."""
+    """A request waits for its turn at an endpoint, about so many seconds yet, or for what `text` says."""
 
     site: CallSite
     call: str
@@ -83,12 +82,6 @@ def tell_waiting(request: LLMRequest, seconds: float) -> None:
     """Say that a request waits for its turn."""
     if (watcher := WATCHER.get()) is not None:
         watcher.see(Waiting(request.site, request.call, seconds))
-
-
-def waiting_teller(request: LLMRequest) -> Callable[[str], None]:
-    """What is to be called, from any thread, with what a request waits for."""
-    watcher, site, call = WATCHER.get(), request.site, request.call
-    return lambda text: watcher.see(Waiting(site, call, 0.0, text)) if watcher else None
 
 
 def wants_stream() -> bool:

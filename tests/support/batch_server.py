@@ -5,8 +5,8 @@
         ...                       # OpenAIProvider(base_url=server.url, batch=True)
         server.batches            # as they were made, with their requests in `lines`
 
-A request to the interface itself fails as `trouble` says, by method and path, as often as it has failures. The script is
-that of `OpenAIServer`; `/v1/chat/completions` is not served.
+A request to the interface itself fails as `trouble` says, by method and path, as often as it has failures. The script
+is that of `OpenAIServer`; `/v1/chat/completions` is not served.
 """
 
 import json
@@ -26,9 +26,9 @@ KEYS = {"input_file_id", "endpoint", "completion_window", "metadata"}
 
 @dataclass(frozen=True)
 class Fate:
-    """What becomes of a batch, `seconds` after it was made. Its lines are numbered from 1: `failing` are answered with a
-    status, `left` are not carried out (in an expired or cancelled batch), `lost` have no line of results, `double` two;
-    `errors` are those of a batch that failed as a whole."""
+    """What becomes of a batch, `seconds` after it was made. Its lines are numbered from 1: `failing` are answered with
+    a status, `left` are not carried out (in an expired or cancelled batch), `lost` have no line of results, `double`
+    two; `errors` are those of a batch that failed as a whole."""
 
     status: str = "completed"
     seconds: float = 0.3

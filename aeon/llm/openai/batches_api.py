@@ -128,15 +128,16 @@ class BatchAPI:
 
     def _refusal(self, response: httpx2.Response) -> LLMError:
         if response.status_code in (404, 405, 501) and response.request.method == "POST":
-            return self._no_batches(f"answered {response.status_code} to {response.url.path}")
+            what = f"answered {response.status_code} to {response.url.path}"
+            return self._no_batches(what, response.status_code)
         headers = HTTPMessage()
         for name, value in response.headers.items():
             headers[name] = value
         return error_of_refusal(refusal_in(Response(response.status_code, headers, response.content)), self._endpoint)
 
-    def _no_batches(self, what: str) -> LLMError:
+    def _no_batches(self, what: str, status: int = 200) -> LLMError:
         hint = "provider.batch=false asks it call by call, at the full price."
-        return NotAnAPI(f"{self._endpoint.address} takes no batches: it {what}", hint=hint)
+        return NotAnAPI(f"{self._endpoint.address} takes no batches: it {what}", hint=hint, status=status)
 
 
 def _read_result(line: str) -> Result | None:
