@@ -70,8 +70,7 @@ class Watched:
 
 def piece_teller(request: LLMRequest) -> Callable[[str], None] | None:
     """What is to be called with each piece of an answer to a request that is now sent; None where nobody looks on."""
-    watcher = WATCHER.get()
-    if watcher is None or not watcher.stream:
+    if (watcher := WATCHER.get()) is None or not watcher.stream:
         return None
     see, site, call = watcher.see, request.site, request.call
     see(Piece(site, call, "", begins=True))
@@ -86,8 +85,7 @@ def tell_waiting(request: LLMRequest, seconds: float) -> None:
 
 def wants_stream() -> bool:
     """Whether somebody looks on who asks for the text of answers as it comes."""
-    watcher = WATCHER.get()
-    return watcher is not None and watcher.stream
+    return (watcher := WATCHER.get()) is not None and watcher.stream
 
 
 def tell_slowly(request: LLMRequest, text: str, seconds: float) -> None:
