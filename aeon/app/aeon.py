@@ -45,7 +45,8 @@ class Aeon:
 
     Without `environ` the process environment and `.env` are used. `tools` are offered beside the configured ones;
     `memory` (or a mapping, the beginning of one) and `adapter` replace the configured ones, and stay the caller's.
-    `composition` is what the settings were composed of, to resume the run by overrides. Raises ConfigError.
+    `composition` is what the settings were composed of, to resume the run by overrides; `open_endpoints` gives those
+    that several share. Raises ConfigError.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Aeon:
         composition: Composition | None = None,
         memory: Memory | Mapping[str, Any] | None = None,
         adapter: LLMAdapter | None = None,
+        open_endpoints: process.OpenEndpoints | None = None,
     ) -> None:
         if settings is None:
             composition = load.composition()
@@ -66,7 +68,7 @@ class Aeon:
         self._composition, self._parent = composition, parent.find_parent(settings, composition)
         self._memory = _as_memory(memory) if isinstance(memory, Mapping) else memory
         environ = environment() if environ is None else environ
-        self._process = process.build_process(settings, environ, tools, adapter)
+        self._process = process.build_process(settings, environ, tools, adapter, open_endpoints)
         try:
             rehearsal.check(self._process)
         except BaseException:

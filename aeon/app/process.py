@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,6 +26,8 @@ from aeon.memory.run_memory import InMemory
 from aeon.plan.workflow.load import Workflow, format_problem, load_workflow
 from aeon.store.opening import check_store
 from aeon.tools.registry import Tool, ToolRegistry
+
+OpenEndpoints = Callable[[ProviderSettings, Mapping[str, str], LLMAdapter | None], Endpoints]
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ def build_process(
     environ: Mapping[str, str],
     own_tools: Sequence[Tool] = (),
     own_adapter: LLMAdapter | None = None,
+    open_endpoints: OpenEndpoints | None = None,
 ) -> Process:
     """Resolve the provider, load prompts and schemas, start tools. `own_tools` come after the configured ones,
     `own_adapter` is asked instead of the provider and stays the caller's. A replay needs no key, and loads no adapter.
@@ -72,7 +75,8 @@ def build_process(
         for made in own_tools:
             registry.register(made)
         workflow = _load_workflow(settings, registry)
-        adapter = stack.absent_stack(provider) if replays else process_stack(provider, environ, own_adapter)
+        opened = open_endpoints or process_stack
+        adapter = stack.absent_stack(provider) if replays else opened(provider, environ, own_adapter)
         synthetic = _is_synthetic(settings, adapter)
         if synthetic and settings.env == "prod" and not replays:
             problem = f"provider={provider.kind}: env=prod calls a real model, and this adapter says that it calls none"
@@ -128,8 +132,7 @@ def process_stack(settings: ProviderSettings, environ: Mapping[str, str], own: L
 
 
 def _endpoint_state(name: str, settings: AnyEndpoint, *, has_next: bool) -> EndpointState | None:
-    # What goes out in batches is held back by no limit for single requests.
-    if not isinstance(settings, EndpointSettings | CustomProvider) or getattr(settings, "batch", False):
+    if not isinstance(settings, EndpointSettings | CustomProvider):
         return None
     rates, longest = (settings.requests_per_minute, settings.tokens_per_minute), settings.retry.max_wait_seconds
     limiter = Limiter(settings.max_concurrency, *rates, longest_pause=longest)
@@ -152,9 +155,4 @@ def _build_endpoint_adapter(settings: AnyEndpoint, environ: Mapping[str, str], o
     check_endpoint(settings, environ)
     headers = {header: environ[variable].strip() for header, variable in settings.extra_headers_env.items()}
     settings = settings.model_copy(update={"base_url": settings.address(environ)})
-    key = environ.get(settings.api_key_env, "").strip() or None
-    if settings.batch:
-        from aeon.llm.openai.batches import BatchAdapter
-
-        return BatchAdapter(settings, key, headers)
-    return OpenAIAdapter(settings, key, headers)
+    return OpenAIAdapter(settings, environ.get(settings.api_key_env, "").strip() or None, headers)

@@ -34,6 +34,7 @@ _NOT_ENGINE = {
     "output",
     "progress",
     "batch",
+    "sweep",
 }
 
 
@@ -85,6 +86,18 @@ class BatchSettings(Value):
     ray: RaySettings = RaySettings.model_construct()
 
 
+class SweepSettings(Value):
+    """`sweep`: how the jobs of a multirun are carried out, `parallel` at once in this process. The caps count what all
+    of them ask together; `objective` is the path of a number in `result.json`, which a sweeper is given of each job."""
+
+    parallel: int = Field(default=4, ge=1)
+    fail_fast: bool = False
+    max_cost: float | None = Field(default=None, gt=0)
+    max_llm_calls: int | None = Field(default=None, gt=0)
+    objective: str | None = None
+    resume: Path | None = None
+
+
 _ANY_OPTION = FromRecording("held", None)  # each key says for itself whether it is taken
 
 
@@ -120,6 +133,7 @@ class Settings(Value):
     store: Unneeded[StoreSettings] = StoreSettings.model_construct()
     observability: Unneeded[ObservabilitySettings] = ObservabilitySettings.model_construct()
     batch: Unneeded[BatchSettings] = Field(default=BatchSettings.model_construct(), exclude=True)
+    sweep: Unneeded[SweepSettings] = Field(default=SweepSettings.model_construct(), exclude=True)
     progress: Unneeded[ProgressSettings] = ProgressSettings.model_construct()
     interaction: Taken[InteractionSettings] = InteractionSettings.model_construct()
 

@@ -25,7 +25,7 @@ LEFT_BY_RUNS = (
     *(ANSWER, RESULT, HISTORY, FILE, "events.jsonl", "cycles.jsonl", "report.html", ".hydra"),
     *("store.sqlite", "store.sqlite-wal", "store.sqlite-shm"),
 )
-LEFT_BY_MULTIRUNS = ("multirun.yaml", "summary.csv", "compare.html", "compare.csv", "store.sqlite", ".hydra")
+LEFT_BY_MULTIRUNS = ("multirun.yaml", "summary.csv", "compare.html", "compare.csv", "store.sqlite", ".hydra", ".before")
 """What a run, and a multirun, makes in its directory; all else there is somebody's own."""
 _FORMATS = {RESULT: "aeon.domain.result/", FILE: "aeon.run/"}
 

@@ -6,6 +6,7 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from difflib import unified_diff
 from typing import Any, Literal
 
@@ -21,6 +22,8 @@ ReuseScope = Literal["anywhere", "here", "replay"]
 only in a replay, since a call that failed then may succeed now."""
 ReusePolicy = Callable[[dict[str, Any]], ReuseScope]
 """Says the scope of an answer."""
+_turns: dict[tuple[str, str], tuple[threading.Lock, int]] = {}
+_turns_lock = threading.Lock()
 
 
 class ByKey:
@@ -39,9 +42,27 @@ class Shared:
     """A model's answer to an equal request: from the same place where there is one, else from any place unless
     `same_place`. When the store cannot be read, `warn` is called, and nothing more is found."""
 
-    def __init__(self, source: AnswerSource, warn: Callable[[str], None], *, same_place: bool = False) -> None:
-        self._source, self._warn, self._same_place = source, warn, same_place
+    def __init__(
+        self, source: AnswerSource, warn: Callable[[str], None], *, same_place: bool = False, name: str = ""
+    ) -> None:
+        self._source, self._warn, self._same_place, self._name = source, warn, same_place, name
         self._failed = False
+
+    @contextmanager
+    def alone(self, request: StoreRequest) -> Iterator[None]:
+        """While the block lasts, who asks the same of the store of this name in this process waits for the answer."""
+        key = self._name, request.key if self._same_place else request.content
+        with _turns_lock:
+            lock, users = _turns.get(key) or (threading.Lock(), 0)
+            _turns[key] = lock, users + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with _turns_lock:
+                lock, users = _turns.pop(key)
+                if users > 1:
+                    _turns[key] = lock, users - 1
 
     def find(self, request: StoreRequest, policy: ReusePolicy) -> Entry | None:
         """The stored answer; None when there is none."""

@@ -126,7 +126,8 @@ def open_session(
         if shared_path is not None:
             shared = open_store(shared_path, backend=settings.backend)
             # A job is what it would be on its own: of another job's answers it takes those of the same place.
-            lookups.append(Shared(shared, warn, same_place=settings.mode == "record"))
+            name = str(shared_path.absolute())
+            lookups.append(Shared(shared, warn, same_place=settings.mode == "record", name=name))
     except StoreFailed as error:
         if settings.mode == "cache":
             raise

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -77,17 +77,20 @@ class Session:
         if not (self._lookups or self._own or self._shared):
             return ask()
         request = self._number(request)
-        for lookup in self._lookups:
-            if found := lookup.find(request, policy):
-                self._write(Entry(request=request, answer=found.answer, time=found.time), policy, lookup)
-                self._count(request.kind, found.answer)
-                return found.answer
-        if self._recording is not None:
-            raise describe_miss(request, self._recording)
-        answer = ask()
-        time = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._write(Entry(request=request, answer=answer, time=time), policy)
-        return answer
+        with ExitStack() as alone:
+            for lookup in self._lookups:
+                if isinstance(lookup, Shared) and request.kind == "model":
+                    alone.enter_context(lookup.alone(request))
+                if found := lookup.find(request, policy):
+                    self._write(Entry(request=request, answer=found.answer, time=found.time), policy, lookup)
+                    self._count(request.kind, found.answer)
+                    return found.answer
+            if self._recording is not None:
+                raise describe_miss(request, self._recording)
+            answer = ask()
+            time = datetime.now(UTC).isoformat(timespec="milliseconds")
+            self._write(Entry(request=request, answer=answer, time=time), policy)
+            return answer
 
     def close(self) -> None:
         """Close the stores opened for this session; later answers are not stored."""

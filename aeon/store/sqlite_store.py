@@ -170,8 +170,9 @@ def _open(path: Path, mode: str, *statements: str) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
     try:
-        questions = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
-        application, version, tables = (connection.execute(question).fetchone()[0] for question in questions)
+        # The tables first: whoever makes them in this moment says with them whose they are.
+        questions = ("SELECT count(*) FROM sqlite_master", "PRAGMA application_id", "PRAGMA user_version")
+        tables, application, version = (connection.execute(question).fetchone()[0] for question in questions)
         if tables and (application != APPLICATION_ID or version > SCHEMA_VERSION):
             raise StoreFailed(
                 f"the store {path} cannot be opened: it is an SQLite file of something else, or a newer Aeon has "

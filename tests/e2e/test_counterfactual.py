@@ -46,7 +46,7 @@ def result(directory: Path) -> dict[str, Any]:
 
 def sweep(aeon: RunAeon, root: Path, recorded: Path, *arguments: str) -> tuple[Ended, list[dict[str, Any]]]:
     ended = aeon("-m", f"resume={recorded}", *arguments)
-    jobs = sorted(root.glob("multirun/*/*/*/result.json"), key=lambda path: int(path.parent.name))
+    jobs = sorted(root.glob("multirun/*/*/*/result.json"), key=lambda path: int(path.parent.name.partition("-")[0]))
     return ended, [result(path.parent) for path in jobs]
 
 
@@ -103,7 +103,7 @@ def test_a_sweep_of_a_swept_job_sweeps_what_is_asked_for_today(
     sweep(aeon, tmp_path, recorded, "convergence.completeness=0.5,0.6", "sweep=thresholds", "limits.max_passes=1")
     before = set(tmp_path.glob("multirun/*/*/*/result.json"))
     assert len(before) == 6
-    job = next(path.parent for path in before if path.parent.name == "3")
+    job = next(path.parent for path in before if path.parent.name.startswith("3-"))
     assert "convergence.completeness=0.6" in json.loads((job / "run.json").read_bytes())["overrides"]
     sweep(aeon, tmp_path, job, "ttl.base=10,11")
     made = set(tmp_path.glob("multirun/*/*/*/result.json")) - before

@@ -9,6 +9,7 @@ from hydra.types import RunMode
 from aeon.app.directory import identify_start
 from aeon.cli.job.arguments import parse
 from aeon.config.compose import compose as config_compose
+from aeon.config.compose.literal import key_of
 from aeon.domain.errors import ConfigError
 
 
@@ -16,11 +17,15 @@ def run(arguments: Sequence[str]) -> int:
     """Run the task; the exit status. Raises ConfigError for everything that is wrong with the configuration, before any
     model is called and before any directory is made."""
     given = parse(arguments, several=True)
+    if any(key_of(text) == "sweep.resume" for text in given.overrides):
+        from aeon.cli.job.sweep_resume import compose_again
+
+        given = compose_again(given)
     identify_start()
     plain = config_compose.without_sweeps(given.overrides)
     whole, added = config_compose.compose(given.with_overrides(plain), with_hydra=True)
     if whole.hydra.mode == RunMode.MULTIRUN:
-        from aeon.cli.job.job import run_several  # slow to load, and not for a configuration error
+        from aeon.cli.job.sweep import run_several  # slow to load, and not for a configuration error
 
         return run_several(given, whole, added)
     if len(plain) < len(given.overrides):

@@ -53,7 +53,7 @@ def attend(
         with progress.pause():
             return to_person(question, lambda: control.stop_requested)
 
-    shown = progress_for(settings.progress.kind, streams.stderr(), os.environ, _view(settings))
+    shown = progress_for(settings.progress.kind, streams.stderr(), os.environ, view_of(settings))
     with shown as progress, handle_interrupts(control, progress.stopping, end_now):
         around = Surroundings(
             directory=directory,
@@ -68,7 +68,8 @@ def attend(
         yield around, progress
 
 
-def _view(settings: Settings) -> RunView:
+def view_of(settings: Settings) -> RunView:
+    """The state of a run of these settings, for display."""
     ledger = Ledger(price_book(settings.provider))
 
     def cost_at(recorded: Recorded) -> float | None:

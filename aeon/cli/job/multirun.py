@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from aeon.files.text import read_yaml
 from aeon.observability.artefacts import RESULT, replace_file
 from aeon.report.words import count_noun, one_line, relative_to_here
 
+BEFORE = ".before"
+"""Where a multirun that goes on keeps what its jobs had left that are run again."""
 _STATUS = Path(".hydra") / "exit_status"
 _FIGURES = {
     "ended": "termination_reason",
@@ -69,13 +72,16 @@ def read_jobs(sweep_directory: Path, planned: Sequence[Sequence[str]] = ()) -> l
     those `planned`, by their overrides, also the ones that left no directory."""
     jobs = {number: Job(number, _by_key(overrides)) for number, overrides in enumerate(planned)}
     for path in sweep_directory.rglob(".hydra"):
+        if BEFORE in path.relative_to(sweep_directory).parts:
+            continue
         job = _read(path.parent)
         jobs[job.number] = job
     return [jobs[number] for number in sorted(jobs)]
 
 
 def _read(directory: Path) -> Job:
-    number, overrides = int(directory.name) if directory.name.isdecimal() else -1, list[str]()
+    told, overrides = re.match(r"\d+(?=-|$)", directory.name), list[str]()
+    number = int(told[0]) if told else -1
     status, figures = FAILED, {"ended": "no result"}
     with suppress(OSError, ValueError):
         hydra = read_yaml(directory / ".hydra" / "hydra.yaml")["hydra"]

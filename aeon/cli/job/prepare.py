@@ -15,10 +15,13 @@ from aeon.domain.errors import ConfigError
 
 if TYPE_CHECKING:
     from aeon.app.aeon import Aeon
+    from aeon.app.process import OpenEndpoints
     from aeon.app.run import Run
 
 
-def prepare_job(cfg: DictConfig, composition: Composition | None = None) -> tuple[Aeon, Run]:
+def prepare_job(
+    cfg: DictConfig, composition: Composition | None = None, open_endpoints: OpenEndpoints | None = None
+) -> tuple[Aeon, Run]:
     """Check a composed configuration, its texts, provider, prompts and schemas; the engine is loaded only for settings,
     task and inputs that can be used. `composition` is recorded in `run.json`. Raises ConfigError."""
     settings = settings_from(cfg)
@@ -30,7 +33,7 @@ def prepare_job(cfg: DictConfig, composition: Composition | None = None) -> tupl
     if settings.interaction.kind == "ask" and settings.store.mode != "replay" and not at_terminal():
         raise ConfigError("interaction=ask: there is no terminal to ask at", hint="Use interaction=none.")
     check_own_store(settings.store)
-    aeon = Aeon(settings, environment(), composition=composition)
+    aeon = Aeon(settings, environment(), composition=composition, open_endpoints=open_endpoints)
     return aeon, aeon.prepared_run(task, inputs=inputs)
 
 

@@ -37,14 +37,15 @@ class Display:
         if not (isinstance(event, PhaseFinished) and event.outcome == "skipped"):
             new = [*self._held, *new]
         self._held, new = (new[-1:], new[:-1]) if isinstance(event, PhaseStarted) else ([], new)
-        self._print(new)
+        self.print(new)
 
     def watch(self, seen: Waiting | Piece) -> None:
         """Show what is seen of a call under way."""
         with self._viewing:
             self._view.watch(seen, datetime.now(UTC))
 
-    def _print(self, new: list[str]) -> None:
+    def print(self, new: list[str]) -> None:
+        """Write lines."""
         with self._writing:
             self._stream.write("".join(f"{line}\n" for line in new))
             self._stream.flush()

@@ -52,7 +52,8 @@ class Screen(Display):
         self._cells: list[int] = []
         self._drawing: ExitStack | None = None
 
-    def _print(self, new: list[str]) -> None:
+    def print(self, new: list[str]) -> None:
+        """Write lines above the picture."""
         with self._viewing:
             self._new += new
         if self._drawing is None:
@@ -104,7 +105,8 @@ class Screen(Display):
         width -= 1
         with self._viewing:
             new, self._new = self._new, []
-            lines = [] if last else picture(self._view, datetime.now(UTC), width, height)
+            draw = getattr(self._view, "draw", None) or (lambda *size: picture(self._view, *size))
+            lines = [] if last else draw(datetime.now(UTC), width, height)
         above = [part for line in new for part in self._wrap_line(line, width)]
         now = self._render_text(Text("\n").join(lines)).split("\n") if lines else []
         if above or now != self._drawn or last:

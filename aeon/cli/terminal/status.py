@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from aeon.cli.terminal.streams import report, say
+from aeon.cli.terminal.streams import say
 from aeon.domain.errors import AeonError, ConfigError
 
 if TYPE_CHECKING:
@@ -24,9 +24,10 @@ _silenced: dict[int, list[Any]] = {}
 """The attributes of terminals as they were before, by descriptor."""
 
 
-def run_guarded(program: Callable[[], int]) -> int:
+def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) -> int:
     """Run a program and return its exit status, however it ends. AeonError is reported with its hint: 2 when it is a
-    ConfigError, else 1; any other exception is 1. A traceback is shown only when HYDRA_FULL_ERROR is set."""
+    ConfigError, else 1; any other exception is 1. A traceback is shown only when HYDRA_FULL_ERROR is set. `say` writes
+    what is reported."""
     try:
         return program()
     except SystemExit as end:
@@ -38,7 +39,7 @@ def run_guarded(program: Callable[[], int]) -> int:
         if os.environ.get("HYDRA_FULL_ERROR", "0") not in ("", "0"):
             traceback.print_exc()
         if isinstance(error, AeonError):
-            report(error)
+            say(f"Error: {error.message}\n{error.hint}".rstrip("\n"))
             return USAGE if isinstance(error, ConfigError) else FAILED
         say(f"Error: Aeon failed unexpectedly: {type(error).__name__}: {error}")
         say("HYDRA_FULL_ERROR=1 in the environment shows where.")

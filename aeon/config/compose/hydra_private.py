@@ -8,11 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import re
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import hydra
@@ -32,6 +34,7 @@ from hydra.core.override_parser.types import Override
 from hydra.core.plugins import Plugins
 from hydra.initialize import get_gh_backup, restore_gh_from_backup
 from hydra.plugins.config_source import ConfigResult
+from hydra.plugins.launcher import Launcher
 from hydra.types import RunMode, TaskFunction
 from hydra.version import VersionBase, setbase
 from omegaconf import DictConfig, OmegaConf
@@ -48,6 +51,8 @@ except ImportError:  # omegaconf 2.4
     from omegaconf._yaml import get_yaml_loader  # type: ignore[import-not-found,no-redef]
 
 CONFIG_NAME = "config"
+LAUNCHER = "hydra_plugins.aeon.Threads"
+"""The `_target_` of `conf/hydra/launcher/aeon.yaml`: Hydra takes plugins from its own packages alone."""
 
 
 def packaged_config_dir() -> Path:
@@ -56,9 +61,9 @@ def packaged_config_dir() -> Path:
 
 
 @contextmanager
-def hydra_in(config_dir: Path | None) -> Iterator[Hydra]:
+def hydra_in(config_dir: Path | None, *, as_usual: bool = False) -> Iterator[Hydra]:
     """Hydra initialised in a folder; afterwards it is in every respect as it was before. Raises ConfigError within it
-    for a file that cannot be read."""
+    for a file that cannot be read. `as_usual`: other processes, which are given its state, can load it."""
     version, backup = VersionBase.instance(), get_gh_backup()
     version_before = version.getbase()
     # A person's own folder comes first, if there is one, then the packaged one.
@@ -67,7 +72,7 @@ def hydra_in(config_dir: Path | None) -> Iterator[Hydra]:
         path.prepend("aeon", f"file://{packaged_config_dir()}", anchor=SearchPathQuery(provider="schema"))
     try:
         GlobalHydra.instance().clear()
-        with _reading_once():
+        with _reading_once(as_usual=as_usual):
             yield Hydra.create_main_hydra2("aeon", path)
     finally:
         restore_gh_from_backup(backup)
@@ -75,11 +80,14 @@ def hydra_in(config_dir: Path | None) -> Iterator[Hydra]:
 
 
 @contextmanager
-def _reading_once() -> Iterator[None]:
-    """Let Hydra parse, list and merge files once, with the defaults of its own version."""
+def _reading_once(*, as_usual: bool = False) -> Iterator[None]:
+    """Let Hydra parse, list and merge files once, unless `as_usual`, with the defaults of its own version."""
     Plugins.instance()  # fills the registry of sources
     if hydra.__version__.startswith("1.3."):  # Hydra 1.4 has no others, and warns when it is asked
         setbase("1.3")
+    if as_usual:
+        yield
+        return
     with (
         _set(SourcesRegistry.instance().types, "file", _ParsedOnceSource),
         _set(vars(config_loader_impl), "create_defaults_list", _create_defaults_list),
@@ -150,7 +158,14 @@ def _create_interpolation_map(overrides: Any, defaults: list[Any], self_added: b
 
 
 class _MergedOnceLoader(ConfigLoaderImpl):
-    """Hydra's loader: the files of a defaults list are merged once for as long as no file changes."""
+    """Hydra's loader: the files of a defaults list are merged once for as long as no file changes, and a job that is
+    among the `composed` is not composed again."""
+
+    composed: Mapping[tuple[str, ...], DictConfig] = MappingProxyType({})
+
+    def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
+        known = self.composed.get(name_overrides(sweep_overrides))
+        return super().load_sweep_config(master_config, sweep_overrides) if known is None else deepcopy(known)
 
     def _compose_config_from_defaults_list(self, defaults: list[Any], repo: Any) -> Any:
         merge = super()._compose_config_from_defaults_list
@@ -215,10 +230,24 @@ def run_composed(cfg: DictConfig, config_name: str, directory: Path, task: TaskF
         return ended.return_value
 
 
-def start_multirun(of: Composition, task: TaskFunction) -> None:
-    """Hand a multirun over to Hydra, which composes the jobs and launches them."""
-    with hydra_in(of.config_dir) as made:
+def start_multirun(
+    of: Composition,
+    task: Callable[..., Any],
+    launcher: type[Launcher] | None = None,
+    jobs: Mapping[tuple[str, ...], DictConfig] = MappingProxyType({}),
+) -> None:
+    """Hand a multirun over to Hydra, which composes the jobs and launches them. A `launcher` of this process is that of
+    `hydra/launcher=aeon`, and has `jobs` already composed, by `name_overrides`."""
+    with hydra_in(of.config_dir, as_usual=launcher is None) as made:
+        if launcher is not None:
+            Plugins.instance().class_name_to_class[LAUNCHER] = launcher
+            made.config_loader.composed = jobs  # type: ignore[attr-defined]
         made.multirun(of.config_name, task, list(of.overrides))
+
+
+def name_overrides(overrides: Iterable[str]) -> tuple[str, ...]:
+    """What tells a job from the others of its multirun: its overrides but for Hydra's own."""
+    return tuple(text.lstrip("+") for text in overrides if not re.match(r"[+~]*hydra[./]", text))
 
 
 def sweep_jobs(of: Composition, cfg: DictConfig) -> list[list[str]]:

@@ -36,11 +36,8 @@ FIGURES = {
 SCORES = tuple(FIGURES)[:3]
 MOST_GROUPS = 12
 _MARKS = {RESULT, "run.json", "events.jsonl", ".hydra"}
-_SWEEP = "multirun.yaml"
-_NO_PARAMETERS = {
-    *("task", "task_file", "inputs", "input_files", "resume"),
-    *("output", "store", "observability", "progress", "env"),
-}
+_SWEEP, _JOB = "multirun.yaml", re.compile(r"(\d+)-[^/]*=[^/]*$")  # after its number, a job's values
+_APART = {"task", "task_file", "inputs", "input_files", "resume", "output", "store", "observability", "progress", "env"}
 """What is told apart by its text or hash, and what changes no answer."""
 
 
@@ -84,7 +81,7 @@ def compare_runs(paths: Sequence[Path]) -> Comparison:
     found = list(dict.fromkeys(run for path in paths for run in _runs_under(path.resolve())))
     top = Path(os.path.commonpath([path.parent for path in found])) if found else Path()
     sweep = paths[0] if len(paths) == 1 and (paths[0] / _SWEEP).is_file() else None
-    runs = [_read(path, path.relative_to(top).as_posix()) for path in found]
+    runs = [_read(path, _JOB.sub(r"\1", path.relative_to(top).as_posix())) for path in found]
     if sweep is not None:
         runs = [replace(run, parameters=_overrides(run.directory)) for run in runs if run.directory]
         runs = sorted([*runs, *_never_started(sweep)], key=lambda run: _natural(run.name))
@@ -198,7 +195,7 @@ def _asked(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in _flat(configuration).items() if key.split(".")[0] not in _NO_PARAMETERS}
+    return {key: value for key, value in _flat(configuration).items() if key.split(".")[0] not in _APART}
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:

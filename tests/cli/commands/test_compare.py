@@ -17,6 +17,7 @@ QUIET = ("task=plan a move", "provider=simulated", "progress=none", "observabili
 @pytest.fixture
 def multirun(aeon: RunAeon, scenario: Path, tmp_path: Path) -> Path:
     swept = (f"provider.scenario=null,{scenario}", "provider.seed=1,2", "hydra.sweep.dir=sweep")
+    swept = (*swept, "hydra.sweep.subdir=${hydra.job.num}")
     assert aeon("--multirun", *QUIET, *swept).status == 1
     return tmp_path / "sweep"
 

@@ -124,14 +124,14 @@ def test_the_echo_of_the_terminal_is_back_when_the_program_has_ended(tmp_path: P
 @pytest.mark.slow
 def test_ctrl_c_in_a_multirun_starts_no_further_job(tmp_path: Path) -> None:
     sweep = ("--multirun", "ttl.base=9,10", "hydra.sweep.dir=sweep", "provider.latency_seconds=0.05")
-    with running(tmp_path, *sweep) as process:
-        wait_for(process, "EXECUTE")
+    with running(tmp_path, *sweep, "sweep.parallel=1") as process:
+        wait_for(process, "started")
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert re.search(r"^0 +ttl.base=9 +interrupted .*\n1 +ttl.base=10 +not started ", err, re.MULTILINE)
-    assert (tmp_path / "sweep" / "0" / "result.json").is_file()
-    assert not (tmp_path / "sweep" / "1").exists()
+    assert (tmp_path / "sweep" / "0-base=9" / "result.json").is_file()
+    assert not (tmp_path / "sweep" / "1-base=10").exists()
 
 
 def test_the_first_signal_throws_the_switch_and_the_handler_is_restored(capfd: pytest.CaptureFixture[str]) -> None:

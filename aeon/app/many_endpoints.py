@@ -1,0 +1,84 @@
+"""Endpoints that several configurations of one process ask together, and the caps on what all of them spend."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from aeon.app.process import process_stack
+from aeon.domain.errors import LimitReached, StopRequested
+from aeon.domain.request import LLMAdapter
+from aeon.llm.prices import AnyEndpoint, named_endpoints
+from aeon.llm.settings import EndpointSettings, ProviderSettings, SimulatedProvider
+from aeon.llm.stack.build import Endpoints
+from aeon.llm.stack.endpoint_state import EndpointState
+from aeon.llm.stack.limits import LimitSettings, Meter
+
+_TELL_SERVERS = {
+    *("base_url", "base_url_env", "api_key_env", "max_concurrency", "requests_per_minute", "tokens_per_minute"),
+    *("breaker", "retry"),
+}
+
+
+class SharedEndpoints:
+    """Opens the endpoints of providers: equal ones have one adapter, and those of one server one state, whatever their
+    models, so that together they keep its limits. `meter` adds up what all of them spend."""
+
+    def __init__(self, meter: Meter | None = None) -> None:
+        self.meter = meter or Meter()
+        self._opened: dict[str, Endpoints] = {}
+        self._states: dict[str, EndpointState | None] = {}
+        self._lock = threading.Lock()
+
+    def open(self, provider: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Endpoints:
+        """The endpoints of a definite provider, as `process_stack` builds them; closing them closes nothing."""
+        if isinstance(provider, SimulatedProvider):  # it follows its scenario anew in each job
+            made = process_stack(provider, environ, own)
+            made.meter = self.meter
+            return made
+        with self._lock:
+            key = provider.model_dump_json()
+            if key not in self._opened:
+                self._opened[key] = process_stack(provider, environ, own)
+            named = [settings for _, settings in named_endpoints(provider)]
+            states = [
+                self._states.setdefault(_server_of(settings, has_next=endpoint.has_next), endpoint.state)
+                for settings, endpoint in zip(named, self._opened[key], strict=True)
+            ]
+        lent = _Lent([replace(one, state=state) for one, state in zip(self._opened[key], states, strict=True)])
+        lent.meter = self.meter
+        return lent
+
+    def close(self) -> None:
+        """Close what was opened."""
+        for endpoints in self._opened.values():
+            endpoints.close()
+
+
+class _Lent(Endpoints):
+    def close(self) -> None:
+        """Others still ask them."""
+
+
+def _server_of(settings: AnyEndpoint, *, has_next: bool) -> str:
+    told = _TELL_SERVERS if isinstance(settings, EndpointSettings) else None
+    return f"{settings.kind} {has_next} {settings.model_dump_json(include=told)}"
+
+
+class CappedMeter(Meter):
+    """A meter that holds all who share it to `caps`: when one is reached, `stop` is told which, and nothing more is
+    asked."""
+
+    def __init__(self, caps: LimitSettings, stop: Callable[[str], None]) -> None:
+        super().__init__()
+        self._caps, self._stop = caps, stop
+
+    def start(self, limits: LimitSettings) -> None:  # noqa: ARG002
+        """Count one more call under way. Raises StopRequested if the caps allow none."""
+        try:
+            super().start(self._caps)
+        except LimitReached as end:
+            reached = end.message.replace("limits.", "sweep.")
+            self._stop(reached)
+            raise StopRequested(reached) from None

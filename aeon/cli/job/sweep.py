@@ -1,0 +1,142 @@
+"""A multirun: its jobs planned and checked, carried out side by side in this process or by another launcher, and told
+of at its end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig, OmegaConf
+
+from aeon.app.directory import claim_sweep_directory
+from aeon.cli.job.job import hydra_errors, run_job
+from aeon.cli.job.multirun import read_jobs, summary, worst, write_csv, write_status
+from aeon.cli.job.prepare import composition_of, prepare_job
+from aeon.cli.job.sweep_jobs import Sweep, objective_of
+from aeon.cli.job.sweep_launcher import Threads
+from aeon.cli.job.sweep_names import JOB_DIGITS
+from aeon.cli.job.sweep_resume import find_done
+from aeon.cli.job.sweep_view import Row
+from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED, run_guarded
+from aeon.cli.terminal.streams import own_streams, say, warn
+from aeon.config.compose import compose as config_compose
+from aeon.config.compose import hydra_private
+from aeon.config.compose.hydra_private import LAUNCHER, name_overrides
+from aeon.config.compose.literal import Composition, key_of, quote
+from aeon.config.load import settings_from
+from aeon.config.settings import Settings, SweepSettings
+from aeon.domain.errors import ConfigError
+from aeon.llm.prices import check_prices, price_book
+from aeon.report.words import command_of, one_line, relative_to_here
+
+_EXCLUDED = "hydra.job.config.override_dirname.exclude_keys"
+_OF_ALL = ("sweep", "progress", "interaction")
+Composed = dict[tuple[str, ...], DictConfig]
+
+
+def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) -> int:
+    """Run the jobs of a multirun; `added` are the keys that its configuration did not have. The exit status."""
+    settings = settings_from(OmegaConf.masked_copy(whole, list(_OF_ALL)))
+    last = {key_of(text): text for text in given.overrides}
+    constant = list(map(key_of, config_compose.without_sweeps(list(last.values()))))
+    in_threads = whole.hydra.launcher.get("_target_") == LAUNCHER
+    _refuse(given, settings.sweep, in_threads, constant)
+    if not any(key_of(text) == _EXCLUDED for text in given.overrides):
+        given = given.with_overrides((*given.overrides, f"{_EXCLUDED}=[{','.join(map(quote, constant))}]"))
+    planned = hydra_private.sweep_jobs(given, whole)
+    os.environ[JOB_DIGITS] = str(len(str(max(len(planned) - 1, 0))) if planned else 2)
+    composed, added = _compose(given, planned, added, settings.sweep)
+    directory = settings.sweep.resume or claim_sweep_directory(whole)
+    directory = directory.expanduser().absolute()
+    overrides = config_compose.add_unknown_keys(given.overrides, added)
+    of = given.with_overrides((*overrides, f"hydra.sweep.dir={quote(str(directory))}", "hydra.mode=MULTIRUN"))
+    sweep = Sweep(settings, directory, constant)
+    sweep.add_rows({number: Row(number, sweep.words_of(job)) for number, job in enumerate(planned)})
+    if settings.sweep.resume:
+        sweep.done, sweep.before = find_done(directory, planned)
+    try:
+        with hydra_errors():
+            if in_threads:
+                hydra_private.start_multirun(of, sweep.carry_out, Threads, composed)
+            else:
+                hydra_private.start_multirun(of, sweep_job)
+    except KeyboardInterrupt:
+        sweep.interrupted = sweep.interrupted or not sweep.stopped
+    finally:
+        sweep.close()
+    return _tell(sweep, directory, planned)
+
+
+def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> int:
+    """Show the jobs side by side and leave them as files; the exit status."""
+    jobs = read_jobs(directory, planned)
+    status = INTERRUPTED if sweep.interrupted else worst(jobs)
+    status = NOT_CONVERGED if sweep.stopped and status == DONE else status
+    width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
+    say(f"\n{summary(jobs, status, width)}")
+    if sweep.stopped or sweep.interrupted or any(job.directory is None or job.status not in (0, 3) for job in jobs):
+        go_on = command_of((f"sweep.resume={relative_to_here(directory)}",))
+        say(f"{f'Stopped: {sweep.stopped}. ' if sweep.stopped else ''}What is missing or failed is run with: {go_on}")
+    write_csv(jobs, directory)
+    from aeon.report.compare.page import compare_jobs  # only for multiruns
+
+    compare_jobs(directory, say, warn)
+    return status
+
+
+def _refuse(given: Composition, sweep: SweepSettings, in_threads: bool, constant: Sequence[str]) -> None:
+    swept = [key for key in map(key_of, given.overrides) if key.startswith("sweep.") and key not in constant]
+    if swept:
+        raise ConfigError(f"{swept[0]}: it holds for all jobs, and takes one value")
+    named = {name: getattr(sweep, name) for name in ("fail_fast", "max_cost", "max_llm_calls", "resume")}
+    if not in_threads and (key := next((name for name, value in named.items() if value), None)):
+        problem = "only the launcher that runs all jobs in one process has it"
+        raise ConfigError(f"sweep.{key}: {problem}", hint=f"Leave out sweep.{key}, or hydra/launcher=...")
+
+
+def _compose(
+    given: Composition, planned: Sequence[Sequence[str]], added: frozenset[str], sweep: SweepSettings
+) -> tuple[Composed, frozenset[str]]:
+    """Each planned job composed, and checked as far as it can be without a call."""
+    composed: Composed = {}
+    for overrides in planned:
+        job, more = config_compose.compose(given.with_overrides(overrides), with_hydra=True)
+        aeon, _ = prepare_job(job)
+        aeon.close()
+        _check_prices(aeon.settings, sweep.max_cost)
+        composed[name_overrides(overrides)] = job
+        added |= more
+    return composed, added
+
+
+def _check_prices(settings: Settings, max_cost: float | None) -> None:
+    try:
+        check_prices(price_book(settings.provider), max_cost)
+    except ConfigError as error:
+        message, hint = (text.replace("limits.", "sweep.") for text in (error.message, error.hint))
+        raise ConfigError(message, hint=hint) from None
+
+
+def sweep_job(cfg: DictConfig) -> Any:
+    """Announce, prepare and run one job of a multirun in a process that Hydra has set up for it, and write its exit
+    status. Does not raise, so that every job gets its turn; only an interruption ends the multirun."""
+    hydra = HydraConfig.get()
+    of, directory, multirun = composition_of(hydra), Path(hydra.runtime.output_dir), Path(hydra.sweep.dir).absolute()
+
+    def run() -> int:
+        job = prepare_job(config_compose.with_fallbacks(cfg, of), of)
+        return run_job(*job, directory, multirun)
+
+    with own_streams():
+        told = (text for text in of.overrides if not text.startswith("task="))
+        say(f"job {hydra.job.num}  {one_line(' '.join(told), 200)}")
+        status = run_guarded(run)
+    write_status(directory, status)
+    if status == INTERRUPTED:
+        raise KeyboardInterrupt
+    return objective_of(directory, cfg.sweep.objective, status)

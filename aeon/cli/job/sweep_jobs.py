@@ -1,0 +1,225 @@
+"""The jobs of a multirun in threads of this process: what they share, what stops them all, and how each ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+from hydra.core.utils import JobReturn, JobStatus
+from hydra.types import HydraContext
+from omegaconf import DictConfig
+
+from aeon.app.many import run_all
+from aeon.app.many_endpoints import CappedMeter, SharedEndpoints
+from aeon.app.wiring import Surroundings
+from aeon.cli.job.attendance import view_of
+from aeon.cli.job.multirun import write_status
+from aeon.cli.job.prepare import composition_of, prepare_job
+from aeon.cli.job.sweep_launcher import save_job, split_job
+from aeon.cli.job.sweep_view import Drawn, Row, SweepView
+from aeon.cli.progress.display import progress_for
+from aeon.cli.terminal import streams
+from aeon.cli.terminal.output import write_answer
+from aeon.cli.terminal.questions import approve, ask, at_terminal
+from aeon.cli.terminal.status import FAILED, INTERRUPTED, NOT_CONVERGED, USAGE, handle_interrupts, run_guarded
+from aeon.config.compose.hydra_private import name_overrides
+from aeon.config.compose.literal import key_of, quote
+from aeon.config.settings import Settings
+from aeon.domain.errors import ArtefactError
+from aeon.domain.result import RunResult
+from aeon.kernel.control import RunControl
+from aeon.llm.stack.limits import LimitSettings
+from aeon.observability.artefacts import RESULT
+from aeon.report.ending import ending
+from aeon.report.words import command_of, one_line, relative_to_here
+
+
+class Sweep:
+    """The jobs of a multirun in `directory`. They share endpoints, one meter and one way to be stopped: `stopped` says
+    why all were stopped, `interrupted` that a person did it. `done` are the jobs that are not run again, and `before`
+    where the answers of those lie that are."""
+
+    def __init__(self, settings: Settings, directory: Path, constant: Sequence[str]) -> None:
+        self._settings, self._directory, self._constant = settings, directory, frozenset(constant)
+        self.stopped, self.interrupted, self._control = "", False, RunControl()
+        caps = LimitSettings(max_cost=settings.sweep.max_cost, max_llm_calls=settings.sweep.max_llm_calls)
+        self._endpoints = SharedEndpoints(CappedMeter(caps, self.stop))
+        view_caps = settings.sweep.max_cost, settings.sweep.max_llm_calls
+        quiet = settings.progress.kind == "none"
+        self._view = SweepView(lambda: self._endpoints.meter.spent, view_caps, quiet=quiet)
+        self.done: Mapping[int, Path] = {}
+        self.before: Mapping[int, Path] = {}
+        self._answers, self._printing, self._next = dict[int, Callable[[], None]](), threading.RLock(), 0
+        self._warned = set[str]()
+
+    def words_of(self, overrides: Sequence[str]) -> str:
+        """What tells a job from the others, on one line."""
+        told = [text for text in name_overrides(overrides) if key_of(text) not in self._constant]
+        return one_line(" ".join(told), 200)
+
+    def add_rows(self, rows: Mapping[int, Row]) -> None:
+        """Show these jobs, too."""
+        self._view.rows.update(rows)
+
+    def stop(self, why: str) -> None:
+        """Ask all jobs to stop, and start no more."""
+        self.stopped = self.stopped or why
+        self._view.stopping = f"Stopping: {self.stopped}. Nothing new is started."
+        if not self._control.stop_requested:
+            self._view.say(f"Stopping: {why}. Nothing new is started.")
+        self._control.request_stop()
+
+    def close(self) -> None:
+        """Close the endpoints."""
+        self._endpoints.close()
+
+    def carry_out(self, jobs: Sequence[DictConfig], context: HydraContext) -> dict[int, Any]:
+        """Run jobs, `sweep.parallel` at once; the value of each that began, by its number. Raises KeyboardInterrupt
+        when all were stopped."""
+        for job in jobs:
+            number = job.hydra.job.num
+            self._view.rows.setdefault(number, Row(number, self.words_of(job.hydra.overrides.task)))
+        self._next = jobs[0].hydra.job.num
+        attended = self._settings.interaction.kind == "ask"
+        shown = progress_for(self._settings.progress.kind, streams.stderr(), os.environ, Drawn(self._view.draw))
+        with shown as display, handle_interrupts(self._control, self._interrupt, self._end_now):
+            self._view.display = display
+            display.print([])
+            work = partial(self._run, context=context)
+            parallel = 1 if attended else self._settings.sweep.parallel
+            values = dict(run_all(lambda job, _: work(job), self._pending(jobs), parallel))
+        self._view.display = None
+        self._flush()
+        if self._control.stop_requested:
+            raise KeyboardInterrupt
+        return values
+
+    def _pending(self, jobs: Sequence[DictConfig]) -> Iterator[DictConfig]:
+        for job in jobs:
+            if self._control.stop_requested:
+                return
+            if job.hydra.job.num not in self.done:
+                yield job
+            else:
+                self._view.end(job.hydra.job.num, "done before")
+                self._print(job.hydra.job.num)
+
+    def _interrupt(self) -> str:
+        self.interrupted = True
+        seconds = self._settings.execution.grace_seconds
+        said = f"Stopping: nothing new is started. Work that is under way has {seconds:.0f} s to end."
+        self._view.stopping = f"{said} Ctrl-C again ends at once."
+        live = self._view.display is not None and self._view.display.live
+        return "" if live else f"{said}\nCtrl-C again ends at once, and waits for nothing."
+
+    def _end_now(self) -> str:
+        go_on = command_of((f"sweep.resume={relative_to_here(self._directory)}",))
+        return f"Ended at once. What was written is in {self._directory}\nTo go on: {go_on}"
+
+    def _run(self, job: DictConfig, context: HydraContext) -> tuple[int, Any]:
+        number, directory = job.hydra.job.num, Path(job.hydra.runtime.output_dir)
+        own, hydra = split_job(job)
+        told: list[str] = []
+        context.callbacks.on_job_start(config=job, task_function=partial(self._run, context=context))
+        status = run_guarded(lambda: self._to_end(job, number, directory), told.append)
+        if status == INTERRUPTED and self.stopped:
+            status = NOT_CONVERGED
+        write_status(directory, status)
+        if told:
+            self._view.end(number, "failed", *told)
+            self._print(number)
+        if status in (FAILED, USAGE) and self._settings.sweep.fail_fast:
+            self.stop(f"sweep.fail_fast: job {number} failed")
+        value = objective_of(directory, self._settings.sweep.objective, status)
+        made = JobReturn(cfg=own, hydra_cfg=hydra, status=JobStatus.COMPLETED)
+        made.return_value = value
+        context.callbacks.on_job_end(config=job, job_return=made)
+        return number, value
+
+    def _to_end(self, job: DictConfig, number: int, directory: Path) -> int:
+        of, (own, _) = composition_of(job.hydra), split_job(job)
+        save_job(job)
+        if before := self.before.get(number):
+            of = of.with_overrides((*of.overrides, f"resume={quote(str(before))}"))
+            own.resume = str(before)
+        aeon, run = prepare_job(own, of, self._endpoints.open)
+        observe = self._view.begin(number, view_of(aeon.settings))
+        asks = aeon.settings.interaction.kind == "ask"
+        around = Surroundings(
+            directory=directory,
+            of_multirun=self._directory,
+            observers=[observe],
+            control=self._control,
+            ask=partial(self._put, ask) if asks else None,
+            approve=partial(self._put, approve) if asks or at_terminal() else None,
+            warn=partial(self._warn, number),
+        )
+        unwritten = None
+        with aeon:
+            for text in aeon.warnings:
+                self._warn(number, text)
+            try:
+                result = run.to_end(around)
+            except ArtefactError as error:
+                if error.result is None:
+                    raise
+                result, unwritten = error.result, error
+        self._end(number, result, aeon.settings, directory)
+        if unwritten is not None:
+            raise unwritten
+        return result.exit_status
+
+    def _end(self, number: int, result: RunResult, settings: Settings, directory: Path) -> None:
+        told = ending(result, relative_to_here(directory))
+        live = self._view.display is not None and self._view.display.live
+        self._view.end(number, result.termination_reason, *([told] if not live or result.error else []))
+        markdown = settings.answer.json_schema is None
+        self._print(number, partial(write_answer, result, settings.output, markdown=markdown))
+
+    def _put(self, to_person: Any, question: Any) -> Any:
+        display = self._view.display
+        assert display is not None
+        with display.pause():
+            return to_person(question, lambda: self._control.stop_requested)
+
+    def _warn(self, number: int, text: str) -> None:
+        with self._printing:
+            known = text in self._warned
+            self._warned.add(text)
+        if not known:
+            self._view.say(f"Warning: {text}", of=number)
+
+    def _print(self, number: int, write: Callable[[], None] = lambda: None) -> None:
+        """Write the answers that are there on standard output, in the order of the jobs. Raises ArtefactError."""
+        with self._printing:
+            self._answers.setdefault(number, write)
+            while self._next in self._answers:
+                self._write(self._answers.pop(self._next))
+                self._next += 1
+
+    def _flush(self) -> None:
+        for number in sorted(self._answers):
+            self._write(self._answers.pop(number))
+
+    def _write(self, write: Callable[[], None]) -> None:
+        display = self._view.display
+        with display.pause() if display else nullcontext():
+            write()
+
+
+def objective_of(directory: Path, path: str | None, status: int) -> Any:
+    """The number at `path` in a job's result, None where there is none; without a `path`, its exit status."""
+    if path is None:
+        return status
+    try:
+        result = json.loads((directory / RESULT).read_bytes())
+        value = reduce(lambda found, key: found[key], path.split("."), result)
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    return float(value) if isinstance(value, int | float) else None

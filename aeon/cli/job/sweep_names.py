@@ -1,0 +1,37 @@
+"""What the directories of a multirun's jobs are called: the number, and the values that tell the jobs apart."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+
+from omegaconf import OmegaConf
+
+from aeon.config.compose.literal import key_of
+
+JOB_DIGITS = "AEON_JOB_DIGITS"
+"""The variable that tells every process of a multirun how many digits the jobs' numbers have."""
+_LONGEST_VALUE, _LONGEST_NAME = 24, 80
+
+
+def name_job(number: int, overrides: Iterable[str], constant: Iterable[str] = ()) -> str:
+    """The name of a job's directory, safe on every file system: its number, then the last part of each key that is not
+    `constant` with its value."""
+    values = {key_of(text): text.partition("=")[2] for text in overrides}
+    left_out = set(constant)
+    swept = {key: value for key, value in values.items() if key not in left_out}
+    last = [key.rpartition(".")[2] for key in swept]
+    names = [short if last.count(short) == 1 else key for short, key in zip(last, swept, strict=True)]
+    parts = [f"{_clean(name)}={_clean(value)}" for name, value in zip(names, swept.values(), strict=True)]
+    digits = int(os.environ.get(JOB_DIGITS) or 1)
+    return "-".join([f"{number:0{digits}d}", *([",".join(parts)] if parts else [])])[:_LONGEST_NAME].rstrip("-.,=")
+
+
+def _clean(text: str) -> str:
+    text = text.strip("'\"").rstrip("/\\")
+    last = re.split(r"[/\\]", text)[-1]  # of a path, or of a model with its maker
+    return re.sub(r"[^\w.+]+", "-", last, flags=re.ASCII).strip("-.")[:_LONGEST_VALUE].rstrip("-.") or "-"
+
+
+OmegaConf.register_new_resolver("aeon.job_directory", name_job, replace=True)

@@ -1,0 +1,77 @@
+"""Going on with a multirun: its own configuration again, which of its jobs are done, and the answers of the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from aeon.cli.job.multirun import BEFORE, read_jobs
+from aeon.cli.job.prepare import composition_of
+from aeon.config.compose.literal import Composition, key_of
+from aeon.domain.errors import ConfigError
+from aeon.files.text import read_yaml
+from aeon.report.runs import end_without_result
+
+_ALLOWED = ("sweep.", "progress", "output", "hydra.", "store.pace")
+_NOT_AGAIN = re.compile(
+    r"(hydra\.(mode|sweep\.dir|job\.config\.override_dirname\.exclude_keys)|sweep\.resume)=|hydra[/.]launcher"
+)
+_FINAL = ("no result", "failed", "interrupted", "not started")
+
+
+def compose_again(today: Composition) -> Composition:
+    """What the multirun that `sweep.resume=DIR` names was composed from, with today's settings of how it is carried
+    out. Raises ConfigError for a DIR that is no multirun's, and for overrides that would change its jobs."""
+    named = [text for text in today.overrides if key_of(text) == "sweep.resume"]
+    rest = [text for text in today.overrides if key_of(text) != "sweep.resume"]
+    directory = Path(named[-1].partition("=")[2].strip("'\"")).expanduser().absolute()
+    if changed := next((text for text in rest if not key_of(text).startswith(_ALLOWED)), None):
+        hint = "Only sweep.*, progress and output may be given anew; for other jobs, start a multirun of their own."
+        raise ConfigError(f"{changed}: a multirun goes on as it was configured", hint=hint)
+    recorded = _read(directory)
+    if recorded.hydra.runtime.cwd != str(Path.cwd()):
+        problem = f"sweep.resume={directory}: it was started in another working directory"
+        raise ConfigError(problem, hint=f"cd {recorded.hydra.runtime.cwd}")
+    of = composition_of(recorded.hydra)
+    overrides: Any = OmegaConf.to_container(recorded.hydra.overrides, resolve=False)
+    given = {key_of(text) for text in rest}
+    before = [text for text in (*overrides["hydra"], *overrides["task"]) if key_of(text) not in given]
+    kept = [text for text in before if not _NOT_AGAIN.match(text.lstrip("+~"))]
+    return of.with_overrides((*kept, *rest, f"sweep.resume='{directory}'", "hydra.mode=MULTIRUN"))
+
+
+def _read(directory: Path) -> DictConfig:
+    hint = "It is the directory of a multirun, with its multirun.yaml; a run is resumed with resume=DIR."
+    try:
+        recorded = OmegaConf.create(read_yaml(directory / "multirun.yaml") or {})
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"sweep.resume={directory}: this is no multirun's directory ({error})", hint=hint) from None
+    if "hydra" not in recorded:
+        raise ConfigError(f"sweep.resume={directory}: no job had begun there", hint="Start it again.")
+    return recorded
+
+
+def find_done(directory: Path, planned: Sequence[Sequence[str]]) -> tuple[dict[int, Path], dict[int, Path]]:
+    """The directories of the jobs that are done, by their numbers, and those that hold the answers of the others, moved
+    out of the way. Raises ConfigError when a job still runs."""
+    done, before = dict[int, Path](), dict[int, Path]()
+    for job in read_jobs(directory, planned):
+        if job.directory is None:
+            continue
+        if job.figures.get("ended") not in _FINAL and job.status != 1:
+            done[job.number] = job.directory
+            continue
+        if end_without_result(job.directory) == "running":
+            problem = f"sweep.resume={directory}: job {job.number} still runs"
+            raise ConfigError(problem, hint="Wait for its end, or stop it.")
+        folder = directory / BEFORE
+        folder.mkdir(exist_ok=True)
+        moved = folder / f"{job.directory.name}.{sum(1 for _ in folder.iterdir())}"
+        job.directory.rename(moved)
+        if (moved / "run.json").is_file():
+            before[job.number] = moved
+    return done, before
