@@ -132,7 +132,8 @@ def process_stack(settings: ProviderSettings, environ: Mapping[str, str], own: L
 
 
 def _endpoint_state(name: str, settings: AnyEndpoint, *, has_next: bool) -> EndpointState | None:
-    if not isinstance(settings, EndpointSettings | CustomProvider):
+    # What goes out in batches is held back by no limit for single requests.
+    if not isinstance(settings, EndpointSettings | CustomProvider) or getattr(settings, "batch", False):
         return None
     rates, longest = (settings.requests_per_minute, settings.tokens_per_minute), settings.retry.max_wait_seconds
     limiter = Limiter(settings.max_concurrency, *rates, longest_pause=longest)
@@ -155,4 +156,9 @@ def _build_endpoint_adapter(settings: AnyEndpoint, environ: Mapping[str, str], o
     check_endpoint(settings, environ)
     headers = {header: environ[variable].strip() for header, variable in settings.extra_headers_env.items()}
     settings = settings.model_copy(update={"base_url": settings.address(environ)})
-    return OpenAIAdapter(settings, environ.get(settings.api_key_env, "").strip() or None, headers)
+    key = environ.get(settings.api_key_env, "").strip() or None
+    if settings.batch:
+        from aeon.llm.openai.batches import BatchAdapter
+
+        return BatchAdapter(settings, key, headers)
+    return OpenAIAdapter(settings, key, headers)

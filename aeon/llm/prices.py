@@ -26,11 +26,12 @@ AnyEndpoint = ProviderSettings | FallbackSettings
 @dataclass(frozen=True, slots=True)
 class PriceList:
     """The prices at one endpoint: those of `configured`, see `price_of`, else those published for a base URL `address`.
-    `model` is the one of calls that name none."""
+    `model` is the one of calls that name none, `factor` what a batch costs of the price."""
 
     configured: Mapping[str, Price] | None = None
     address: str | None = None
     model: str = ""
+    factor: float = 1.0
 
     def knows(self, model: str) -> bool:
         """Whether a model has a price."""
@@ -43,10 +44,10 @@ class PriceList:
         for model in filter(None, models):
             price = price_of(model, self.configured or {})
             if price is not None:
-                return cost(usage, price)
+                return cost(usage, price) * self.factor
             money = compute_published_cost(usage, model, self.address) if self.address else None
             if money is not None:
-                return money
+                return money * self.factor
         return None
 
 
@@ -78,8 +79,10 @@ def price_list(settings: AnyEndpoint) -> PriceList:
     """The prices of one endpoint; only one with an address that is not this machine's has published ones."""
     if settings.kind == "simulated":  # nothing is paid, but for what is to be tried out
         return PriceList({EVERY: Price(input=0, output=0), **settings.prices}, None, settings.model)
-    address = (settings.base_url or OPENAI) if isinstance(settings, EndpointSettings) else None
-    return PriceList(settings.prices, address if address and not is_loopback(address) else None, settings.model)
+    if not isinstance(settings, EndpointSettings):
+        return PriceList(settings.prices, model=settings.model)
+    address, factor = settings.base_url or OPENAI, settings.batch_price_factor if settings.batch else 1.0
+    return PriceList(settings.prices, None if is_loopback(address) else address, settings.model, factor)
 
 
 def price_book(settings: ProviderSettings) -> PriceBook:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from aeon.domain.request import LLMAdapter
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """What holds something open."""
+
+    def close(self) -> None:
+        """Close it; calls under way fail."""
+
 
 def close(held: object) -> None:
-    """Close an adapter, or anything, that holds something open; calls under way fail."""
-    method = getattr(held, "close", None)
-    if callable(method):
-        method()
+    """Close an adapter, or anything, that holds something open."""
+    if isinstance(held, Closable):
+        held.close()
 
 
 @runtime_checkable
@@ -57,6 +66,17 @@ class LearningAdapter(Protocol):
 
     def learn(self, beliefs: Mapping[str, Any]) -> None:
         """Believe what another process has found out of this server. Raises ValueError for what cannot be read."""
+
+
+@runtime_checkable
+class BatchingAdapter(Protocol):
+    """An adapter that puts the requests of many runs together."""
+
+    def of_run(self, stop: Callable[[], bool]) -> LLMAdapter:
+        """The adapter of one run, until `stop` says that it is over."""
+
+    def settle(self) -> None:
+        """The answers that were given in this thread are stored."""
 
 
 SECONDS_BEFORE: ContextVar[float] = ContextVar("seconds_before", default=0.0)

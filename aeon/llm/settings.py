@@ -165,7 +165,8 @@ class ModelRule(Value):
 class EndpointSettings(_Limited):
     """An OpenAI-compatible endpoint. The address where `base_url` is None, the key and secret headers are named by
     environment variable. `structured_output` auto finds out what the server can do, `stream` auto streams once an
-    answer was cut off, `max_tokens_parameter` None tries both names."""
+    answer was cut off, `max_tokens_parameter` None tries both names. `batch` sends requests in batches
+    (`aeon.llm.openai.batches`)."""
 
     shapes_answers = ("extra_body",)
     name: Taken[str] = Field(default="openai", pattern=r"^[a-z0-9][a-z0-9_.-]*$")
@@ -185,6 +186,13 @@ class EndpointSettings(_Limited):
     max_tokens_parameter: Taken[Literal["max_completion_tokens", "max_tokens"] | None] = None
     extra_headers_env: Unneeded[dict[str, str]] = Field(default_factory=dict)
     extra_body: Taken[dict[str, Any]] = Field(default_factory=dict)
+    # No answer depends on how it is asked for: a configuration is the same with these and without.
+    batch: Unneeded[bool] = Field(default=False, exclude=True)
+    batch_wait_seconds: Unneeded[float] = Field(default=5.0, gt=0, exclude=True)
+    batch_poll_seconds: Unneeded[float] = Field(default=30.0, gt=0, exclude=True)
+    batch_price_factor: Unneeded[float] = Field(default=0.5, ge=0, le=1, exclude=True)
+    batch_journal: Unneeded[Path | None] = Field(default=None, exclude=True)
+    batch_cancel: Unneeded[bool] = Field(default=False, exclude=True)
 
     def address(self, environ: Mapping[str, str]) -> str | None:
         """The address in force: `base_url`, else what the environment has under `base_url_env`; None if neither."""

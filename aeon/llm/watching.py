@@ -16,11 +16,12 @@ _SECONDS_OF_A_PIECE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A request waits for its turn at an endpoint, about so many seconds yet; 0.0: it does not, or not any more."""
+    """A request waits for its turn at an endpoint, about so many seconds yet, or for what `text` says."""
 
     site: CallSite
     call: str
     seconds: float
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,7 @@ class Watched:
 
 def piece_teller(request: LLMRequest) -> Callable[[str], None] | None:
     """What is to be called with each piece of an answer to a request that is now sent; None where nobody looks on."""
-    watcher = WATCHER.get()
-    if watcher is None or not watcher.stream:
+    if (watcher := WATCHER.get()) is None or not watcher.stream:
         return None
     see, site, call = watcher.see, request.site, request.call
     see(Piece(site, call, "", begins=True))
@@ -85,8 +85,7 @@ def tell_waiting(request: LLMRequest, seconds: float) -> None:
 
 def wants_stream() -> bool:
     """Whether somebody looks on who asks for the text of answers as it comes."""
-    watcher = WATCHER.get()
-    return watcher is not None and watcher.stream
+    return (watcher := WATCHER.get()) is not None and watcher.stream
 
 
 def tell_slowly(request: LLMRequest, text: str, seconds: float) -> None:

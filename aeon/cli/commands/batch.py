@@ -12,6 +12,7 @@ from shutil import copyfileobj
 
 from aeon.batch.batch import Batch, identify
 from aeon.batch.dataset import open_dataset
+from aeon.batch.half_price import telling, with_journal
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import AGAIN, Results, merge
 from aeon.batch.run import Backend, RowRunner, Threads, open_aeon
@@ -46,9 +47,11 @@ def batch(arguments: Sequence[str]) -> int:
     shard = _shard((words["shard"] or ["1/1"])[0])
     path = _dataset_file(_one(words, "dataset"), out)
     dataset = open_dataset(path, settings.batch.columns, settings.task or "")
+    place = out or Path(f"{path.name}.batch")
+    composition = with_journal(composition, settings, place)
     with open_aeon(composition) as aeon:
         warn(*aeon.warnings)
-        place, configuration = out or Path(f"{path.name}.batch"), identify(aeon, dataset)
+        configuration = identify(aeon, dataset)
         results = Results(out, configuration, lambda line: put(line.decode().rstrip("\n")))
         folder = Running(place.with_name(f"{place.name}.running"))
         runner = RowRunner(aeon, composition, dataset.count, configuration, folder)
@@ -101,7 +104,15 @@ def _run(running: Batch, settings: BatchSettings) -> int:
         say(f"{count_noun(len(results.done), 'row')} done before; {total} to go.")
     shown = _Progress(results, total)
     lines = running.lines()
-    with handle_interrupts(running.control, lambda: "Stopping: rows under way end first.", lambda: "Ended at once."):
+
+    def tell(text: str) -> None:
+        shown.clear()
+        say(text)
+
+    stopping = handle_interrupts(
+        running.control, lambda: "Stopping: rows under way end first.", lambda: "Ended at once."
+    )
+    with telling(tell), stopping:
         for number, line in enumerate(lines, start=1):
             if line["ended"] == "invalid":
                 shown.clear()

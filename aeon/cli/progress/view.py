@@ -124,7 +124,7 @@ class RunView:
             case Waiting():
                 # A short wait is one for others: how long it takes is not known.
                 is_long = seen.seconds > _LEAST_SECONDS_SHOWN
-                call.wait = ("the rate limit" if is_long else "its turn") if seen.seconds else ""
+                call.wait = ("the rate limit" if is_long else "its turn") if seen.seconds else seen.text
                 call.until = now + timedelta(seconds=seen.seconds) if is_long else None
             case Piece():
                 call.wait, call.until = "", None

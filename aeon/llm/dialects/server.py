@@ -157,7 +157,7 @@ def negotiate(wire: Wire, server: Server, attempt: Callable[[Dialect], Outcome])
         if name not in server.beliefs.findings:
             server.believe(name, message)
     finds_form = wire.settings.structured_output == "auto"
-    with server.first_goes_ahead() if finds_form else nullcontext():
+    with server.first_goes_ahead() if finds_form and not wire.settings.batch else nullcontext():
         return _Negotiation(wire, server, finds_form).run(attempt)
 
 

@@ -151,7 +151,7 @@ class Transport:
         host, is_secure = server.hostname or "", self._url.scheme == "https"
         made = HTTPConnection(host, server.port or 80, timeout=seconds)
         if is_secure or server.scheme == "https":
-            made = HTTPSConnection(host, server.port or (80 if proxy else 443), timeout=seconds, context=_tls_context())
+            made = HTTPSConnection(host, server.port or (80 if proxy else 443), timeout=seconds, context=tls_context())
         if proxy and is_secure:
             made.set_tunnel(self._url.hostname or "", self._url.port or 443, headers=_proxy_headers(proxy))
         try:
@@ -207,7 +207,8 @@ def _proxy_headers(proxy: SplitResult) -> dict[str, str]:
     return {"Proxy-Authorization": f"Basic {base64.b64encode(account.encode()).decode()}"}
 
 
-def _tls_context() -> Any:
+def tls_context() -> Any:
+    """The certificates that are trusted: those of `SSL_CERT_FILE` or `SSL_CERT_DIR`, else the system's own."""
     import ssl
 
     if os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR"):

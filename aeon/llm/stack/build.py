@@ -20,7 +20,7 @@ from dataclasses import replace
 from aeon.domain.events import Emit, ignore
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse
 from aeon.llm.prices import PriceBook, PriceList, named_endpoints, price_list
-from aeon.llm.protocols import LearningAdapter, NamedAdapter, SyntheticAdapter, close
+from aeon.llm.protocols import BatchingAdapter, LearningAdapter, NamedAdapter, SyntheticAdapter, close
 from aeon.llm.settings import ProviderSettings, RetrySettings
 from aeon.llm.stack.endpoint_state import Gate
 from aeon.llm.stack.limits import LimitSettings, Meter, RunLimits, Spend
@@ -96,6 +96,7 @@ def run_stack(
     for endpoint in endpoints:
         state, has_next = endpoint.state, endpoint.has_next
         inner = Gate(endpoint.adapter, state, stop=stop) if state else endpoint.adapter
+        inner = inner.of_run(stop) if isinstance(inner, BatchingAdapter) else inner
         inner = Retry(inner, retry or endpoint.retry, emit=emit, stop=stop, has_next=has_next, state=state)
         asked.append(replace(endpoint, adapter=inner))
     inner = Spend(Fallback(asked, emit=emit), LimitSettings(), prices, endpoints.meter)

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from aeon.domain import errors
 from aeon.domain.errors import AnswerError, LLMError, ProviderError, StopRequested, StoreFailed
 from aeon.domain.request import LLMAdapter, LLMRequest, LLMResponse, Parameters
-from aeon.llm.protocols import LearningAdapter
+from aeon.llm.protocols import BatchingAdapter, LearningAdapter
 from aeon.llm.settings import ProviderSettings
 from aeon.llm.stack.retry import sleep_until_stopped
 from aeon.store.lookup import ReuseScope
@@ -63,6 +63,9 @@ class Stored:
             return {**_record(fresh[0]), FOUND_OUT: beliefs} if beliefs else _record(fresh[0])
 
         answer = self._session.answer(self._build_store_request(request), ask, policy=reuse_scope)
+        for adapter in self._learners:
+            if isinstance(adapter, BatchingAdapter):
+                adapter.settle()
         if not fresh:
             return self._stored_response(answer, request)
         if isinstance(fresh[0], LLMError):

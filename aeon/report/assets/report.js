@@ -264,4 +264,4 @@ async function begin() {
 
 addEventListener("beforeprint", () => articles.forEach((article) => { article.hidden = false; }));
 addEventListener("afterprint", () => showPass(Number(slider.value)));
-begin();
+requestAnimationFrame(() => setTimeout(begin)); // after what stands there is painted

@@ -1,0 +1,47 @@
+"""Rows whose requests go through the provider's batch interface: where that is noted, and what is told of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from aeon.config.compose.literal import Composition, quote
+from aeon.config.settings import Settings
+from aeon.llm.settings import EndpointSettings
+
+
+def with_journal(composition: Composition, settings: Settings, place: Path) -> Composition:
+    """The composition, with the journal of the provider's batches beside `place` unless it says where."""
+    provider = settings.provider
+    if not isinstance(provider, EndpointSettings) or not provider.batch or provider.batch_journal:
+        return composition
+    journal = quote(str(place.absolute().with_name(f"{place.name}.batches")))
+    return composition.with_overrides((*composition.overrides, f"provider.batch_journal={journal}"))
+
+
+class _Teller(logging.Handler):
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._tell(record.getMessage())
+
+
+@contextmanager
+def telling(tell: Callable[[str], None]) -> Iterator[None]:
+    """Give `tell` what is waited for, as it changes, while the block lasts."""
+    told = logging.getLogger("aeon.batches")
+    handler = _Teller(tell)
+    level, propagates = told.level, told.propagate
+    told.addHandler(handler)
+    told.setLevel(logging.INFO)
+    told.propagate = False
+    try:
+        yield
+    finally:
+        told.removeHandler(handler)
+        told.setLevel(level)
+        told.propagate = propagates

@@ -1,0 +1,87 @@
+"""Half the price: the requests of a run go into batches with those of all others under way, and are waited for."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from aeon.domain.request import LLMRequest
+from aeon.llm.dialects.dialect import Dialect, Wire
+from aeon.llm.dialects.server import Outcome
+from aeon.llm.openai.adapter import OpenAIAdapter
+from aeon.llm.openai.batches_journal import Journal
+from aeon.llm.openai.batches_round import Ask, Member
+from aeon.llm.openai.batches_rounds import Rounds
+from aeon.llm.openai.endpoint import Endpoint
+from aeon.llm.openai.errors import error_of_exception
+from aeon.llm.settings import EndpointSettings
+from aeon.llm.watching import WATCHER, Waiting
+
+JOURNAL = Path(".aeon/batches.sqlite")
+_open: dict[str, tuple[Rounds, int]] = {}  # with how many use them
+_opening = threading.Lock()
+
+
+class BatchAdapter(OpenAIAdapter):
+    """`provider.batch=true`: the requests of runs wait for their batch, what belongs to none is asked at once. Raises
+    ConfigError as `OpenAIAdapter` does, and for a journal that cannot be opened."""
+
+    def __init__(
+        self, settings: EndpointSettings, api_key: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(settings.model_copy(update={"stream": "never"}), api_key, headers)
+        self._key, self._rounds = _open_rounds(self._endpoint)
+        self._member: Member | None = None
+        self._given = threading.local()
+
+    def of_run(self, stop: Callable[[], bool]) -> BatchAdapter:
+        """The adapter of one run, until `stop` says that it is over. A wait counts as no part of its time-out."""
+        mine = copy.copy(self)
+        mine._member = Member(stop)
+        self._rounds.members.add(mine._member)
+        return mine
+
+    def settle(self) -> None:
+        """Keep the answers that this thread was given no longer: they are stored."""
+        self._rounds.settle(vars(self._given).pop("ids", ()))
+
+    def close(self) -> None:
+        """Close the connections; runs that still wait are stopped."""
+        super().close()
+        with _opening:
+            rounds, users = _open.pop(self._key, (self._rounds, 0))
+            if users > 1:
+                _open[self._key] = rounds, users - 1
+            elif users:
+                rounds.close()
+
+    def _attempt(self, wire: Wire, dialect: Dialect, *rest: Any) -> Outcome:
+        if self._member is None:
+            return super()._attempt(wire, dialect, *rest)
+        try:
+            ask = Ask(wire.body(dialect), self._member, _teller(wire.request))
+        except UnicodeEncodeError as error:
+            return Outcome(failure=error_of_exception(error, self._endpoint, 0))
+        name, response = self._rounds.ask(ask)
+        vars(self._given).setdefault("ids", []).append(name)
+        return self._read(response, wire, dialect)
+
+
+def _teller(request: LLMRequest) -> Callable[[str], None]:
+    watcher, site, call = WATCHER.get(), request.site, request.call
+    return lambda text: watcher.see(Waiting(site, call, 0.0, text)) if watcher else None
+
+
+def _open_rounds(endpoint: Endpoint) -> tuple[str, Rounds]:
+    """The rounds of all adapters of one server and account, those of resumed rows too."""
+    path = (endpoint.settings.batch_journal or JOURNAL).expanduser().absolute()
+    place = sha256(repr((endpoint.base_url, sorted(endpoint.headers.items()))).encode()).hexdigest()
+    key = f"{place} {path}"
+    with _opening:
+        rounds, users = _open.get(key) or (Rounds(endpoint, Journal(path, place)), 0)
+        _open[key] = rounds, users + 1
+    return key, rounds

@@ -1,0 +1,129 @@
+"""What went out in batches and is not stored as answered: in a file, so that after a kill it is waited for, and not
+sent again."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from aeon.domain.errors import ConfigError, StoreFailed
+
+KEPT_SECONDS = 30 * 86400.0  # about as long as providers keep results
+_ME = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}"
+_SCHEMA = """
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = NORMAL;
+CREATE TABLE IF NOT EXISTS requests (id TEXT PRIMARY KEY, digest TEXT, place TEXT, owner TEXT,
+    round TEXT, size INTEGER, begun REAL, file TEXT, batch TEXT, status INTEGER, body BLOB);
+CREATE INDEX IF NOT EXISTS requests_by_digest ON requests (digest);
+CREATE INDEX IF NOT EXISTS requests_by_round ON requests (round);
+"""
+
+
+class Sent(NamedTuple):
+    """A request that went out before, with its round, when that was begun, what the provider calls its file and its
+    batch, and, where it is answered, status and body."""
+
+    id: str
+    round: str
+    size: int
+    begun: float
+    file: str | None
+    batch: str | None
+    status: int | None
+    body: bytes | None
+
+
+class Journal:
+    """The file, for one thread at a time, and for several processes; `place` tells what was sent to one server. Raises
+    ConfigError when it cannot be opened, and StoreFailed when it cannot be used."""
+
+    def __init__(self, path: Path, place: str) -> None:
+        self._path, self._place = path, place
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
+            self._file.executescript(_SCHEMA)
+            self._change("DELETE FROM requests WHERE begun < ?", [(time.time() - KEPT_SECONDS,)])
+        except (sqlite3.Error, OSError, StoreFailed) as error:
+            hint = "Name a file that can be written with provider.batch_journal=."
+            raise ConfigError(f"provider.batch_journal={path}: cannot be opened: {error}", hint=hint) from None
+
+    def begin(self, round_id: str, digests: Sequence[tuple[str, str]]) -> None:
+        """Note a round before it goes out: the id and the digest of each request."""
+        rest = (self._place, _ME, round_id, len(digests), time.time())
+        columns = "id, digest, place, owner, round, size, begun"
+        self._change(f"INSERT INTO requests ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", [(*d, *rest) for d in digests])
+
+    def note(self, round_id: str, file: str | None, batch: str | None) -> None:
+        """Note what the provider calls a round."""
+        self._change("UPDATE requests SET file = ?, batch = ? WHERE round = ?", [(file, batch, round_id)])
+
+    def claim(self, digest: str) -> Sent | None:
+        """Take over an equal request that went out before, and that nobody waits for any more."""
+        question = (
+            f"SELECT owner, {', '.join(Sent._fields)} FROM requests WHERE digest = ? AND place = ? ORDER BY rowid"
+        )
+        with self._transaction():
+            for owner, *row in self._file.execute(question, (digest, self._place)):
+                if not _is_alive(owner):
+                    sent = Sent(*row)
+                    self._file.execute("UPDATE requests SET owner = ? WHERE id = ?", (_ME, sent.id))
+                    return sent
+        return None
+
+    def answer(self, rows: Iterable[tuple[str, int, bytes]]) -> None:
+        """Note answers: the id, status and body of each; the first one stays."""
+        told = "UPDATE requests SET status = ?, body = ? WHERE id = ? AND status IS NULL"
+        self._change(told, [(status, body, name) for name, status, body in rows])
+
+    def release(self, ids: Iterable[str]) -> None:
+        """Let whoever asks next have requests that are waited for no longer."""
+        self._change("UPDATE requests SET owner = '' WHERE id = ?", [(name,) for name in ids])
+
+    def forget(self, ids: Iterable[str]) -> None:
+        """Forget requests whose answers are stored elsewhere."""
+        self._change("DELETE FROM requests WHERE id = ?", [(name,) for name in ids])
+
+    def end(self, round_id: str) -> None:
+        """Forget the requests of a round that have no answer."""
+        self._change("DELETE FROM requests WHERE round = ? AND status IS NULL", [(round_id,)])
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _change(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
+        if rows:
+            with self._transaction():
+                self._file.executemany(statement, rows)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            with self._file:
+                self._file.execute("BEGIN IMMEDIATE")
+                yield
+        except sqlite3.Error as error:
+            hint = "Make room on the disk, or name another file with provider.batch_journal=."
+            raise StoreFailed(f"the journal of batches {self._path} cannot be used: {error}", hint=hint) from error
+
+
+def _is_alive(owner: str) -> bool:
+    """Whether somebody still waits; of another machine that is not known, and not believed."""
+    host, _, rest = owner.partition(":")
+    pid = rest.partition(":")[0]
+    if owner == _ME or host != socket.gethostname() or pid == str(os.getpid()) or os.name != "posix":
+        return owner == _ME
+    try:
+        os.kill(int(pid), 0)
+    except OSError as error:
+        return isinstance(error, PermissionError)
+    return True

@@ -1,0 +1,238 @@
+"""The life of a round: requests that go out as one batch, are waited for, and get their answers by their ids."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from http.client import HTTPMessage
+from itertools import islice
+from typing import IO
+
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, stop_when_event_set
+from tenacity.nap import sleep_using_event
+
+from aeon.domain.errors import LLMError, ProviderError, RateLimited, ServerFailed, StoreFailed
+from aeon.llm.openai.batches_api import ENDPOINT, Batch, BatchAPI, Result
+from aeon.llm.openai.batches_journal import Journal
+from aeon.llm.openai.endpoint import Endpoint
+from aeon.llm.openai.transport import Response
+
+MAX_REQUESTS = 50_000
+LOOK_SECONDS = 3.0
+_CHUNK, _FACTOR = 500, 1.0
+log = logging.getLogger("aeon.batches")
+
+
+@dataclass(eq=False)
+class Member:
+    """A run that takes part: `stop` says that it is over or asked to stop, `waits` how many requests it waits for."""
+
+    stop: Callable[[], bool]
+    waits: int = 0
+
+
+@dataclass(eq=False)
+class Ask:
+    """A request that is waited for; `answer` will be its id and the response, `tell` is given what is waited for."""
+
+    body: bytes
+    member: Member
+    tell: Callable[[str], None]
+    answer: Future[tuple[str, Response]] = field(default_factory=Future)
+
+    def __post_init__(self) -> None:
+        self.digest, self.model = sha256(self.body).hexdigest(), str(json.loads(self.body).get("model"))
+        self.size = len(self.body) + 200  # with what stands around it in a file
+
+    def give(self, result: Result) -> None:
+        """End the wait with a response."""
+        self.answer.set_result((result.id, Response(result.status, HTTPMessage(), result.body)))
+
+
+@dataclass(eq=False)
+class Round:
+    """`asks` are the requests of `size` that are still waited for, by id; `is_doubtful`: a batch may have been made of
+    them; `is_adopted`: by another process, if at all."""
+
+    id: str
+    size: int = 0
+    begun: float = field(default_factory=time.time)
+    file: str | None = None
+    batch: str | None = None
+    is_doubtful: bool = False
+    is_adopted: bool = False
+    told: str = ""
+    asks: dict[str, Ask] = field(default_factory=dict)
+
+
+class Carrier:
+    """Carries rounds out, each in a thread of its own, until it is closed. `most` requests may go into one batch, none
+    before `hold_until`."""
+
+    def __init__(self, endpoint: Endpoint, journal: Journal, queue: Callable[[Collection[Ask]], None]) -> None:
+        self.lock, self.closing = threading.RLock(), threading.Event()
+        self.under_way: dict[str, Round] = {}
+        self.most, self.hold_until = MAX_REQUESTS, 0.0
+        self.journal, self.api = journal, BatchAPI(endpoint)
+        self._endpoint, self._poll_seconds, self._queue = endpoint, endpoint.settings.batch_poll_seconds, queue
+        self._threads: list[threading.Thread] = []
+        self._again = Retrying(
+            retry=retry_if_exception(lambda error: isinstance(error, LLMError) and error.retryable),
+            wait=_seconds_before_next,
+            stop=stop_after_attempt(8) | stop_when_event_set(self.closing),
+            sleep=sleep_using_event(self.closing),
+            reraise=True,
+        )
+
+    def start(self, one: Round) -> None:
+        """Carry a round out."""
+        self.under_way[one.id] = one
+        thread = threading.Thread(target=self._carry_out, args=(one,), daemon=True, name="aeon-batch")
+        self._threads = [thread, *(other for other in self._threads if other.is_alive())]
+        thread.start()
+
+    def close(self) -> None:
+        """Wait for nothing any more; what was sent goes on at the provider."""
+        self.closing.set()
+        for thread in self._threads:
+            thread.join()
+        self.api.close()
+        self.journal.close()
+
+    def _carry_out(self, one: Round) -> None:
+        polls = 0
+        try:
+            batch = self._again(self.api.get, one.batch) if one.batch else self._submit(one)
+            while batch and not batch.is_over:
+                self._tell(one, f"{batch.id}: {batch.status}, {batch.done} of {one.size} answered")
+                polls += 1
+                if self.closing.wait(min(self._poll_seconds, 1.5**polls)) or self._is_left(one):
+                    return
+                batch = self._again(self.api.get, batch.id)
+            if batch:
+                self._again(self._read, one, batch)
+                self._end(one, batch)
+        except Exception as error:  # nobody may wait for ever
+            self._give_up(one, error)
+
+    def _is_left(self, one: Round) -> bool:
+        with self.lock:
+            return not one.asks and self.under_way.pop(one.id, None) is one
+
+    def _submit(self, one: Round) -> Batch | None:
+        """Its batch: made, or found; None where it was never made, and its requests go into another round."""
+        if one.is_adopted:
+            batch = self._again(self._find, one)
+            if batch is None and not self.closing.wait(LOOK_SECONDS):  # a list may be behind by a moment
+                batch = self._again(self._find, one)
+            if batch is None:
+                self._send_again(one)
+                return None
+        else:
+            with tempfile.TemporaryFile() as lines:
+                for name, ask in tuple(one.asks.items()):
+                    head = json.dumps({"custom_id": name, "method": "POST", "url": ENDPOINT})[:-1].encode()
+                    lines.write(head + b', "body": ' + ask.body + b"}\n")
+                one.file = self._again(self._upload, one, lines)
+            self._note(one)
+            batch = self._again(self._make, one)
+        one.batch = batch.id
+        self._note(one)
+        return batch
+
+    def _upload(self, one: Round, lines: IO[bytes]) -> str:
+        lines.seek(0)
+        return self.api.upload(f"{one.id}.jsonl", lines)
+
+    def _make(self, one: Round) -> Batch:
+        """Make a batch, unless an attempt that seemed to fail has made it."""
+        if one.is_doubtful and (found := self._find(one)):
+            return found
+        try:
+            return self.api.create(one.file or "", one.id)
+        except ProviderError as error:
+            one.is_doubtful = error.retryable and not isinstance(error, RateLimited)
+            raise
+
+    def _find(self, one: Round) -> Batch | None:
+        return self.api.find(one.id, one.file, one.begun)
+
+    def _note(self, one: Round) -> None:
+        with self.lock:
+            self.journal.note(one.id, one.file, one.batch)
+
+    def _read(self, one: Round, batch: Batch) -> None:
+        try:
+            if batch.status == "completed" and not batch.files:
+                raise ServerFailed("it names no file of results")
+            for file in batch.files:
+                results = self.api.results(file)
+                while rows := tuple(islice(results, _CHUNK)):
+                    with self.lock:
+                        self.journal.answer(rows)
+                        for row in rows:
+                            if ask := one.asks.pop(row.id, None):
+                                ask.give(row)
+        except LLMError as error:  # whatever it is, what was paid for may be there a little later
+            raise ServerFailed(f"the results of {batch.id} cannot be read: {error.message}", hint=error.hint) from error
+
+    def _end(self, one: Round, batch: Batch) -> None:
+        """What becomes of the requests that a batch has not answered. One that was refused for too many tokens: smaller
+        ones, one after the other. One refused for single lines: those are, and the others sent again."""
+        with self.lock:
+            self._tell(one, f"{batch.id}: {batch.status}, {one.size - len(one.asks)} of {one.size} answered")
+            whole = next(iter(batch.errors), {"message": f"{batch.id} {batch.status}"})
+            if batch.status != "failed":
+                for ask in one.asks.values():
+                    ask.answer.set_exception(ServerFailed(f"{batch.id} has ended ({batch.status}) without an answer"))
+                one.asks = {}
+            elif whole.get("code") == "token_limit_exceeded" and one.size > 1:
+                self.most, self.hold_until = max(1, one.size // 2), time.monotonic() + self._poll_seconds
+            else:
+                faults = {f"{one.id}-{error['line']}": error for error in batch.errors if error.get("line")}
+                for name in [name for name in one.asks if not faults or name in faults]:
+                    body = json.dumps({"error": faults.get(name, whole)}).encode()
+                    one.asks.pop(name).give(Result(name, 400, body))
+            self._send_again(one)
+
+    def _send_again(self, one: Round) -> None:
+        """Put what is still waited for into the next round."""
+        with self.lock:
+            self.under_way.pop(one.id, None)
+            self.journal.end(one.id)
+            self._queue(one.asks.values())
+
+    def _give_up(self, one: Round, error: Exception) -> None:
+        """End the waits of a round; what may have been sent stays known, for whoever asks again."""
+        with self.lock, suppress(StoreFailed):
+            asks, one.asks = one.asks, {}
+            self.under_way.pop(one.id, None)
+            for ask in asks.values():
+                ask.answer.set_exception(copy.copy(error))
+            is_gone = one.batch and isinstance(error, ProviderError) and error.status == 404
+            if is_gone or not (one.batch or one.is_doubtful):
+                self.journal.end(one.id)
+            else:
+                self.journal.release(asks)
+
+    def _tell(self, one: Round, text: str) -> None:
+        text = self._endpoint.clean(text)
+        if text != one.told:
+            one.told = text
+            log.info("%s", text)
+            for ask in tuple(one.asks.values()):
+                ask.tell(text)
+
+
+def _seconds_before_next(state: RetryCallState) -> float:
+    error = state.outcome.exception() if state.outcome else None
+    return getattr(error, "retry_after", None) or min(60.0, 2.0**state.attempt_number) * _FACTOR

@@ -1,0 +1,123 @@
+"""Collects the requests of many runs into rounds, and lets each wait until its answer is there."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from weakref import WeakSet
+
+from aeon.domain.errors import LLMError, StopRequested, StoreFailed
+from aeon.llm.openai.batches_api import Result
+from aeon.llm.openai.batches_journal import Journal
+from aeon.llm.openai.batches_round import MAX_REQUESTS, Ask, Carrier, Member, Round, log
+from aeon.llm.openai.endpoint import Endpoint
+from aeon.llm.openai.transport import Response
+
+MAX_BYTES = 190_000_000
+_LOOK_SECONDS, _LEAST_SECONDS = 0.25, 0.05
+
+
+class Rounds:
+    """The rounds at one server; thread-safe. A round goes out `batch_wait_seconds` after its last request, after a
+    tenth of it where every run waits, and when it is full."""
+
+    def __init__(self, endpoint: Endpoint, journal: Journal) -> None:
+        self.members: WeakSet[Member] = WeakSet()
+        self._carrier, self._settings = Carrier(endpoint, journal, self._queue), endpoint.settings
+        self._lock, self._journal, self.close = self._carrier.lock, journal, self._carrier.close
+        self._arrived: list[Ask] = []
+        self._first_at = self._last_at = self._look_at = 0.0
+
+    def ask(self, ask: Ask) -> tuple[str, Response]:
+        """The id of a request and the response, however long that takes. Raises an LLMError, StopRequested when its run
+        is to stop, and StoreFailed."""
+        with self._lock:
+            self._enter(ask)
+            ask.member.waits += 1
+        try:
+            while True:
+                try:
+                    return ask.answer.result(_LOOK_SECONDS)
+                except TimeoutError:
+                    self._look(ask)
+        finally:
+            with self._lock:
+                ask.member.waits -= 1
+                if not ask.answer.done():
+                    self._arrived = [other for other in self._arrived if other is not ask]
+
+    def settle(self, ids: Sequence[str]) -> None:
+        """Forget requests whose answers are stored elsewhere."""
+        with self._lock:
+            self._journal.forget(ids)
+
+    def _enter(self, ask: Ask) -> None:
+        sent, under_way = self._journal.claim(ask.digest), self._carrier.under_way
+        if sent is None:
+            self._queue([ask])
+        elif sent.status is not None:
+            ask.give(Result(sent.id, sent.status, sent.body or b""))
+        else:
+            if sent.round not in under_way:
+                known = (sent.round, sent.size, sent.begun, sent.file, sent.batch)
+                self._carrier.start(Round(*known, is_doubtful=True, is_adopted=True))
+            under_way[sent.round].asks[sent.id] = ask
+
+    def _queue(self, asks: Collection[Ask]) -> None:
+        self._last_at = time.monotonic()
+        self._first_at = self._first_at if self._arrived else self._last_at
+        self._arrived += asks
+
+    def _look(self, ask: Ask) -> None:
+        """What each who waits does now and then: leave when the run is to stop, and begin a round if it is time."""
+        is_over = self._carrier.closing.is_set() or ask.member.stop()
+        with self._lock:
+            if is_over and not ask.answer.done():
+                self._leave(ask)
+            if self._is_time():
+                self._begin_round()
+
+    def _is_time(self) -> bool:
+        now, most = time.monotonic(), self._carrier.most
+        is_narrow = most < MAX_REQUESTS and self._carrier.under_way
+        if not self._arrived or is_narrow or now < max(self._carrier.hold_until, self._look_at):
+            return False
+        self._look_at = now + _LEAST_SECONDS  # there may be thousands who look
+        if len(self._arrived) >= most or sum(ask.size for ask in self._arrived) >= MAX_BYTES:
+            return True
+        wait, quiet = self._settings.batch_wait_seconds, now - self._last_at
+        if quiet >= wait or now - self._first_at >= 12 * wait:
+            return True
+        return quiet >= wait / 10 and all(member.waits or member.stop() for member in tuple(self.members))
+
+    def _begin_round(self) -> None:
+        """Begin a round of requests that arrived, all for one model, as providers want it."""
+        one, rest, size = Round(f"aeon-{uuid.uuid4().hex}"), list[Ask](), 0
+        for ask in self._arrived:
+            fits = ask.model == self._arrived[0].model and len(one.asks) < self._carrier.most
+            if fits and (not one.asks or size + ask.size <= MAX_BYTES):
+                one.asks[f"{one.id}-{len(one.asks) + 1}"] = ask
+                size += ask.size
+            else:
+                rest.append(ask)
+        self._journal.begin(one.id, [(name, ask.digest) for name, ask in one.asks.items()])
+        self._arrived, one.size = rest, len(one.asks)
+        self._carrier.start(one)
+
+    def _leave(self, ask: Ask) -> None:
+        """End a wait. Raises StopRequested."""
+        found = [(one, name) for one in self._carrier.under_way.values() for name, a in one.asks.items() if a is ask]
+        for one, name in found:
+            del one.asks[name]
+            with suppress(StoreFailed):
+                self._journal.release([name])
+            if not one.asks and one.batch:
+                how = "goes on at the provider"
+                if self._settings.batch_cancel:
+                    how = "is cancelled"
+                    with suppress(LLMError):
+                        self._carrier.api.cancel(one.batch)
+                log.warning("%s (%d requests) %s; going on takes its results.", one.batch, one.size, how)
+        raise StopRequested("stopped while a batch was waited for")
