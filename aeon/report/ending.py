@@ -120,7 +120,8 @@ def next_commands(result: RunResult, directory: Path) -> Points:
     reason, more, resumable = result.termination_reason, _raised_limits(result), is_resumable(result)
     names = {name for name, _ in open_points(result)}
     ways: list[tuple[str, list[str]]] = []
-    if more or reason in ("failed", "interrupted", "step_failed"):
+    stays = reason == "step_failed" and "blocked" in names <= {"blocked", "question"}  # its answer is stored
+    if more or (reason in ("failed", "interrupted", "step_failed") and not stays):
         # In core mode the prompts name the budget that is left, so with another one all is asked again.
         is_reused = resumable and not (more and _is_core(result))
         ways.append(("To go on from what was answered" if is_reused else "To let it go further", more))

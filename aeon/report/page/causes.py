@@ -223,7 +223,7 @@ def _ways_to_stop(result: RunResult, patterns: Patterns) -> tuple[Way, ...]:
         return (Way(purpose, lower),) if lower and len(low) == len(before.missed) else ()
     while numbers and numbers[-1] in patterns.without_gain:
         numbers.pop()
-    if not numbers or numbers[-1] == patterns.assessed[-1].pass_number:
+    if not numbers or patterns.assessed[-1].pass_number < numbers[-1] + 2:  # one alone may be followed by a gain
         return ()
     purpose = f"To end with pass {numbers[-1]}, which had as much"
     return (Way(purpose, (f"limits.max_passes={numbers[-1]}",)),)

@@ -35,11 +35,10 @@ def find_ways(record: Record, ways: Sequence[tuple[Way, bool]]) -> Points:
     how it ended, and for all else that stands out; after a recording, the task for a model of one's own."""
     result = record.result
     if is_replay(result):
-        own = command_of([f"task={result.task}"])
-        return [("To run it with a model of your own", own)] if is_short(result.task) else []
-    urgent, others = (
-        [(way.purpose, _command(record, way)) for way, is_cause in ways if is_cause is of] for of in (True, False)
-    )
+        own = [("To run it with a model of your own", command_of([f"task={result.task}"]))]
+        return own if is_short(result.task) else []
+    urgent = [(way.purpose, _command(record, way)) for way, is_cause in ways if is_cause]
+    others = [(way.purpose, _command(record, way)) for way, is_cause in ways if not is_cause]
     found = [*urgent, *next_commands(result, record.directory), *others]
     return list(dict.fromkeys(found))[:_MOST] or ask_for_more(result, record.directory)
 

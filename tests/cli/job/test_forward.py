@@ -99,6 +99,13 @@ def test_a_larger_budget_in_core_mode_does_not_promise_the_answers_of_a_smaller_
     assert [purpose for purpose, _ in next_commands(run, DIRECTORY)] == ["To let it go further"]
 
 
+def test_to_go_on_is_not_offered_where_all_that_is_open_has_a_stored_answer(converged: RunResult) -> None:
+    run = ended(converged, "step_failed", BLOCKED)
+    assert [command for _, command in next_commands(run, DIRECTORY)] == [f'{RESUME} inputs.NAME="..."']
+    run = ended(converged, "step_failed", BLOCKED, step("report"))
+    assert next_commands(run, DIRECTORY)[0] == ("To go on from what was answered", RESUME)
+
+
 def test_scores_below_their_bar_are_named_with_it_and_with_the_threshold_that_they_reach(converged: RunResult) -> None:
     run = ended(
         converged, "stalled", scores=LOW, configuration=configured(converged, convergence={"completeness": 0.95})
