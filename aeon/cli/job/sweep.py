@@ -35,7 +35,7 @@ from aeon.llm.prices import check_prices, price_book
 from aeon.report.words import command_of, one_line, relative_to_here
 
 _EXCLUDED = "hydra.job.config.override_dirname.exclude_keys"
-_OF_ALL = ("sweep", "progress", "interaction")
+_OF_ALL = ("sweep", "progress", "interaction", "execution")
 Composed = dict[tuple[str, ...], DictConfig]
 
 

@@ -22,6 +22,7 @@ from aeon.cli.job.attendance import view_of
 from aeon.cli.job.multirun import write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_launcher import save_job, split_job
+from aeon.cli.job.sweep_names import name_values
 from aeon.cli.job.sweep_view import Drawn, Row, SweepView
 from aeon.cli.progress.display import progress_for
 from aeon.cli.terminal import streams
@@ -29,7 +30,7 @@ from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.questions import approve, ask, at_terminal
 from aeon.cli.terminal.status import FAILED, INTERRUPTED, NOT_CONVERGED, USAGE, handle_interrupts, run_guarded
 from aeon.config.compose.hydra_private import name_overrides
-from aeon.config.compose.literal import key_of, quote
+from aeon.config.compose.literal import quote
 from aeon.config.settings import Settings
 from aeon.domain.errors import ArtefactError
 from aeon.domain.result import RunResult
@@ -37,7 +38,7 @@ from aeon.kernel.control import RunControl
 from aeon.llm.stack.limits import LimitSettings
 from aeon.observability.artefacts import RESULT
 from aeon.report.ending import ending
-from aeon.report.words import command_of, one_line, relative_to_here
+from aeon.report.words import command_of, relative_to_here
 
 
 class Sweep:
@@ -55,13 +56,12 @@ class Sweep:
         self._view = SweepView(lambda: self._endpoints.meter.spent, view_caps, quiet=quiet)
         self.done: Mapping[int, Path] = {}
         self.before: Mapping[int, Path] = {}
-        self._answers, self._printing, self._next = dict[int, Callable[[], None]](), threading.RLock(), 0
+        self._answers, self._printing, self._next = dict[int, Callable[[], None] | None](), threading.RLock(), 0
         self._warned = set[str]()
 
     def words_of(self, overrides: Sequence[str]) -> str:
         """What tells a job from the others, on one line."""
-        told = [text for text in name_overrides(overrides) if key_of(text) not in self._constant]
-        return one_line(" ".join(told), 200)
+        return " ".join(name_values(name_overrides(overrides), self._constant))
 
     def add_rows(self, rows: Mapping[int, Row]) -> None:
         """Show these jobs, too."""
@@ -195,20 +195,24 @@ class Sweep:
         if not known:
             self._view.say(f"Warning: {text}", of=number)
 
-    def _print(self, number: int, write: Callable[[], None] = lambda: None) -> None:
+    def _print(self, number: int, write: Callable[[], None] | None = None) -> None:
         """Write the answers that are there on standard output, in the order of the jobs. Raises ArtefactError."""
         with self._printing:
             self._answers.setdefault(number, write)
             while self._next in self._answers:
-                self._write(self._answers.pop(self._next))
+                self._write(self._next, self._answers.pop(self._next))
                 self._next += 1
 
     def _flush(self) -> None:
         for number in sorted(self._answers):
-            self._write(self._answers.pop(number))
+            self._write(number, self._answers.pop(number))
 
-    def _write(self, write: Callable[[], None]) -> None:
-        display = self._view.display
+    def _write(self, number: int, write: Callable[[], None] | None) -> None:
+        if write is None:
+            return
+        display, out = self._view.display, streams.stdout()
+        if out is not None and out.isatty() and number in self._view.rows:
+            self._view.say(f"job {number}  {self._view.rows[number].words}")
         with display.pause() if display else nullcontext():
             write()
 

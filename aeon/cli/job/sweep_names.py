@@ -16,16 +16,19 @@ _LONGEST_VALUE, _LONGEST_NAME = 24, 80
 
 
 def name_job(number: int, overrides: Iterable[str], constant: Iterable[str] = ()) -> str:
-    """The name of a job's directory, safe on every file system: its number, then the last part of each key that is not
-    `constant` with its value."""
-    values = {key_of(text): text.partition("=")[2] for text in overrides}
-    left_out = set(constant)
+    """The name of a job's directory, safe on every file system: its number and its values."""
+    digits = int(os.environ.get(JOB_DIGITS) or 1)
+    parts = [f"{number:0{digits}d}", *([",".join(values)] if (values := name_values(overrides, constant)) else [])]
+    return "-".join(parts)[:_LONGEST_NAME].rstrip("-.,=")
+
+
+def name_values(overrides: Iterable[str], constant: Iterable[str] = ()) -> list[str]:
+    """The last part of each key that is not `constant`, or all of it where two are equal, with its value."""
+    left_out, values = set(constant), {key_of(text): text.partition("=")[2] for text in overrides}
     swept = {key: value for key, value in values.items() if key not in left_out}
     last = [key.rpartition(".")[2] for key in swept]
     names = [short if last.count(short) == 1 else key for short, key in zip(last, swept, strict=True)]
-    parts = [f"{_clean(name)}={_clean(value)}" for name, value in zip(names, swept.values(), strict=True)]
-    digits = int(os.environ.get(JOB_DIGITS) or 1)
-    return "-".join([f"{number:0{digits}d}", *([",".join(parts)] if parts else [])])[:_LONGEST_NAME].rstrip("-.,=")
+    return [f"{_clean(name)}={_clean(value)}" for name, value in zip(names, swept.values(), strict=True)]
 
 
 def _clean(text: str) -> str:

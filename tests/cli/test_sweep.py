@@ -1,0 +1,187 @@
+"""A sweep's jobs side by side in one process, asked of a real server: what they share, what stops them, going on."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import RunAeon
+from tests.support.openai_server import Failure, OpenAIServer
+from tests.support.simulated_server import simulated
+
+SWEEP = ("-m", "task=x", "hydra.sweep.dir=sweep", "progress=none", "provider.require_key=false")
+
+
+@pytest.fixture
+def server() -> Iterator[OpenAIServer]:
+    with OpenAIServer(simulated(delay=0.05)) as running:
+        yield running
+
+
+def at(server: OpenAIServer) -> tuple[str, ...]:
+    return *SWEEP, "provider=openai", f"provider.base_url={server.url}"
+
+
+def bodies(server: OpenAIServer) -> Counter[str]:
+    return Counter(json.dumps(request.body, sort_keys=True) for request in server.requests)
+
+
+def results(root: Path) -> dict[int, dict[str, Any]]:
+    found = root.glob("sweep/[0-9]*/result.json")
+    return {int(path.parent.name.partition("-")[0]): json.loads(path.read_bytes()) for path in found}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["record", "cache"])
+def test_what_jobs_ask_alike_at_the_same_moment_is_asked_once(
+    aeon: RunAeon, server: OpenAIServer, tmp_path: Path, store: str
+) -> None:
+    ended = aeon(*at(server), f"store={store}", "limits.max_passes=1,1,1,1,1,1", "sweep.parallel=6")
+    assert ended.status == 3
+    assert max(bodies(server).values()) == 1
+    calls = [job["usage"]["total"]["requests"] for job in results(tmp_path).values()]
+    assert len(set(calls)) == 1
+    assert len(server.requests) == calls[0]
+
+
+@pytest.mark.slow
+def test_jobs_of_several_models_keep_the_limit_of_their_one_server(aeon: RunAeon, server: OpenAIServer) -> None:
+    asked = (*at(server), "provider.model=a,b,c,d", "limits.max_passes=1", "provider.max_concurrency=2")
+    assert aeon(*asked).status == 3
+    assert {request.body["model"] for request in server.requests} == set("abcd")
+    assert server.max_in_flight == 2
+
+
+@pytest.mark.slow
+def test_a_cap_on_calls_holds_for_all_jobs_together_and_the_rest_is_done_by_going_on(
+    aeon: RunAeon, server: OpenAIServer, tmp_path: Path
+) -> None:
+    ended = aeon(*at(server), "store.sample=0,1,2,3", "sweep.max_llm_calls=20", "sweep.parallel=2")
+    assert ended.status == 3
+    assert len(server.requests) == 20
+    assert "Stopping: sweep.max_llm_calls=20 is reached (20 used)" in ended.err
+    assert re.search(r"^3 .* not started ", ended.err, re.MULTILINE)
+    assert "What is missing or failed is run with: python -m aeon sweep.resume=sweep" in ended.err
+    assert set(results(tmp_path)) == {0, 1}
+    assert {job["termination_reason"] for job in results(tmp_path).values()} == {"interrupted"}
+    assert aeon("sweep.resume=sweep", "sweep.max_llm_calls=null").status == 0
+    assert [job["converged"] for _, job in sorted(results(tmp_path).items())] == [True] * 4
+    assert max(bodies(server).values()) == 4  # as often as there are samples, which the server does not see
+
+
+def test_a_cap_on_cost_needs_prices(aeon: RunAeon, server: OpenAIServer, tmp_path: Path) -> None:
+    ended = aeon(*at(server), "ttl.base=9,10", "sweep.max_cost=1", "provider.model=nobody-sells-this")
+    assert ended.status == 2
+    assert "sweep.max_cost=1: no price is configured for nobody-sells-this" in ended.err
+    assert "or set sweep.max_cost to null" in ended.err
+    assert not (tmp_path / "sweep").exists()
+    assert not server.requests
+
+
+@pytest.mark.slow
+def test_with_fail_fast_nothing_is_started_after_a_failure_and_only_what_failed_is_run_again(
+    aeon: RunAeon, server: OpenAIServer, tmp_path: Path
+) -> None:
+    good = server.script["plan"]
+    server.script["plan"] = Failure(400)
+    first = aeon(*at(server), "ttl.base=9,10,11", "sweep.fail_fast=true", "sweep.parallel=1")
+    assert first.status == 1
+    assert "Stopping: sweep.fail_fast: job 0 failed. Nothing new is started." in first.err
+    assert set(results(tmp_path)) == {0}
+    server.script["plan"] = good
+    assert aeon("sweep.resume=sweep").status == 0
+    before = len(server.requests), {number: job["run_id"] for number, job in results(tmp_path).items()}
+    again = aeon("sweep.resume=sweep")
+    assert again.status == 0
+    assert (len(server.requests), {number: job["run_id"] for number, job in results(tmp_path).items()}) == before
+    assert "3 jobs, 3 converged. Exit status 0" in again.err
+    assert (tmp_path / "sweep" / ".before").is_dir()
+
+
+def test_without_fail_fast_the_others_go_on_and_the_error_is_told_with_its_job(
+    aeon: RunAeon, scenario: Path, tmp_path: Path
+) -> None:
+    ended = aeon("-m", "task=x", "provider=simulated", f"provider.scenario={scenario},null", "progress=plain")
+    assert ended.status == 1
+    lines = ended.err.splitlines()
+    assert "job 0  Error: simulated by the scenario: auth" in lines
+    assert any(line.startswith("job 1  Converged.") for line in lines)
+
+
+@pytest.mark.slow
+def test_a_multirun_that_was_killed_goes_on_and_no_answered_call_is_made_again(
+    aeon: RunAeon, server: OpenAIServer, tmp_path: Path
+) -> None:
+    arguments = (*at(server), "ttl.base=9,10,11,12,13,14", "store.share_in_multirun=false", "sweep.parallel=2")
+    with subprocess.Popen([sys.executable, "-m", "aeon", *arguments], cwd=tmp_path, stderr=subprocess.PIPE) as process:
+        while len(server.requests) < 60 and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    done = {number: job["run_id"] for number, job in results(tmp_path).items()}
+    asked = len(server.requests)
+    assert 0 < len(done) < 6
+    ended = aeon("sweep.resume=sweep")
+    assert ended.status == 0
+    left = results(tmp_path)
+    assert {number: left[number]["run_id"] for number in done} == done
+    assert [job["converged"] for _, job in sorted(left.items())] == [True] * 6
+    whole = sum(job["usage"]["total"]["requests"] for job in left.values())
+    assert asked <= len(server.requests) <= whole + 2 * 8  # what was in flight: of each of two jobs, at most a batch
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_jobs_and_says_how_to_go_on(server: OpenAIServer, tmp_path: Path) -> None:
+    arguments = (*at(server), "ttl.base=9,10,11,12", "sweep.parallel=2")
+    with subprocess.Popen(
+        [sys.executable, "-m", "aeon", *arguments], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while len(server.requests) < 10 and process.poll() is None:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopping: nothing new is started. Work that is under way has 10 s to end." in err
+    assert "python -m aeon sweep.resume=sweep" in err
+    assert "Traceback" not in err
+    assert {job["termination_reason"] for job in results(tmp_path).values()} == {"interrupted"}
+    assert len(results(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("-m", "task=x", "sweep.parallel=1,2"), "sweep.parallel: it holds for all jobs, and takes one value"),
+        (("-m", "task=x", "ttl.base=9,10", "sweep.parallel=0"), "sweep.parallel=0"),
+        (("-m", "task=x", "ttl.base=9,10", "hydra/launcher=basic", "sweep.max_cost=1"), "sweep.max_cost: only the"),
+        (("-m", "task=x", "ttl.base=9,10", "hydra.job.chdir=true"), "hydra.job.chdir: the jobs of this launcher"),
+        (("sweep.resume=nowhere",), "this is no multirun's directory"),
+        (("sweep.resume=.", "ttl.base=3"), "ttl.base=3: a multirun goes on as it was configured"),
+    ],
+)
+def test_what_cannot_be_is_told_with_status_2(aeon: RunAeon, arguments: tuple[str, ...], said: str) -> None:
+    ended = aeon(*arguments, *(() if arguments[0].startswith("sweep.") else ("provider=simulated", "progress=none")))
+    assert ended.status == 2
+    assert said in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_jobs_one_after_the_other_in_directories_of_their_own_are_still_hydras(aeon: RunAeon, tmp_path: Path) -> None:
+    arguments = ("-m", "task=x", "hydra/launcher=basic", "hydra.sweep.dir=sweep", "ttl.base=1,10", "progress=none")
+    assert aeon(*arguments, "provider=simulated").status == 3
+    assert sorted(path.name for path in (tmp_path / "sweep").glob("*-*")) == ["0-base=1", "1-base=10"]
+
+
+def test_a_key_of_sweeps_does_not_change_the_hash_of_the_configuration(aeon: RunAeon) -> None:
+    one, other = (
+        json.loads(aeon("task=x", "provider=simulated", "output=json", "progress=none", *more).out)["hashes"]
+        for more in ((), ("sweep.parallel=9", "sweep.max_cost=3"))
+    )
+    assert one["configuration"] == other["configuration"]
