@@ -127,7 +127,7 @@ def test_each_job_is_told_by_its_number_before_its_end(aeon: RunAeon) -> None:
     lines = aeon("--multirun", "task=x", "provider.seed=0,1", "ttl=small", "provider=simulated").err.splitlines()
     for number in (0, 1):
         own = [line for line in lines if line.startswith(f"job {number}  ")]
-        assert own[0] == f"job {number}  provider.seed={number}  started"
+        assert own[0] == f"job {number}  seed={number}  started"
         assert "convergence  completeness" in own[1]
         assert f"/{number}-seed={number}" in next(line for line in own if "Artefacts: " in line)
 
