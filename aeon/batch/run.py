@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from aeon.app.aeon import Aeon
 from aeon.app.many import run_all
+from aeon.app.process import OpenEndpoints
 from aeon.batch.dataset import Row
 from aeon.batch.records import Running
 from aeon.batch.results import Line, line_of, problem_line
@@ -24,7 +24,6 @@ from aeon.store.models import Entry
 
 Keep = Callable[[Path, Entry], None]
 _MOST_CONFIGURATIONS = 32
-_FILES_OF_A_ROW = 10
 # A row's page can be made of its record.
 _OF_ROWS = ("observability.report=false",)
 
@@ -50,10 +49,10 @@ class Backend(Protocol):
         """Close what is open."""
 
 
-def open_aeon(composition: Composition, *more: str) -> Aeon:
+def open_aeon(composition: Composition, *more: str, open_endpoints: OpenEndpoints | None = None) -> Aeon:
     """Aeon as composed for the rows of a batch, with `more` overrides. Raises ConfigError."""
     composed = composition.with_overrides((*_OF_ROWS, *composition.overrides, *more))
-    return Aeon(compose_settings(composed), environment(), composition=composed)
+    return Aeon(compose_settings(composed), environment(), composition=composed, open_endpoints=open_endpoints)
 
 
 @dataclass
@@ -66,8 +65,9 @@ class RowRunner:
     of: int
     configuration: str
     running: Running
+    open_endpoints: OpenEndpoints | None = None
     _others: dict[tuple[str, ...], Aeon | ConfigError] = field(default_factory=dict)
-    _opening: threading.Lock = field(default_factory=threading.Lock)
+    _opening: threading.RLock = field(default_factory=threading.RLock)
 
     def run(self, row: Row, control: RunControl, keep: Keep | None = None) -> Ended | None:
         """Run a row; None when it was asked to stop. `keep` is given its directory and each answer before it is used.
@@ -103,8 +103,12 @@ class RowRunner:
         given["keep"] = keep and partial(keep, directory)
         if cut_off is None:
             return self._aeon_for(row.overrides).run(row.task, **given)
-        with open_aeon(self.composition, *row.overrides, f"resume={cut_off}") as aeon:
+        with self._open(*row.overrides, f"resume={cut_off}") as aeon:
             return aeon.run(row.task, **given)
+
+    def _open(self, *overrides: str) -> Aeon:
+        with self._opening:  # Hydra composes one configuration at a time
+            return open_aeon(self.composition, *overrides, open_endpoints=self.open_endpoints)
 
     def _aeon_for(self, overrides: tuple[str, ...]) -> Aeon:
         """The Aeon of rows with these overrides, opened once. Raises ConfigError."""
@@ -115,7 +119,7 @@ class RowRunner:
                 if len(self._others) >= _MOST_CONFIGURATIONS:
                     raise ConfigError(f"the rows have more than {_MOST_CONFIGURATIONS} different overrides")
                 try:
-                    self._others[overrides] = open_aeon(self.composition, *overrides)
+                    self._others[overrides] = self._open(*overrides)
                 except ConfigError as error:
                     self._others[overrides] = error
             found = self._others[overrides]
@@ -129,7 +133,6 @@ class Threads:
 
     def __init__(self, runner: RowRunner, parallel: int) -> None:
         self._runner, self._parallel = runner, parallel
-        _allow_files(_FILES_OF_A_ROW * parallel + 256)
 
     def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
         """See `Backend`."""
@@ -146,17 +149,6 @@ class Threads:
     def close(self) -> None:
         """See `Backend`."""
         self._runner.close()
-
-
-def _allow_files(count: int) -> None:
-    """Have so many files open at once, as far as the system lets this process; most allow few unless asked."""
-    with suppress(ImportError, OSError, ValueError):
-        import resource
-
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
-        if soft != resource.RLIM_INFINITY and soft < most:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class Either(RunControl):

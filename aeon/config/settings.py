@@ -82,6 +82,8 @@ class BatchSettings(Value):
     records: Literal["none", "failed", "all"] = "failed"
     columns: BatchColumns = BatchColumns.model_construct()
     confirm_above_cost: float | None = Field(default=None, ge=0)
+    max_cost: float | None = Field(default=None, gt=0)
+    max_llm_calls: int | None = Field(default=None, gt=0)
     backend: Literal["local", "ray"] = "local"
     ray: RaySettings = RaySettings.model_construct()
 

@@ -98,7 +98,9 @@ class OpenAIServer:
     may be read at any time. Whoever asks for a stream gets one, a piece every `piece_seconds`.
     """
 
-    def __init__(self, script: Mapping[str, Script] | None = None, *, key: str | None = None) -> None:
+    def __init__(
+        self, script: Mapping[str, Script] | None = None, *, key: str | None = None, host: str = "127.0.0.1"
+    ) -> None:
         self.script: dict[str, Script] = dict(script or {})
         self.key = key
         self.piece_seconds = 0.0
@@ -109,7 +111,7 @@ class OpenAIServer:
         self._in_flight = 0
         self._asked: dict[str, int] = {}
         self._lock = threading.Lock()
-        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server = _Server((host, 0), _Handler)
         self._server.owner = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.002,), daemon=True)
 

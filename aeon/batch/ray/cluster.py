@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -15,17 +16,19 @@ from typing import Any
 from aeon.batch.dataset import Row
 from aeon.batch.ray.answers import Answers
 from aeon.batch.ray.connect import connect
+from aeon.batch.ray.limits import Limits
 from aeon.batch.ray.nodes import Member, Nodes
 from aeon.batch.ray.worker import Job
-from aeon.batch.records import Running
 from aeon.batch.results import problem_line
 from aeon.batch.run import Ended, RowRunner
 from aeon.config.settings import BatchSettings
-from aeon.domain.errors import AeonError
+from aeon.domain.errors import AeonError, Unexpected
 from aeon.kernel.control import RunControl
+from aeon.llm.stack.limits import LimitSettings
 
 _POLL_SECONDS = 0.2
 _MOST_ATTEMPTS = 16
+_log = logging.getLogger("aeon")
 
 
 @dataclass(eq=False, slots=True)
@@ -46,11 +49,18 @@ class Cluster:
         self._again = deque[Task]()
         self._ray = ray = connect(settings.ray.address)
         try:
-            self._answers = self._start_answers(runner.running)
+            self._answers = self._start(Answers, runner.running.folder)
+            self._limits = self._start(
+                Limits, LimitSettings.model_construct(max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls)
+            )
+            try:
+                ray.get(self._answers.open.remote())
+            except ray.exceptions.RayTaskError as error:
+                raise _own(error) from None
             hashes, here = dict(runner.aeon.hashes), Path.cwd()
             of, configuration = runner.of, runner.configuration
             job = Job(runner.composition, hashes, of, configuration, settings.parallel, here)
-            self._nodes = Nodes(ray, job, settings.ray.actors_per_node, self._answers)
+            self._nodes = Nodes(ray, job, settings.ray.actors_per_node, self._answers, self._limits)
             self._nodes.open()
         except BaseException:
             ray.shutdown()
@@ -74,6 +84,9 @@ class Cluster:
             under_way -= 1
             if (ended := self._take(task, member, outcome)) is not None:
                 yield ended
+            elif not is_told and (reached := self._ray.get(self._limits.end.remote())):
+                _log.warning(reached)
+                control.request_stop()
 
     def forget(self, number: int) -> None:
         """See `Backend`."""
@@ -88,16 +101,12 @@ class Cluster:
         self._ray.shutdown()
         self._running.close()
 
-    def _start_answers(self, running: Running) -> Any:
+    def _start(self, kind: type, *given: Any) -> Any:
+        """Start an actor on this node."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         here = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
-        answers = self._ray.remote(Answers).options(num_cpus=0, scheduling_strategy=here).remote(running.folder)
-        try:
-            self._ray.get(answers.open.remote())
-        except self._ray.exceptions.RayTaskError as error:
-            raise _own(error) from None
-        return answers
+        return self._ray.remote(kind).options(num_cpus=0, scheduling_strategy=here).remote(*given)
 
     def _submit(self, rows: Iterator[Row]) -> int:
         """Hand out rows as long as there is room. Returns how many."""
@@ -137,6 +146,6 @@ class Cluster:
 
 
 def _own(error: Any) -> Exception:
-    """The error that an actor has raised, if it is one of Aeon's."""
+    """The error that an actor has raised, as one of Aeon's."""
     cause = error.cause
-    return cause if isinstance(cause, AeonError) else error
+    return cause if isinstance(cause, AeonError) else Unexpected(f"{type(cause).__name__}: {cause}")

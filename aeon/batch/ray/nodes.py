@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from aeon.domain.errors import ConfigError
 
 _MOST_STARTS = 3  # in a row, of an actor that does not get as far as to say what is wrong
 _START_SECONDS, _LOOK_SECONDS = 60.0, 2.0
+_log = logging.getLogger("aeon")
 
 
 @dataclass(eq=False, slots=True)
@@ -33,20 +35,21 @@ class Nodes:
         self._members: list[Member] = []
         self._problems: dict[str, str] = {}
         self._starts = Counter[str]()
-        self._looked_at = 0.0
+        self._looked_at, self._is_open = 0.0, False
 
     def open(self) -> None:
         """Start actors on all nodes and wait for them. Raises ConfigError when a node cannot run the batch, or none
         has a processor to spare."""
         until = time.monotonic() + _START_SECONDS
-        while not self._members or any(member.opening for member in self._members):
+        while not (self._members or self._problems) or any(member.opening for member in self._members):
             self._look()
-            if self._problems:
-                said = "; ".join(f"node {name}: {problem}" for name, problem in sorted(self._problems.items()))
-                raise ConfigError(said, hint="Every node needs the same Aeon, files and environment variables.")
             if time.monotonic() > until:
                 break
             time.sleep(0.05)
+        if self._problems:
+            said = "; ".join(sorted(set(self._problems.values())))
+            raise ConfigError(said, hint="Every node needs the same Aeon, files and environment variables.")
+        self._is_open = True
         if not any(member.free for member in self._members):
             raise ConfigError("batch.backend=ray: no node has a processor to spare", hint="`ray status` shows them.")
 
@@ -54,11 +57,6 @@ class Nodes:
         """The actor with the most room; None when none has any."""
         most = max(self._members, key=lambda member: member.free, default=None)
         return most if most is not None and most.free else None
-
-    @property
-    def count(self) -> int:
-        """How many actors there are, open or not yet."""
-        return len(self._members)
 
     def look(self) -> None:
         """See, now and then, which nodes have come, and which actors are open by now."""
@@ -97,9 +95,7 @@ class Nodes:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         there = sum(member.node == node for member in self._members)
-        if name in self._problems:
-            return
-        for _ in range(there, self._per_node):
+        for _ in range(there, 0 if node in self._problems else self._per_node):
             options = {"max_concurrency": self._job.slots + 2, "num_cpus": 1}  # two more: to be stopped, and opened
             place = NodeAffinitySchedulingStrategy(node, soft=False)
             made = self._ray.remote(Worker).options(scheduling_strategy=place, **options)
@@ -117,5 +113,7 @@ class Nodes:
             self._starts[member.node] = 0
             member.opening, member.free = None, 0 if problem else self._job.slots
         if problem:
-            self._problems[member.name] = problem
+            self._problems[member.node] = f"node {member.name}: {problem}"
+            if self._is_open:
+                _log.warning(self._problems[member.node])
             self.remove(member)

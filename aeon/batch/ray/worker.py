@@ -12,15 +12,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import aeon
 from aeon.batch.dataset import Row
 from aeon.batch.ray.answers import write_entry
+from aeon.batch.ray.limits import LentEndpoints
 from aeon.batch.records import Running
 from aeon.batch.run import Either, Ended, RowRunner, open_aeon
 from aeon.config.compose.literal import Composition
 from aeon.config.origin import FILE
-from aeon.domain.errors import AeonError, StopRequested
+from aeon.domain.errors import AeonError, StopRequested, StoreFailed
 from aeon.kernel.control import RunControl
 from aeon.store.models import Entry
 
@@ -41,10 +43,12 @@ class Job:
 
 
 class Worker:
-    """Runs rows of a job, `job.slots` at once. `answers` is the actor that keeps what rows are answered."""
+    """Runs rows of a job, `job.slots` at once. The actor `answers` keeps what rows are answered, `limits` is that
+    of `Limits`."""
 
-    def __init__(self, job: Job, answers: Any) -> None:
-        self._job, self._answers, self._control = job, answers, RunControl()
+    def __init__(self, job: Job, answers: Any, limits: Any) -> None:
+        self._job, self._answers, self._limits, self._control = job, answers, limits, RunControl()
+        self._endpoints = LentEndpoints(uuid4().hex, self._ask, self._end)
         self._pool = ThreadPoolExecutor(job.slots, thread_name_prefix="aeon-row")
         self._folder = Path(tempfile.mkdtemp(prefix="aeon-batch-"))
 
@@ -74,13 +78,13 @@ class Worker:
         with suppress(OSError):
             os.chdir(job.working_directory)
         try:
-            opened = open_aeon(job.composition)
+            opened = open_aeon(job.composition, open_endpoints=self._endpoints.open)
         except AeonError as error:
             return f"{error.message} {error.hint or ''}".strip()
         if differing := [name for name, digest in job.hashes.items() if opened.hashes[name] != digest]:
             return f"it does not have the same {' and '.join(differing)} as the node of the batch"
         running = Running(self._folder / "running")
-        self._runner = RowRunner(opened, job.composition, job.of, job.configuration, running)
+        self._runner = RowRunner(opened, job.composition, job.of, job.configuration, running, self._endpoints.open)
         return ""
 
     def _run(self, row: Row, attempt: int, saved: bytes | None) -> Ended | None:
@@ -103,9 +107,23 @@ class Worker:
 
     def _keep(self, *answer: Any) -> bool:
         """Keep an answer where it survives this node, before it is used; False when that is no longer wanted."""
-        import ray
+        return bool(_call(self._answers.put, *answer))
 
-        try:
-            return bool(ray.get(self._answers.put.remote(*answer)))
-        except ray.exceptions.RayActorError:
-            return False
+    def _ask(self, method: str, *given: Any, **named: Any) -> Any:
+        return _call(getattr(self._limits, method), *given, **named)
+
+    def _end(self, reached: str) -> None:
+        self._control.request_stop()
+        _call(self._limits.end, reached)
+
+
+def _call(method: Any, *given: Any, **named: Any) -> Any:
+    """What a method of an actor returns. Raises StopRequested when the actor is gone, and with it the batch."""
+    import ray
+
+    try:
+        return ray.get(method.remote(*given, **named))
+    except ray.exceptions.RayTaskError as error:
+        raise StoreFailed(f"the node of the batch: {error.cause}") from None
+    except ray.exceptions.RayError:
+        raise StopRequested("the batch is over") from None

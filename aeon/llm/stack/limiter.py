@@ -32,7 +32,7 @@ class PerMinute:
     """At most `limit` units in any minute; more than that at once waits for an empty one. Not thread-safe."""
 
     def __init__(self, limit: int, clock: Clock = time.monotonic) -> None:
-        self._limit, self._clock = limit, clock
+        self.limit, self._clock = limit, clock
         self._counted: deque[Counted] = deque()
         self._total = 0
 
@@ -41,7 +41,7 @@ class PerMinute:
         now, seconds = self._clock(), 0.0
         while self._counted and now - self._counted[0].at >= PERIOD_SECONDS:
             self._total -= self._counted.popleft().units
-        missing = min(units, self._limit) + self._total - self._limit
+        missing = min(units, self.limit) + self._total - self.limit
         for counted in self._counted:
             if missing <= 0:
                 break
@@ -103,6 +103,11 @@ class Limiter:
     def slots(self) -> int:
         """How many requests may be under way now."""
         return max(1, int(self._width))
+
+    def replace_minutes(self, replace: Callable[[str, int], PerMinute]) -> None:
+        """Count what is limited in a minute elsewhere: `replace` is told what, and the limit."""
+        self._requests = self._requests and replace("requests", self._requests.limit)
+        self._tokens = self._tokens and replace("tokens", self._tokens.limit)
 
     def enter(
         self, request: LLMRequest, check: Callable[[], None], tell: Callable[[float], None] = lambda _: None

@@ -1,0 +1,148 @@
+"""The caps of a batch and the limits a minute, held for a whole cluster by one actor and lent to workers in shares."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from aeon.app.many_endpoints import SharedEndpoints
+from aeon.domain.errors import LimitReached, StopRequested
+from aeon.domain.request import LLMAdapter
+from aeon.llm.settings import ProviderSettings
+from aeon.llm.stack.build import Endpoints
+from aeon.llm.stack.limiter import POLL_SECONDS, Clock, Counted, PerMinute
+from aeon.llm.stack.limits import LimitSettings, Meter
+
+LEASE_SECONDS = 2.0
+_CALLS_AT_ONCE, _SHARE_OF_COST = 16, 0.02  # the most that one worker is lent at a time, and loses when it dies
+
+
+class Limits:
+    """What may still be spent, and sent in this minute. `lend` and `lend_minute` are called by workers."""
+
+    def __init__(self, caps: LimitSettings, clock: Clock = time.monotonic) -> None:
+        self._reached = ""
+        self._caps, self._clock = caps, clock
+        self._calls, self._cost = Counter[str](), defaultdict[str, float](float)
+        self._minutes: dict[str, PerMinute] = {}
+        self._lent: dict[tuple[str, str], Counted] = {}
+
+    def lend(self, worker: str, calls: int, cost: float) -> LimitSettings:
+        """How much a worker that has spent so much may spend in all, by now."""
+        most_calls, most_cost = self._caps.max_llm_calls, self._caps.max_cost
+        if most_calls is not None:
+            left = most_calls - self._calls.total()
+            self._calls[worker] += min(_CALLS_AT_ONCE, -(-left // 2)) if calls >= self._calls[worker] else 0
+        if most_cost is not None:
+            self._cost[worker] = max(self._cost[worker], cost)
+            left_cost = most_cost - sum(self._cost.values())
+            if cost >= self._cost[worker] and left_cost > 0:
+                self._cost[worker] += min(left_cost, _SHARE_OF_COST * most_cost)
+        return LimitSettings.model_construct(
+            max_llm_calls=most_calls and self._calls[worker], max_cost=most_cost and self._cost[worker]
+        )
+
+    def end(self, reached: str = "") -> str:
+        """Note which cap is reached. Returns which is; empty for none."""
+        self._reached = self._reached or reached
+        return self._reached
+
+    def lend_minute(
+        self, name: str, limit: int, needed: int, more: int, back: int, *, worker: str
+    ) -> tuple[int, float]:
+        """Lend units of a minute, `needed` or up to `more`, for `LEASE_SECONDS`; `back` are those of the last time that
+        were not used, below 0 when it took more. Returns how many, and the seconds until it is worth to ask again."""
+        minute = self._minutes.setdefault(name, PerMinute(limit, self._clock))
+        if (before := self._lent.get((worker, name))) is not None:
+            minute.correct(before, before.units - back)
+        for units in (more, needed):
+            if (seconds := minute.seconds_until(units)) <= 0:
+                counted = self._lent[worker, name] = minute.count(units)
+                counted.at += LEASE_SECONDS  # when the last of them may be used
+                return units, 0.0
+        self._lent.pop((worker, name), None)
+        return 0, seconds
+
+
+class LentMeter(Meter):
+    """The meter of one worker, which asks for more when what it was lent is spent. `ask` calls a method of `Limits` by
+    its name; `stop` is told which cap is reached."""
+
+    def __init__(self, worker: str, ask: Callable[..., Any], stop: Callable[[str], None]) -> None:
+        super().__init__()
+        self._worker, self._ask, self._stop, self._asking = worker, ask, stop, threading.Lock()
+        self._lent = LimitSettings.model_construct(max_llm_calls=0, max_cost=None)
+
+    def start(self, limits: LimitSettings) -> None:  # noqa: ARG002
+        """Count one more call under way. Raises StopRequested when nothing more may be spent."""
+        with self._asking:
+            try:
+                super().start(self._lent)
+            except LimitReached:
+                self._lent = self._ask("lend", self._worker, self.spent.calls, self.spent.cost or 0.0)
+                try:
+                    super().start(self._lent)
+                except LimitReached as end:
+                    is_known = self.spent.cost is not None or end.limit != "max_cost"
+                    said = "is reached" if is_known else end.message.partition(": ")[2]
+                    reached = f"batch.{end.limit}: {said}"
+                    self._stop(reached)
+                    raise StopRequested(reached) from None
+
+
+class LentMinute(PerMinute):
+    """The units of a minute that one worker was lent; it asks for more when they are used, or too old."""
+
+    def __init__(self, name: str, limit: int, ask: Callable[..., Any], clock: Clock = time.monotonic) -> None:
+        super().__init__(limit, clock)
+        self._ask, self._name = ask, name
+        self._left = self._used = 0
+        self._until = self._ask_at = 0.0
+
+    def seconds_until(self, units: int) -> float:
+        """The seconds until there is room for so many units, or until it is worth to look again."""
+        now, units = self._clock(), min(units, self.limit)
+        if self._left >= units and now < self._until:
+            return 0.0
+        if now < self._ask_at:
+            return self._ask_at - now
+        more = min(self.limit, max(units, self._used * (2 if now < self._until else 1)))
+        self._left, seconds = self._ask("lend_minute", self._name, self.limit, units, more, self._left)
+        self._used, self._until, self._ask_at = 0, now + LEASE_SECONDS, now + min(seconds, LEASE_SECONDS)
+        return 0.0 if self._left >= units else max(POLL_SECONDS, self._ask_at - now)
+
+    def count(self, units: int) -> Counted:
+        """Count so many units now."""
+        self._left -= min(units, self.limit)
+        self._used += units
+        return Counted(units, self._clock())
+
+    def correct(self, counted: Counted, used: int) -> None:
+        """Say how many units were really used."""
+        self._left -= used - counted.units
+        counted.units = used
+
+
+class LentEndpoints(SharedEndpoints):
+    """The endpoints of one worker, whose minutes are lent."""
+
+    def __init__(self, worker: str, ask: Callable[..., Any], stop: Callable[[str], None]) -> None:
+        super().__init__(LentMeter(worker, ask, stop))
+        self._ask, self._lent = partial(ask, worker=worker), set[str]()
+
+    def open(self, provider: ProviderSettings, environ: Mapping[str, str], own: LLMAdapter | None = None) -> Endpoints:
+        """See `SharedEndpoints`."""
+        made = super().open(provider, environ, own)
+        with self._lock:
+            for server, state in self._states.items():
+                if state is not None and server not in self._lent:
+                    self._lent.add(server)
+                    state.limiter.replace_minutes(partial(self._lend, server))
+        return made
+
+    def _lend(self, server: str, unit: str, limit: int) -> PerMinute:
+        return LentMinute(f"{unit} {server}", limit, self._ask)

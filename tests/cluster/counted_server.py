@@ -1,0 +1,52 @@
+"""A simulated model that writes down each request when it arrives and when it is answered:
+`python -m tests.cluster.counted_server HOST LOG SECONDS`. The first line of LOG is its address."""
+
+import hashlib
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.support import openai_server
+from tests.support.openai_server import OpenAIServer
+from tests.support.simulated_server import simulated
+
+
+def main() -> None:
+    host, log, seconds = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
+    lock = threading.Lock()
+    with log.open("w") as file, OpenAIServer(simulated(delay=seconds), host=host) as server:
+
+        def write(*values: Any) -> None:
+            with lock:
+                file.write(json.dumps(values) + "\n")
+                file.flush()
+
+        post = openai_server._Handler.do_POST
+
+        class Handler(openai_server._Handler):
+            def do_POST(self) -> None:  # noqa: N802
+                read = self.rfile.read
+
+                def noted(size: int) -> bytes:
+                    raw = read(size)
+                    self.asked = hashlib.sha256(raw).hexdigest()
+                    write(time.time(), "asked", self.asked, self.headers["authorization"])
+                    return raw
+
+                self.rfile.read = noted  # type: ignore[method-assign]
+                try:
+                    post(self)
+                    write(time.time(), "answered", self.asked, self.headers["authorization"])
+                finally:
+                    self.rfile.read = read  # type: ignore[method-assign]
+
+        server._server.RequestHandlerClass = Handler
+        write(server.url)
+        sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Batches on two nodes of Ray, which are killed, and what their server was asked."""
+
+import json
+import random
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.two_nodes import Cluster, kill, repeated, two_places
+
+pytest.importorskip("ray")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with two_places() as places, Cluster(places, tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+def dataset(folder: Path, rows: int) -> Path:
+    path = folder / "tasks.jsonl"
+    lines = ({"id": f"row{number}", "task": f"name {number} rivers of {folder.name}"} for number in range(rows))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def ended(batch: subprocess.Popen[str], seconds: float = 100) -> tuple[int, str]:
+    _, said = batch.communicate(timeout=seconds)
+    return batch.returncode, said
+
+
+def rows_of(out: Path) -> list[str]:
+    return sorted(json.loads(line)["id"] for line in out.read_text().splitlines())
+
+
+def wait_for_rows(out: Path, count: int) -> None:
+    until = time.monotonic() + 60
+    while not out.exists() or len(out.read_text().splitlines()) < count:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.timeout(230)
+def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_there_once(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    tasks, out, chance, kills = dataset(tmp_path, 60), tmp_path / "out.jsonl", random.Random(4), list[float]()
+    batch = cluster.batch(tasks, out, "batch.parallel=6")
+    for rows, what in ((3, "node"), (15, "batch"), (30, "node")):
+        wait_for_rows(out, rows)
+        time.sleep(chance.uniform(0, 1))
+        kills.append(time.time())
+        if what == "node":
+            cluster.nodes[1].kill()
+            cluster.start_second()
+        else:
+            kill(batch)
+            batch = cluster.batch(tasks, out, "batch.parallel=6")
+    status, said = ended(batch)
+    assert (status, said.splitlines()[-1]) == (0, "60 rows: converged 60. Cost unknown."), said
+    assert rows_of(out) == sorted(f"row{number}" for number in range(60))
+    answered_again, on_the_way_again, on_the_way = repeated(cluster.asked(), kills)
+    assert answered_again == 0
+    assert on_the_way_again <= on_the_way
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "tasks.jsonl"]
+
+
+def test_a_cap_stops_all_nodes_and_the_same_command_goes_on(cluster: Cluster, tmp_path: Path) -> None:
+    tasks, out, before = dataset(tmp_path, 8), tmp_path / "out.jsonl", len(cluster.asked())
+    status, said = ended(cluster.batch(tasks, out, "batch.max_llm_calls=20"))
+    assert status == 130
+    assert "batch.max_llm_calls: is reached" in said
+    assert (len(cluster.asked()) - before) // 2 == 20
+    assert ended(cluster.batch(tasks, out))[0] == 0
+    assert repeated(cluster.asked()[before:], []) == (0, 0, 0)
+    assert len(rows_of(out)) == 8
+
+
+def test_keys_are_those_of_the_nodes_and_stand_in_nothing_that_is_sent(cluster: Cluster) -> None:
+    assert set(cluster.keys()) == {"Bearer of-the-nodes"}
+
+
+def test_a_node_without_the_key_is_named_before_anything_is_asked(cluster: Cluster, tmp_path: Path) -> None:
+    tasks, before = dataset(tmp_path, 2), len(cluster.asked())
+    more = ("provider.api_key_env=KEY_OF_THE_BATCH_ALONE",)
+    status, said = ended(cluster.batch(tasks, tmp_path / "out.jsonl", *more, KEY_OF_THE_BATCH_ALONE="secret-key"))
+    assert status == 2
+    assert f"node {cluster.places[1].address}: " in said
+    assert "KEY_OF_THE_BATCH_ALONE" in said
+    assert len(cluster.asked()) == before
+
+
+@pytest.mark.parametrize(
+    ("address", "problem"),
+    [
+        ("127.0.0.1:1", "no Ray answers: [Errno 111] Connection refused"),
+        ("ray://127.0.0.1:10001", "must be HOST:PORT or auto"),
+        ("here", "must be HOST:PORT or auto"),
+        ("SERVER", "what answers is no Ray, or too busy"),
+    ],
+)
+def test_where_no_ray_is_the_batch_ends_within_seconds(
+    cluster: Cluster, tmp_path: Path, address: str, problem: str
+) -> None:
+    address = cluster.url.removeprefix("http://").removesuffix("/v1") if address == "SERVER" else address
+    began = time.monotonic()
+    status, said = ended(cluster.batch(dataset(tmp_path, 1), tmp_path / "o.jsonl", f"batch.ray.address={address}"))
+    assert status == 2
+    assert f"batch.ray.address={address}: {problem}" in said
+    assert "Traceback" not in said
+    assert time.monotonic() - began < 30

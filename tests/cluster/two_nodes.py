@@ -1,0 +1,205 @@
+"""A cluster of two nodes on one machine, each in a network namespace of its own where that is permitted, with a model
+that counts what it is asked, and batches that are killed there."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from math import inf
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[2]
+SLACK_SECONDS = 0.25  # between an answer's leaving the server and its being kept
+KILL_SECONDS = 1.0  # until the last process is dead
+READY_SECONDS = 90.0
+
+
+@dataclass
+class Place:
+    """Where something runs: what its command begins with, and its address."""
+
+    prefix: tuple[str, ...]
+    address: str
+
+
+@contextmanager
+def two_namespaces() -> Iterator[tuple[Place, Place]]:
+    """Two network namespaces with a cable between them. Raises CalledProcessError where they are not permitted."""
+    names, addresses = [f"aeon-{os.getpid()}-{end}" for end in "ab"], ("10.77.0.1", "10.77.0.2")
+    with ExitStack() as made:
+        for name in names:
+            _ip("netns", "add", name)
+            made.callback(_ip, "netns", "del", name)
+        cable = [f"aeon{os.getpid()}{end}"[-15:] for end in "ab"]
+        _ip("link", "add", cable[0], "type", "veth", "peer", "name", cable[1])
+        for name, end, address in zip(names, cable, addresses, strict=True):
+            _ip("link", "set", end, "netns", name)
+            _ip("-n", name, "address", "add", f"{address}/24", "dev", end)
+            for device in (end, "lo"):
+                _ip("-n", name, "link", "set", device, "up")
+        one, other = (Place(("ip", "netns", "exec", n), a) for n, a in zip(names, addresses, strict=True))
+        yield one, other
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+@contextmanager
+def two_places() -> Iterator[tuple[Place, Place]]:
+    """Two namespaces, or where they are not permitted, this machine twice."""
+    with ExitStack() as opened:
+        try:
+            places = opened.enter_context(two_namespaces())
+        except (OSError, subprocess.CalledProcessError):
+            places = Place((), "127.0.0.1"), Place((), "127.0.0.1")
+        yield places
+
+
+@dataclass
+class Node:
+    """A node of Ray, as it was started here."""
+
+    place: Place
+    folder: Path
+    environ: dict[str, str]
+    process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *arguments: str) -> None:
+        """Start it, with all its processes."""
+        own = f"--node-ip-address={self.place.address}"
+        bounds = ("--num-cpus=2", "--object-store-memory=100000000", "--include-log-monitor=false")
+        command = ["start", own, *bounds, "--disable-usage-stats", "--block", *arguments]
+        with (self.folder / "nodes.log").open("ab") as log:
+            whole = [*self.place.prefix, sys.executable, "-m", "ray.scripts.scripts", *command]
+            self.process = subprocess.Popen(whole, stdout=log, stderr=log, env=self.environ, cwd=self.folder)
+
+    def kill(self) -> None:
+        """Kill all its processes."""
+        if self.process is None:
+            return
+        processes = [*psutil.Process(self.process.pid).children(recursive=True), psutil.Process(self.process.pid)]
+        for process in processes:
+            process.suspend() if process.is_running() else None
+        for process in processes:
+            process.kill() if process.is_running() else None
+        self.process.wait()
+        self.process = None
+
+
+@dataclass
+class Cluster:
+    """Two nodes, and a server beside the first; `places` are theirs. A context manager."""
+
+    places: tuple[Place, Place]
+    folder: Path
+    seconds: float = 0.2
+    key: str | None = "of-the-nodes"
+    nodes: list[Node] = field(default_factory=list)
+    token: dict[str, str] = field(
+        default_factory=lambda: {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    )
+
+    def __enter__(self) -> Cluster:
+        place = self.places[0]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.address, self.log = f"{place.address}:{self.port}", self.folder / "server.log"
+        command = [
+            sys.executable,
+            "-m",
+            "tests.cluster.counted_server",
+            place.address,
+            str(self.log),
+            str(self.seconds),
+        ]
+        environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+        self.server = subprocess.Popen([*place.prefix, *command], stdin=subprocess.PIPE, env=environ)
+        environ = {name: value for name, value in os.environ.items() if name != "OPENAI_API_KEY"}
+        environ |= self.token | ({"OPENAI_API_KEY": self.key} if self.key else {})
+        self.nodes = [Node(place, self.folder, environ) for place in self.places]
+        self.nodes[0].start("--head", f"--port={self.port}", "--include-dashboard=false")
+        _wait_until(self._answers)
+        self.start_second()
+        _wait_until(lambda: self.log.is_file() and self.log.stat().st_size > 0)
+        (self.url,) = json.loads(self.log.read_text().splitlines()[0])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for node in reversed(self.nodes):
+            node.kill()
+        self.server.communicate()
+
+    def start_second(self) -> None:
+        """Start the second node."""
+        self.nodes[1].start(f"--address={self.address}")
+
+    def batch(self, dataset: Path, out: Path, *more: str, **environ: str) -> subprocess.Popen[str]:
+        """A batch that was begun on the first node."""
+        words = [f"dataset={dataset}", f"out={out}", "batch.backend=ray", f"batch.ray.address={self.address}"]
+        provider = ["provider=openai", f"provider.base_url={self.url}", "provider.model=scripted-1"]
+        environ = {**os.environ, **self.token, "OPENAI_API_KEY": "of-the-batch", **environ}
+        command = [*self.places[0].prefix, sys.executable, "-m", "aeon", "batch", *words, *provider, *more]
+        return subprocess.Popen(command, cwd=self.folder, env=environ, stderr=subprocess.PIPE, text=True)
+
+    def asked(self) -> list[tuple[float, str, str]]:
+        """What the server has written down: when, asked or answered, and what."""
+        lines = self.log.read_text().splitlines()[1:]
+        return [tuple(json.loads(line)[:3]) for line in lines]  # type: ignore[misc]
+
+    def keys(self) -> list[str]:
+        """The keys that requests came with."""
+        return [json.loads(line)[3] for line in self.log.read_text().splitlines()[1:]]
+
+    def _answers(self) -> bool:
+        place = self.places[0]
+        test = f"import socket; socket.create_connection(('{place.address}', {self.port}), 1)"
+        return subprocess.run([*place.prefix, sys.executable, "-c", test], capture_output=True).returncode == 0
+
+
+def repeated(log: list[tuple[float, str, str]], kills: list[float]) -> tuple[int, int, int]:
+    """How many requests repeat one that had been answered before something was killed, how many one that was on its
+    way then, and how many were on their way at the kills. Undisturbed, these batches ask each request once."""
+    sent, again, on_its_way = dict[str, list[list[float]]](), 0, 0
+    for at, what, request in log:
+        if what == "answered":
+            next(call for call in sent[request] if call[1] == inf)[1] = at
+            continue
+        earlier = sent.setdefault(request, [])
+        if earlier:
+            was_on_its_way = any(_at_once(call, kill) for call in earlier for kill in kills if kill < at)
+            again, on_its_way = again + (not was_on_its_way), on_its_way + was_on_its_way
+        earlier.append([at, inf])
+    return again, on_its_way, sum(_at_once(call, kill) for calls in sent.values() for call in calls for kill in kills)
+
+
+def _at_once(call: list[float], kill: float) -> bool:
+    """Whether a call was on its way, to the server or back, while something was killed."""
+    asked, answered = call
+    return asked < kill + KILL_SECONDS and answered > kill - SLACK_SECONDS
+
+
+def _wait_until(condition: object, seconds: float = READY_SECONDS) -> None:
+    until = time.monotonic() + seconds
+    while not condition():  # type: ignore[operator]
+        if time.monotonic() > until:
+            raise TimeoutError("the cluster did not come up")
+        time.sleep(0.1)
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill a batch, as a machine that loses its power does."""
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
