@@ -67,6 +67,8 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
                 hydra_private.start_multirun(of, sweep_job)
     except KeyboardInterrupt:
         sweep.interrupted = sweep.interrupted or not sweep.stopped
+    except (ValueError, RuntimeError) as error:  # of a sweeper that cannot do with what the jobs gave
+        sweep.stopped = f"the sweeper failed: {one_line(str(error), 300)}"
     finally:
         sweep.close()
     return _tell(sweep, directory, planned)

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from functools import partial, reduce
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ from aeon.cli.terminal.status import FAILED, INTERRUPTED, NOT_CONVERGED, USAGE, 
 from aeon.config.compose.hydra_private import name_overrides
 from aeon.config.compose.literal import quote
 from aeon.config.settings import Settings
-from aeon.domain.errors import ArtefactError
+from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
 from aeon.llm.stack.limits import LimitSettings
@@ -218,12 +218,16 @@ class Sweep:
 
 
 def objective_of(directory: Path, path: str | None, status: int) -> Any:
-    """The number at `path` in a job's result, None where there is none; without a `path`, its exit status."""
-    if path is None:
-        return status
-    try:
-        result = json.loads((directory / RESULT).read_bytes())
-        value = reduce(lambda found, key: found[key], path.split("."), result)
-    except (OSError, ValueError, LookupError, TypeError):
-        return None
-    return float(value) if isinstance(value, int | float) else None
+    """The number at `path` in a job's result, None where it has none; without a `path`, its exit status. Raises
+    ConfigError for a path that no result has."""
+    if path is None or not (directory / RESULT).is_file():
+        return status if path is None else None
+    found = json.loads((directory / RESULT).read_bytes())
+    for key in path.split("."):
+        if found is None:
+            return None
+        if not isinstance(found, dict) or key not in found:
+            hint = "For example scores.completeness_score, or usage.total.cost."
+            raise ConfigError(f"sweep.objective={path}: a result has no {key} there", hint=hint)
+        found = found[key]
+    return float(found) if isinstance(found, int | float) else None
