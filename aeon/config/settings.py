@@ -15,7 +15,7 @@ from aeon.domain.profile import TTLTable
 from aeon.domain.values import FromRecording, Taken, Unneeded, Value
 from aeon.kernel.settings import AnswerSettings, ExecutionSettings, ModeSettings
 from aeon.llm.roles import ReasoningSettings, RoleSettings
-from aeon.llm.settings import AutoProvider, PromptSettings, ProviderSettings, SchemaSettings
+from aeon.llm.settings import AutoProvider, EndpointSettings, PromptSettings, ProviderSettings, SchemaSettings
 from aeon.llm.stack.limits import LimitSettings
 from aeon.memory.settings import MemorySettings
 from aeon.observability.settings import ObservabilitySettings
@@ -150,7 +150,10 @@ def named_file(settings: Settings, key: str) -> Path | None:
 
 def configuration_hash(settings: Settings) -> str:
     """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and what is but shown."""
-    engine = settings.model_dump(exclude=_NOT_ENGINE)
+    # How requests travel decides no answer: alone, or in a batch.
+    batches: dict[str, Any] = {name: True for name in EndpointSettings.model_fields if name.startswith("batch")}
+    of_provider = {**batches, "fallbacks": {"__all__": batches}}
+    engine = settings.model_dump(exclude={**dict.fromkeys(_NOT_ENGINE, True), "provider": of_provider})
     text = json.dumps(_without_paths(engine), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

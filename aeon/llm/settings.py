@@ -186,13 +186,12 @@ class EndpointSettings(_Limited):
     max_tokens_parameter: Taken[Literal["max_completion_tokens", "max_tokens"] | None] = None
     extra_headers_env: Unneeded[dict[str, str]] = Field(default_factory=dict)
     extra_body: Taken[dict[str, Any]] = Field(default_factory=dict)
-    # No answer depends on how it is asked for: a configuration is the same with these and without.
-    batch: Unneeded[bool] = Field(default=False, exclude=True)
-    batch_wait_seconds: Unneeded[float] = Field(default=5.0, gt=0, exclude=True)
-    batch_poll_seconds: Unneeded[float] = Field(default=30.0, gt=0, exclude=True)
-    batch_price_factor: Unneeded[float] = Field(default=0.5, ge=0, le=1, exclude=True)
-    batch_journal: Unneeded[Path | None] = Field(default=None, exclude=True)
-    batch_cancel: Unneeded[bool] = Field(default=False, exclude=True)
+    batch: Unneeded[bool] = False
+    batch_wait_seconds: Unneeded[float] = Field(default=5.0, gt=0)
+    batch_poll_seconds: Unneeded[float] = Field(default=30.0, gt=0)
+    batch_price_factor: Unneeded[float] = Field(default=0.5, ge=0, le=1)
+    batch_journal: Unneeded[Path | None] = None
+    batch_cancel: Unneeded[bool] = False
 
     def address(self, environ: Mapping[str, str]) -> str | None:
         """The address in force: `base_url`, else what the environment has under `base_url_env`; None if neither."""

@@ -17,18 +17,25 @@ from http.client import HTTPMessage
 from itertools import islice
 from typing import IO
 
-from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, stop_when_event_set
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_after_delay,
+    stop_when_event_set,
+)
 from tenacity.nap import sleep_using_event
 
-from aeon.domain.errors import LLMError, ProviderError, RateLimited, ServerFailed, StoreFailed
+from aeon.domain.errors import LLMError, ServerFailed, StoreFailed
 from aeon.llm.openai.batches_api import ENDPOINT, Batch, BatchAPI, Result
 from aeon.llm.openai.batches_journal import Journal
 from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.transport import Response
 
 MAX_REQUESTS = 50_000
-LOOK_SECONDS = 3.0
-_CHUNK, _FACTOR = 500, 1.0
+LOOK_SECONDS, _LONGEST_JOIN_SECONDS = 3.0, 5.0
+_CHUNK, _FACTOR, _DAY_SECONDS = 500, 1.0, 86400
 log = logging.getLogger("aeon.batches")
 
 
@@ -60,8 +67,8 @@ class Ask:
 
 @dataclass(eq=False)
 class Round:
-    """`asks` are the requests of `size` that are still waited for, by id; `is_doubtful`: a batch may have been made of
-    them; `is_adopted`: by another process, if at all."""
+    """Of `size` requests, `asks` are still waited for, by id; of one that `is_adopted` another process has made the
+    batch, if it has one, and of one that `is_doubtful` an attempt that seemed to fail may have."""
 
     id: str
     size: int = 0
@@ -90,8 +97,11 @@ class Carrier:
             wait=_seconds_before_next,
             stop=stop_after_attempt(8) | stop_when_event_set(self.closing),
             sleep=sleep_using_event(self.closing),
+            before_sleep=_tell_failure,
             reraise=True,
         )
+        # What is under way is paid for: a network may be away for hours.
+        self._patiently = self._again.copy(stop=stop_after_delay(_DAY_SECONDS) | stop_when_event_set(self.closing))
 
     def start(self, one: Round) -> None:
         """Carry a round out."""
@@ -104,20 +114,21 @@ class Carrier:
         """Wait for nothing any more; what was sent goes on at the provider."""
         self.closing.set()
         for thread in self._threads:
-            thread.join()
-        self.api.close()
-        self.journal.close()
+            thread.join(_LONGEST_JOIN_SECONDS)
+        if not any(thread.is_alive() for thread in self._threads):  # in the middle of a long upload, say
+            self.api.close()
+            self.journal.close()
 
     def _carry_out(self, one: Round) -> None:
         polls = 0
         try:
-            batch = self._again(self.api.get, one.batch) if one.batch else self._submit(one)
+            batch = self._patiently(self.api.get, one.batch) if one.batch else self._submit(one)
             while batch and not batch.is_over:
                 self._tell(one, f"{batch.id}: {batch.status}, {batch.done} of {one.size} answered")
                 polls += 1
                 if self.closing.wait(min(self._poll_seconds, 1.5**polls)) or self._is_left(one):
                     return
-                batch = self._again(self.api.get, batch.id)
+                batch = self._patiently(self.api.get, batch.id)
             if batch:
                 self._again(self._read, one, batch)
                 self._end(one, batch)
@@ -154,14 +165,8 @@ class Carrier:
         return self.api.upload(f"{one.id}.jsonl", lines)
 
     def _make(self, one: Round) -> Batch:
-        """Make a batch, unless an attempt that seemed to fail has made it."""
-        if one.is_doubtful and (found := self._find(one)):
-            return found
-        try:
-            return self.api.create(one.file or "", one.id)
-        except ProviderError as error:
-            one.is_doubtful = error.retryable and not isinstance(error, RateLimited)
-            raise
+        found, one.is_doubtful = self._find(one) if one.is_doubtful else None, True
+        return found or self.api.create(one.file or "", one.id)
 
     def _find(self, one: Round) -> Batch | None:
         return self.api.find(one.id, one.file, one.begun)
@@ -218,8 +223,8 @@ class Carrier:
             self.under_way.pop(one.id, None)
             for ask in asks.values():
                 ask.answer.set_exception(copy.copy(error))
-            is_gone = one.batch and isinstance(error, ProviderError) and error.status == 404
-            if is_gone or not (one.batch or one.is_doubtful):
+            is_refused = isinstance(error, LLMError) and not error.retryable
+            if is_refused and (not one.batch or getattr(error, "status", 0) == 404):
                 self.journal.end(one.id)
             else:
                 self.journal.release(asks)
@@ -236,3 +241,7 @@ class Carrier:
 def _seconds_before_next(state: RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
     return getattr(error, "retry_after", None) or min(60.0, 2.0**state.attempt_number) * _FACTOR
+
+
+def _tell_failure(state: RetryCallState) -> None:
+    log.info("%s; tried again", getattr(state.outcome and state.outcome.exception(), "message", ""))
