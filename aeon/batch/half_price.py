@@ -21,6 +21,11 @@ def with_journal(composition: Composition, settings: Settings, place: Path) -> C
     return composition.with_overrides((*composition.overrides, f"provider.batch_journal={journal}"))
 
 
+def remove_journal(place: Path) -> None:
+    """Remove the journal beside `place`, when every row is done."""
+    place.with_name(f"{place.name}.batches").unlink(missing_ok=True)
+
+
 class _Teller(logging.Handler):
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__()

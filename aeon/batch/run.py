@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from aeon.store.models import Entry
 
 Keep = Callable[[Path, Entry], None]
 _MOST_CONFIGURATIONS = 32
+_FILES_OF_A_ROW = 10
 # A row's page can be made of its record.
 _OF_ROWS = ("observability.report=false",)
 
@@ -133,6 +135,7 @@ class Threads:
 
     def __init__(self, runner: RowRunner, parallel: int) -> None:
         self._runner, self._parallel = runner, parallel
+        _allow_files(_FILES_OF_A_ROW * parallel + 256)
 
     def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
         """See `Backend`."""
@@ -149,6 +152,17 @@ class Threads:
     def close(self) -> None:
         """See `Backend`."""
         self._runner.close()
+
+
+def _allow_files(count: int) -> None:
+    """Have so many files open at once, as far as the system lets this process; most allow few unless asked."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+        if soft != resource.RLIM_INFINITY and soft < most:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 class Either(RunControl):

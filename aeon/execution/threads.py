@@ -55,9 +55,11 @@ def as_done(
     done: SimpleQueue[Future[T]] = SimpleQueue()
     for future in futures:
         future.add_done_callback(done.put)
+    wait = poll_seconds
     while pending:
+        wait = min(wait * 1.1, 5 * poll_seconds)  # there may be thousands who wait for hours
         with suppress(Empty):
-            future = done.get(timeout=poll_seconds)
+            future = done.get(timeout=wait)
             pending.remove(future)
             if not future.cancelled():
                 yield future

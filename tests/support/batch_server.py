@@ -6,7 +6,7 @@
         server.batches            # as they were made, with their requests in `lines`
 
 A request to the interface itself fails as `trouble` says, by method and path, as often as it has failures. The script
-is that of `OpenAIServer`; `/v1/chat/completions` is not served.
+is that of `OpenAIServer`; what is not in a batch is answered at once.
 """
 
 import json
@@ -60,6 +60,7 @@ class BatchServer:
         self.model = OpenAIServer(script)  # what answers the requests; it never listens
         self.fates: list[Fate] = []
         self.seconds = 0.3
+        self.slow = 0.0  # seconds before each response, when what was asked for is done
         self.trouble: dict[tuple[str, str], list[Failure]] = {}
         self.after: dict[tuple[str, str], list[Failure]] = {}
         self.files: dict[str, bytes] = {}
@@ -93,6 +94,9 @@ class BatchServer:
         """An object, bytes, or a Failure."""
         if method == "POST" and path == "/v1/files":
             return self._take_file(headers, raw)
+        if path == "/v1/chat/completions":
+            status, body = self._ask(json.loads(raw), None)
+            return body if status == 200 else Failure(status, body=body)
         if path == "/v1/batches":
             return self._make(json.loads(raw)) if method == "POST" else self._list(query)
         if found := re.fullmatch(r"/v1/files/([\w-]+)/content", path):
@@ -218,6 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
                 answer = owner.answer(method, url.path, parse_qs(url.query), self.headers, raw)
                 if owner.after.get(key):
                     answer = owner.after[key].pop(0)
+        time.sleep(owner.slow)
         if isinstance(answer, Failure):
             if answer.reset:
                 self.close_connection = True

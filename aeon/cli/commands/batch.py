@@ -12,7 +12,7 @@ from shutil import copyfileobj
 
 from aeon.batch.batch import Batch, identify
 from aeon.batch.dataset import open_dataset
-from aeon.batch.half_price import telling, with_journal
+from aeon.batch.half_price import remove_journal, telling, with_journal
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import AGAIN, Results, merge
 from aeon.batch.run import Backend, RowRunner, Threads, open_aeon
@@ -58,7 +58,10 @@ def batch(arguments: Sequence[str]) -> int:
         backend = _backend(runner, settings.batch)
         running = Batch(backend, settings.batch, dataset, results, Records(place), shard)
         with closing(results), closing(running):
-            return _run(running, settings.batch)
+            status = _run(running, settings.batch)
+    if status in (DONE, NOT_CONVERGED):
+        remove_journal(place)
+    return status
 
 
 def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:

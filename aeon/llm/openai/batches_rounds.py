@@ -16,7 +16,7 @@ from aeon.llm.openai.endpoint import Endpoint
 from aeon.llm.openai.transport import Response
 
 MAX_BYTES = 190_000_000
-_LOOK_SECONDS, _LEAST_SECONDS = 0.25, 0.05
+_LOOK_SECONDS, _LEAST_SECONDS = 0.5, 0.1
 
 
 class Rounds:
