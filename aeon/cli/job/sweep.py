@@ -4,6 +4,7 @@ of at its end."""
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import sys
 from collections.abc import Sequence
@@ -21,22 +22,20 @@ from aeon.cli.job.sweep_jobs import Sweep, objective_of
 from aeon.cli.job.sweep_launcher import Threads
 from aeon.cli.job.sweep_names import JOB_DIGITS
 from aeon.cli.job.sweep_resume import find_done
-from aeon.cli.job.sweep_view import Row
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED, run_guarded
 from aeon.cli.terminal.streams import own_streams, say, warn
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
-from aeon.config.compose.hydra_private import LAUNCHER, name_overrides
+from aeon.config.compose.hydra_private import LAUNCHER, Composed, name_overrides
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.load import settings_from
 from aeon.config.settings import Settings, SweepSettings
 from aeon.domain.errors import ConfigError
 from aeon.llm.prices import check_prices, price_book
-from aeon.report.words import command_of, one_line, relative_to_here
+from aeon.report.words import command_of, count_noun, one_line, relative_to_here
 
 _EXCLUDED = "hydra.job.config.override_dirname.exclude_keys"
 _OF_ALL = ("sweep", "progress", "interaction", "execution")
-Composed = dict[tuple[str, ...], DictConfig]
 
 
 def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) -> int:
@@ -45,18 +44,20 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     last = {key_of(text): text for text in given.overrides}
     constant = list(map(key_of, config_compose.without_sweeps(list(last.values()))))
     in_threads = whole.hydra.launcher.get("_target_") == LAUNCHER
-    _refuse(given, settings.sweep, in_threads, constant)
+    _refuse(given, settings.sweep, whole.hydra.job if in_threads else None, constant)
     if not any(key_of(text) == _EXCLUDED for text in given.overrides):
         given = given.with_overrides((*given.overrides, f"{_EXCLUDED}=[{','.join(map(quote, constant))}]"))
     planned = hydra_private.sweep_jobs(given, whole)
     os.environ[JOB_DIGITS] = str(len(str(max(len(planned) - 1, 0))) if planned else 2)
+    if sys.stderr.isatty():
+        say(f"Checking {count_noun(len(planned), 'job')} ...")
     composed, added = _compose(given, planned, added, settings.sweep)
     directory = settings.sweep.resume or claim_sweep_directory(whole)
     directory = directory.expanduser().absolute()
     overrides = config_compose.add_unknown_keys(given.overrides, added)
     of = given.with_overrides((*overrides, f"hydra.sweep.dir={quote(str(directory))}", "hydra.mode=MULTIRUN"))
     sweep = Sweep(settings, directory, constant)
-    sweep.add_rows({number: Row(number, sweep.words_of(job)) for number, job in enumerate(planned)})
+    sweep.plan(planned)
     if settings.sweep.resume:
         sweep.done, sweep.before = find_done(directory, planned)
     try:
@@ -91,27 +92,32 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
     return status
 
 
-def _refuse(given: Composition, sweep: SweepSettings, in_threads: bool, constant: Sequence[str]) -> None:
+def _refuse(given: Composition, sweep: SweepSettings, in_threads: DictConfig | None, constant: Sequence[str]) -> None:
+    """Raise ConfigError for what jobs cannot have; `in_threads` is how Hydra is to set up those of this process."""
     swept = [key for key in map(key_of, given.overrides) if key.startswith("sweep.") and key not in constant]
     if swept:
         raise ConfigError(f"{swept[0]}: it holds for all jobs, and takes one value")
     named = {name: getattr(sweep, name) for name in ("fail_fast", "max_cost", "max_llm_calls", "resume")}
-    if not in_threads and (key := next((name for name, value in named.items() if value), None)):
+    if in_threads is None and (key := next((name for name, value in named.items() if value), None)):
         problem = "only the launcher that runs all jobs in one process has it"
         raise ConfigError(f"sweep.{key}: {problem}", hint=f"Leave out sweep.{key}, or hydra/launcher=...")
+    if in_threads is not None and (in_threads.chdir or in_threads.env_set):
+        key = "chdir" if in_threads.chdir else "env_set"
+        hint = "With hydra/launcher=basic jobs run one after the other, each with its own."
+        raise ConfigError(f"hydra.job.{key}: the jobs of this launcher share one process", hint=hint)
 
 
 def _compose(
     given: Composition, planned: Sequence[Sequence[str]], added: frozenset[str], sweep: SweepSettings
 ) -> tuple[Composed, frozenset[str]]:
     """Each planned job composed, and checked as far as it can be without a call."""
-    composed: Composed = {}
+    composed = dict[tuple[str, ...], bytes]()
     for overrides in planned:
         job, more = config_compose.compose(given.with_overrides(overrides), with_hydra=True)
         aeon, _ = prepare_job(job)
         aeon.close()
         _check_prices(aeon.settings, sweep.max_cost)
-        composed[name_overrides(overrides)] = job
+        composed[name_overrides(overrides)] = pickle.dumps(job)
         added |= more
     return composed, added
 

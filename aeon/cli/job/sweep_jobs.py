@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hydra.core.utils import JobReturn, JobStatus
 from hydra.types import HydraContext
 from omegaconf import DictConfig
 
@@ -21,9 +20,9 @@ from aeon.app.wiring import Surroundings
 from aeon.cli.job.attendance import view_of
 from aeon.cli.job.multirun import write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
-from aeon.cli.job.sweep_launcher import save_job, split_job
+from aeon.cli.job.sweep_launcher import job_return, save_job
 from aeon.cli.job.sweep_names import name_values
-from aeon.cli.job.sweep_view import Drawn, Row, SweepView
+from aeon.cli.job.sweep_view import Drawn, SweepView
 from aeon.cli.progress.display import progress_for
 from aeon.cli.terminal import streams
 from aeon.cli.terminal.output import write_answer
@@ -63,9 +62,10 @@ class Sweep:
         """What tells a job from the others, on one line."""
         return " ".join(name_values(name_overrides(overrides), self._constant))
 
-    def add_rows(self, rows: Mapping[int, Row]) -> None:
-        """Show these jobs, too."""
-        self._view.rows.update(rows)
+    def plan(self, jobs: Iterable[Sequence[str]]) -> None:
+        """Show jobs, by their overrides, that are still to begin."""
+        for number, overrides in enumerate(jobs):
+            self._view.add(number, self.words_of(overrides))
 
     def stop(self, why: str) -> None:
         """Ask all jobs to stop, and start no more."""
@@ -79,13 +79,9 @@ class Sweep:
         """Close the endpoints."""
         self._endpoints.close()
 
-    def carry_out(self, jobs: Sequence[DictConfig], context: HydraContext) -> dict[int, Any]:
+    def carry_out(self, jobs: Iterable[DictConfig], context: HydraContext) -> dict[int, Any]:
         """Run jobs, `sweep.parallel` at once; the value of each that began, by its number. Raises KeyboardInterrupt
         when all were stopped."""
-        for job in jobs:
-            number = job.hydra.job.num
-            self._view.rows.setdefault(number, Row(number, self.words_of(job.hydra.overrides.task)))
-        self._next = jobs[0].hydra.job.num
         attended = self._settings.interaction.kind == "ask"
         shown = progress_for(self._settings.progress.kind, streams.stderr(), os.environ, Drawn(self._view.draw))
         with shown as display, handle_interrupts(self._control, self._interrupt, self._end_now):
@@ -100,15 +96,17 @@ class Sweep:
             raise KeyboardInterrupt
         return values
 
-    def _pending(self, jobs: Sequence[DictConfig]) -> Iterator[DictConfig]:
+    def _pending(self, jobs: Iterable[DictConfig]) -> Iterator[DictConfig]:
         for job in jobs:
             if self._control.stop_requested:
                 return
-            if job.hydra.job.num not in self.done:
+            number = job.hydra.job.num
+            self._view.add(number, self.words_of(job.hydra.overrides.task))
+            if number not in self.done:
                 yield job
             else:
-                self._view.end(job.hydra.job.num, "done before")
-                self._print(job.hydra.job.num)
+                self._view.end(number, "done before")
+                self._print(number)
 
     def _interrupt(self) -> str:
         self.interrupted = True
@@ -124,7 +122,6 @@ class Sweep:
 
     def _run(self, job: DictConfig, context: HydraContext) -> tuple[int, Any]:
         number, directory = job.hydra.job.num, Path(job.hydra.runtime.output_dir)
-        own, hydra = split_job(job)
         told: list[str] = []
         context.callbacks.on_job_start(config=job, task_function=partial(self._run, context=context))
         status = run_guarded(lambda: self._to_end(job, number, directory), told.append)
@@ -137,18 +134,16 @@ class Sweep:
         if status in (FAILED, USAGE) and self._settings.sweep.fail_fast:
             self.stop(f"sweep.fail_fast: job {number} failed")
         value = objective_of(directory, self._settings.sweep.objective, status)
-        made = JobReturn(cfg=own, hydra_cfg=hydra, status=JobStatus.COMPLETED)
-        made.return_value = value
-        context.callbacks.on_job_end(config=job, job_return=made)
+        context.callbacks.on_job_end(config=job, job_return=job_return(job.hydra.overrides.task, value))
         return number, value
 
     def _to_end(self, job: DictConfig, number: int, directory: Path) -> int:
-        of, (own, _) = composition_of(job.hydra), split_job(job)
+        of = composition_of(job.hydra)
         save_job(job)
         if before := self.before.get(number):
             of = of.with_overrides((*of.overrides, f"resume={quote(str(before))}"))
-            own.resume = str(before)
-        aeon, run = prepare_job(own, of, self._endpoints.open)
+            job.resume = str(before)
+        aeon, run = prepare_job(job, of, self._endpoints.open)
         observe = self._view.begin(number, view_of(aeon.settings))
         asks = aeon.settings.interaction.kind == "ask"
         around = Surroundings(

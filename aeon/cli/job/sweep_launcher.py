@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,33 +13,32 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf, open_dict, read_write
 
-from aeon.domain.errors import ConfigError
+from aeon.cli.job.prepare import composition_of
+from aeon.config.compose.compose import with_fallbacks
 
-CarryOut = Callable[[Sequence[DictConfig], HydraContext], Mapping[int, Any]]
+CarryOut = Callable[[Iterable[DictConfig], HydraContext], Mapping[int, Any]]
 
 
 class Threads(Launcher):
-    """Composes each job once, in the main thread, and gives all to the task function, a `CarryOut`, which returns the
-    value of each that began by its number. What a process has once, as Hydra's own state, is not changed."""
+    """Composes each job once, in the main thread, as there is room for it, and gives it to the task function, a
+    `CarryOut`, which returns the value of each that began by its number. What a process has once, as Hydra's own state,
+    is not changed."""
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Take what Hydra gives a launcher."""
         self._context, self._config, self._carry_out = hydra_context, config, cast(CarryOut, task_function)
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Run the jobs. Raises ConfigError for settings that only a process of its own can have."""
-        hydra = self._config.hydra
-        if hydra.job.chdir or hydra.job.env_set:
-            key = "chdir" if hydra.job.chdir else "env_set"
-            hint = "With hydra/launcher=basic jobs run one after the other, each with its own."
-            raise ConfigError(f"hydra.job.{key}: the jobs of this launcher share one process", hint=hint)
-        configure_log(hydra.job_logging, hydra.verbose)
-        jobs = [self._compose(number, list(job)) for number, job in enumerate(job_overrides, initial_job_idx)]
-        values = self._carry_out(jobs, self._context)
-        return [_returned(job, values.get(job.hydra.job.num)) for job in jobs]
+        """Run the jobs."""
+        configure_log(self._config.hydra.job_logging, self._config.hydra.verbose)
+        numbered = list(enumerate(map(list, job_overrides), initial_job_idx))
+        values = self._carry_out((self._compose(number, job) for number, job in numbered), self._context)
+        return [job_return(job, values.get(number)) for number, job in numbered]
 
     def _compose(self, number: int, overrides: list[str]) -> DictConfig:
         job = self._context.config_loader.load_sweep_config(self._config, overrides)
+        if job.provider.get("fallbacks"):
+            job = with_fallbacks(job, composition_of(job.hydra))
         with read_write(job.hydra), open_dict(job.hydra):
             job.hydra.job.id = job.hydra.job.num = number
             job.hydra.sweep.dir = re.sub(r"(\\*)\$\{", r"\1\1\\${", str(self._config.hydra.sweep.dir))
@@ -48,26 +47,20 @@ class Threads(Launcher):
         return job
 
 
-def split_job(job: DictConfig) -> tuple[DictConfig, DictConfig]:
-    """A job's own configuration, and Hydra's part of it under `hydra`."""
-    keys = [str(key) for key in job if key != "hydra"]
-    return OmegaConf.masked_copy(job, keys), OmegaConf.masked_copy(job, ["hydra"])
-
-
 def save_job(job: DictConfig) -> None:
     """Write a job's configuration into its directory, as Hydra does."""
-    own, hydra = split_job(job)
     if job.hydra.output_subdir is None:
         return
+    own = OmegaConf.masked_copy(job, [str(key) for key in job if key != "hydra"])
+    parts = {"config": own, "hydra": OmegaConf.masked_copy(job, ["hydra"]), "overrides": job.hydra.overrides.task}
     folder = Path(job.hydra.runtime.output_dir, job.hydra.output_subdir)
     folder.mkdir(parents=True, exist_ok=True)
-    for name, part in {"config": own, "hydra": hydra, "overrides": job.hydra.overrides.task}.items():
+    for name, part in parts.items():
         (folder / f"{name}.yaml").write_text(OmegaConf.to_yaml(part), encoding="utf-8")
 
 
-def _returned(job: DictConfig, value: Any) -> JobReturn:
-    own, hydra = split_job(job)
-    overrides = OmegaConf.to_container(job.hydra.overrides.task, resolve=False)
-    made = JobReturn(overrides=overrides, cfg=own, hydra_cfg=hydra, working_dir=str(Path.cwd()))  # type: ignore[arg-type]
-    made.task_name, made.status, made.return_value = str(job.hydra.job.name), JobStatus.COMPLETED, value
+def job_return(overrides: Sequence[str], value: Any) -> JobReturn:
+    """What Hydra is given of a job."""
+    made = JobReturn(overrides=overrides, working_dir=str(Path.cwd()), status=JobStatus.COMPLETED)
+    made.return_value = value
     return made

@@ -20,6 +20,9 @@ _ALLOWED = ("sweep.", "progress", "output", "hydra.", "store.pace")
 _NOT_AGAIN = re.compile(
     r"(hydra\.(mode|sweep\.dir|job\.config\.override_dirname\.exclude_keys)|sweep\.resume)=|hydra[/.]launcher"
 )
+_NO_JOBS = (
+    "Nothing had begun there, or a sweeper drew the jobs that has its own way to go on, as Optuna with a storage."
+)
 _FINAL = ("no result", "failed", "interrupted", "not started")
 
 
@@ -51,7 +54,7 @@ def _read(directory: Path) -> DictConfig:
     except (OSError, ValueError) as error:
         raise ConfigError(f"sweep.resume={directory}: this is no multirun's directory ({error})", hint=hint) from None
     if "hydra" not in recorded:
-        raise ConfigError(f"sweep.resume={directory}: no job had begun there", hint="Start it again.")
+        raise ConfigError(f"sweep.resume={directory}: it does not say what its jobs were", hint=_NO_JOBS)
     return recorded
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -23,7 +24,12 @@ _STYLES = {"waiting": "dim", "running": "cyan", "converged": "green", "complete"
 _SIGNS = {"waiting": STATES["pending"], "converged": STATES["complete"], "failed": STATES["failed"]}
 _RANKS = ("running", "failed", "waiting")
 _SHORT = ("compl.", "coher.", "cons.")
-_WIDTH_OF_ALL_SCORES, _WIDTH_OF_CALLS = 108, 66
+_COLUMNS = (
+    *((name, 6, 100, 10_000) for name in _SHORT),
+    *(("least", 5, 0, 100), ("calls", 5, 66, 10_000), ("cost", 8, 72, 10_000), ("time", 6, 0, 10_000)),
+)
+"""The figures of a job, each with its cells and from which width to which it is shown."""
+_OF_STATE, _WIDEST = 19, 140
 
 
 @dataclass(slots=True)
@@ -69,6 +75,11 @@ class SweepView:
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _introduced: bool = False
+
+    def add(self, number: int, words: str) -> None:
+        """Show a job that waits."""
+        with self._lock:
+            self.rows.setdefault(number, Row(number, words))
 
     def begin(self, number: int, view: RunView) -> Callable[[Recorded], None]:
         """Show that a job runs; gives the subscriber of its events."""
@@ -116,17 +127,20 @@ class SweepView:
 
     def draw(self, now: datetime, width: int, height: int) -> list[Text]:
         """The lines of all jobs: at most `height - 1`, of at most `width` cells."""
+        width = min(width, _WIDEST)
         with self._lock:
             rows = list(self.rows.values())
             total = [_fit(Text(f"  {self.stopping}", "bold yellow"), width)] if self.stopping else []
             total.append(_fit(Text(f"  {self._total(rows)}", "dim"), width))
             shown = _select(rows, max(1, height - 4 - len(total)))
-            turn = SPINNER[int(now.timestamp() * 8) % len(SPINNER)]
             clock = format_clock(now - self.started)
-            title = Text.assemble((turn, "cyan"), " ", (f"Aeon  {count_noun(len(rows), 'job')}", "bold"))
+            title = Text.assemble((_turn(now), "cyan"), " ", (f"Aeon  {count_noun(len(rows), 'job')}", "bold"))
             title = Text.assemble(title, " " * max(1, width - title.cell_len - len(clock)), (clock, "cyan"))
-            widest = max((cell_len(row.words) for row in shown), default=0)
-            table = [_head(width, widest), *(_line(row, now, width, widest, turn) for row in shown)]
+            texts = _shorten([row.words for row in shown], _room(width))
+            widest = max(map(cell_len, texts), default=0)
+            head = _assemble(Text("    job"), Text("now"), {name: name for name, *_ in _COLUMNS}, width, widest)
+            head.stylize("dim")
+            table = [head, *(_line(row, text, now, width, widest) for row, text in zip(shown, texts, strict=True))]
         return [Text(""), title, *(_fit(line, width) for line in table), *total]
 
     def _total(self, rows: Sequence[Row]) -> str:
@@ -151,46 +165,48 @@ def _fit(line: Text, width: int) -> Text:
     return line
 
 
-def _columns(width: int) -> tuple[int, bool]:
-    """How many scores are shown, and whether calls and cost are."""
-    return (3 if width >= _WIDTH_OF_ALL_SCORES else 1), width >= _WIDTH_OF_CALLS
+def _room(width: int) -> int:
+    """How much of a line is left for what a job was given."""
+    return max(
+        12, width - 8 - _OF_STATE - sum(2 + cells for _, cells, least, most in _COLUMNS if least <= width < most)
+    )
 
 
-def _head(width: int, widest: int) -> Text:
-    scores, calls = _columns(width)
-    names = _SHORT if scores == 3 else ("least",)
-    figures = [*(f"{name:>6}" for name in names), *((f"{'calls':>5}", f"{'cost':>8}") if calls else ()), f"{'time':>6}"]
-    return _assemble(Text("    job"), Text("now"), figures, width, widest, "dim")
+def _shorten(texts: list[str], room: int) -> list[str]:
+    """The texts with their keys so short that all fit, if they can: the values tell the jobs apart."""
+    for letters in (12, 8, 5, 3):
+        if max(map(cell_len, texts), default=0) > room:
+            texts = [re.sub(rf"([^ =]{{{letters}}})[^ =]+=", r"\1=", text) for text in texts]
+    return texts
 
 
-def _line(row: Row, now: datetime, width: int, widest: int, turn: str) -> Text:
-    scores, calls = _columns(width)
-    known = [round_down(one) for one in row.scores if one is not None]
-    given = row.scores if scores == 3 else ((min(known),) if known else (None,))
-    figures = [f"{'' if one is None else f'{round_down(one):.2f}':>6}" for one in (*given, *(None,) * scores)[:scores]]
-    if calls:
-        figures += [f"{row.calls or '':>5}", f"{f'{row.cost:.4f}' if row.cost else '':>8}"]
+def _line(row: Row, words: str, now: datetime, width: int, widest: int) -> Text:
+    known = [f"{round_down(one):.2f}" for one in row.scores if one is not None]
     seconds = (now - row.began).total_seconds() if row.view and row.began else row.seconds
-    figures.append(f"{format_clock(timedelta(seconds=seconds)) if row.began else '':>6}")
-    sign = turn if row.state == "running" else _SIGNS.get(row.state, STATES["blocked"])
+    given = ["" if one is None else f"{round_down(one):.2f}" for one in row.scores]
+    figures = {
+        **dict(zip(_SHORT, given, strict=False)),
+        "least": min(known, default=""),
+        "calls": str(row.calls or ""),
+        "cost": f"{row.cost:.4f}" if row.cost else "",
+        "time": format_clock(timedelta(seconds=seconds)) if row.began else "",
+    }
+    sign = _turn(now) if row.state == "running" else _SIGNS.get(row.state, STATES["blocked"])
     style = _STYLES.get(row.state, "yellow")
-    left = Text.assemble((sign, style), f" {row.number:>3}  {row.words}")
-    return _assemble(left, Text(_now(row), style), figures, width, widest, "")
+    state = row.state
+    if row.view is not None:
+        phase = row.view.phase.lower().replace("_", "-") or "starting"
+        state = f"pass {row.view.pass_number} {phase}" if row.view.pass_number else phase
+    left = Text.assemble((sign, style), f" {row.number:>3}  {words}")
+    return _assemble(left, Text(state, style), figures, width, widest)
 
 
-def _now(row: Row) -> str:
-    if row.view is None:
-        return row.state
-    phase = row.view.phase.lower().replace("_", "-") or "starting"
-    return f"pass {row.view.pass_number} {phase}" if row.view.pass_number else phase
+def _assemble(left: Text, state: Text, figures: Mapping[str, str], width: int, widest: int) -> Text:
+    left.truncate(8 + min(widest, _room(width)), overflow="ellipsis", pad=True)
+    state.truncate(_OF_STATE - 2, overflow="ellipsis", pad=True)
+    shown = [(name, cells) for name, cells, least, most in _COLUMNS if least <= width < most]
+    return Text.assemble(left, "  ", state, *(f"  {figures.get(name, ''):>{cells}}" for name, cells in shown))
 
 
-def _assemble(left: Text, state: Text, figures: list[str], width: int, widest: int, style: str) -> Text:
-    right = "  ".join(figures)
-    room = width - len(right) - 2
-    words = min(widest + 8, max(14, room - 20))
-    left.truncate(words, overflow="ellipsis", pad=True)
-    state.truncate(max(4, room - words - 2), overflow="ellipsis", pad=True)
-    line = Text.assemble(left, "  ", state, "  ", right)
-    line.stylize_before(style) if style else None
-    return line
+def _turn(now: datetime) -> str:
+    return SPINNER[int(now.timestamp() * 8) % len(SPINNER)]
