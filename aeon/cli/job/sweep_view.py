@@ -174,9 +174,9 @@ def _room(width: int) -> int:
 
 def _shorten(texts: list[str], room: int) -> list[str]:
     """The texts with their keys so short that all fit, if they can: the values tell the jobs apart."""
-    for letters in (12, 8, 5, 3):
+    for key in (r"([^ =]{12})[^ =]+=", r"([^ =]{8})[^ =]+=", r"([^ =]{4})[^ =]+=", "()[^ =]+="):
         if max(map(cell_len, texts), default=0) > room:
-            texts = [re.sub(rf"([^ =]{{{letters}}})[^ =]+=", r"\1=", text) for text in texts]
+            texts = [re.sub(key, r"\1=", text).replace(" =", " ").lstrip("=") for text in texts]
     return texts
 
 

@@ -168,7 +168,8 @@ class _MergedOnceLoader(ConfigLoaderImpl):
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         if not (known := self.composed.get(name_overrides(sweep_overrides))):
             return super().load_sweep_config(master_config, sweep_overrides)
-        return pickle.loads(known)
+        job: DictConfig = pickle.loads(known)
+        return job
 
     def _compose_config_from_defaults_list(self, defaults: list[Any], repo: Any) -> Any:
         merge = super()._compose_config_from_defaults_list
