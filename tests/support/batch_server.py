@@ -60,6 +60,7 @@ class BatchServer:
         self.model = OpenAIServer(script)  # what answers the requests; it never listens
         self.fates: list[Fate] = []
         self.seconds = 0.3
+        self.says_text = False  # as Llama Stack does: the body of a response is a text
         self.slow = 0.0  # seconds before each response, when what was asked for is done
         self.trouble: dict[tuple[str, str], list[Failure]] = {}
         self.after: dict[tuple[str, str], list[Failure]] = {}
@@ -169,6 +170,7 @@ class BatchServer:
                 result["error"]["message"] = message
             else:
                 status, body = self._ask(line["body"], fate.failing.get(number))
+                body = json.dumps(body) if self.says_text else body
                 result["response"] = {"status_code": status, "request_id": f"req_{number}", "body": body}
                 into = output if status == 200 else errors
             if number not in fate.lost:

@@ -145,7 +145,10 @@ def _read_result(line: str) -> Result | None:
         told = json.loads(line)
         name, response, error = str(told["custom_id"]), told.get("response"), told.get("error") or {}
         if response:
-            return Result(name, int(response["status_code"]), json.dumps(response["body"]).encode())
+            body = response["body"]  # Llama Stack has it as a text
+            return Result(
+                name, int(response["status_code"]), (body if isinstance(body, str) else json.dumps(body)).encode()
+            )
         is_left = str(error.get("code")) in ("batch_expired", "batch_cancelled")
         return None if is_left else Result(name, 500, json.dumps({"error": error}).encode())
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -99,6 +99,11 @@ def test_requests_of_all_runs_go_together_and_each_gets_its_own_answer(server: B
     assert made.told["metadata"].keys() == {"aeon_round"}
 
 
+def test_a_body_may_be_a_text(server: BatchServer, connect: Connect) -> None:
+    server.says_text = True
+    assert ask_all(connect(), asked("a")) == ["a"]
+
+
 def test_equal_requests_are_asked_as_often_as_they_are_made(server: BatchServer, connect: Connect) -> None:
     assert ask_all(connect(), asked("same"), asked("same")) == ["same", "same"]
     assert len({line["custom_id"] for line in server.requests}) == 2
