@@ -50,7 +50,7 @@ class Worker:
         self._job, self._answers, self._limits, self._control = job, answers, limits, RunControl()
         self._endpoints = LentEndpoints(uuid4().hex, self._ask, self._end)
         self._pool = ThreadPoolExecutor(job.slots, thread_name_prefix="aeon-row")
-        self._folder = Path(tempfile.mkdtemp(prefix="aeon-batch-"))
+        self._running = Running(Path(tempfile.mkdtemp(prefix="aeon-batch-")))
 
     async def open(self) -> str:
         """Compose the configuration as it is on this node. Returns what is wrong with it, or nothing."""
@@ -66,7 +66,7 @@ class Worker:
 
     async def close(self) -> None:
         """Remove the files of this node."""
-        await self._in_thread(lambda: shutil.rmtree(self._folder, ignore_errors=True))
+        await self._in_thread(lambda: shutil.rmtree(self._running.folder, ignore_errors=True))
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
@@ -83,14 +83,15 @@ class Worker:
             return f"{error.message} {error.hint or ''}".strip()
         if differing := [name for name, digest in job.hashes.items() if opened.hashes[name] != digest]:
             return f"it does not have the same {' and '.join(differing)} as the node of the batch"
-        running = Running(self._folder / "running")
-        self._runner = RowRunner(opened, job.composition, job.of, job.configuration, running, self._endpoints.open)
+        self._runner = RowRunner(
+            opened, job.composition, job.of, job.configuration, self._running, self._endpoints.open
+        )
         return ""
 
     def _run(self, row: Row, attempt: int, saved: bytes | None) -> Ended | None:
         own, begun = RunControl(), set[Path]()
         if saved is not None:
-            self._runner.running.unpack_all(saved)
+            self._running.unpack_all(saved)
 
         def keep(directory: Path, entry: Entry) -> None:
             # With the first answer goes where the run comes from, to go on with it.
@@ -103,7 +104,7 @@ class Worker:
         try:
             return self._runner.run(row, Either(self._control, own), keep)
         finally:
-            self._runner.running.drop(row.number)
+            self._running.drop(row.number)
 
     def _keep(self, *answer: Any) -> bool:
         """Keep an answer where it survives this node, before it is used; False when that is no longer wanted."""
