@@ -47,9 +47,9 @@ def wait_for_rows(out: Path, count: int) -> None:
 def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_there_once(
     cluster: Cluster, tmp_path: Path
 ) -> None:
-    tasks, out, chance, kills = dataset(tmp_path, 60), tmp_path / "out.jsonl", random.Random(4), list[float]()
+    tasks, out, chance, kills = dataset(tmp_path, 40), tmp_path / "out.jsonl", random.Random(4), list[float]()
     batch = cluster.batch(tasks, out, "batch.parallel=6")
-    for rows, what in ((3, "node"), (15, "batch"), (30, "node")):
+    for rows, what in ((3, "node"), (10, "batch"), (20, "node")):
         wait_for_rows(out, rows)
         time.sleep(chance.uniform(0, 1))
         kills.append(time.time())
@@ -60,8 +60,8 @@ def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_th
             kill(batch)
             batch = cluster.batch(tasks, out, "batch.parallel=6")
     status, said = ended(batch)
-    assert (status, said.splitlines()[-1]) == (0, "60 rows: converged 60. Cost unknown."), said
-    assert rows_of(out) == sorted(f"row{number}" for number in range(60))
+    assert (status, said.splitlines()[-1]) == (0, "40 rows: converged 40. Cost unknown."), said
+    assert rows_of(out) == sorted(f"row{number}" for number in range(40))
     answered_again, on_the_way_again, on_the_way = repeated(cluster.asked(), kills)
     assert answered_again == 0
     assert on_the_way_again <= on_the_way

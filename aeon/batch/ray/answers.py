@@ -22,27 +22,27 @@ PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 BEGIN EXCLUSIVE;
 CREATE TABLE IF NOT EXISTS answers (line INTEGER, key TEXT, entry TEXT NOT NULL, PRIMARY KEY (line, key));
-CREATE TABLE IF NOT EXISTS origins (line INTEGER PRIMARY KEY, origin TEXT NOT NULL);
 COMMIT;
 """
+_ORIGIN = ""  # the key of where a row's run comes from
 
 
 class Answers:
     """The one that writes `OUT.answers`. What a batch that was killed left there is put into `folder`, OUT.running, in
-    directories to go on from. Raises ArtefactError when the file cannot be written."""
+    directories to go on from."""
 
     def __init__(self, folder: Path) -> None:
         self._path, self._running, self._attempts = folder.with_suffix(".answers"), Running(folder), dict[int, int]()
 
     def open(self) -> None:
-        """Open the file, which no other batch may have open."""
-        path = self._path
+        """Open the file. Raises ArtefactError when it cannot be written, or another batch has it open."""
         try:
-            self._file = sqlite3.connect(path, timeout=_SECONDS, isolation_level=None)
+            self._file = sqlite3.connect(self._path, timeout=_SECONDS, isolation_level=None)
             self._file.executescript(_SCHEMA)
         except sqlite3.Error as error:
-            raise ArtefactError(f"{path} cannot be written: {error}", hint="Another batch may be writing it.") from None
-        for (number,) in self._file.execute("SELECT line FROM origins").fetchall():
+            hint = "Another batch may be writing it."
+            raise ArtefactError(f"{self._path} cannot be written: {error}", hint=hint) from None
+        for (number,) in self._file.execute("SELECT DISTINCT line FROM answers").fetchall():
             self._put_back(number)
 
     def put(self, number: int, attempt: int, key: str, entry: str, origin: str | None) -> bool:
@@ -50,46 +50,40 @@ class Answers:
         run elsewhere by now."""
         if attempt < self._attempts.get(number, 0):
             return False
-        if origin is not None:
-            self._file.execute("INSERT OR REPLACE INTO origins VALUES (?, ?)", (number, origin))
-        self._file.execute("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (number, key, entry))
+        values = [(number, key, entry)] if origin is None else [(number, _ORIGIN, origin), (number, key, entry)]
+        self._file.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", values)
         return True
 
     def begin_again(self, number: int, attempt: int) -> None:
         """Take no more answers of earlier attempts; those there are go into a directory of the row."""
-        self._attempts[number] = attempt
         self._put_back(number)
+        self._attempts[number] = attempt
 
     def forget(self, number: int) -> None:
         """Remove the answers of a row that is over."""
         self._attempts.pop(number, None)
-        self._remove(number)
+        self._file.execute("DELETE FROM answers WHERE line = ?", (number,))
 
     def close(self) -> None:
         """Close the file, and remove it if nothing is left in it."""
-        (left,) = self._file.execute("SELECT count(*) FROM origins").fetchone()
+        (left,) = self._file.execute("SELECT count(*) FROM answers").fetchone()
         self._file.close()
         if not left:
             self._path.unlink(missing_ok=True)
 
-    def _remove(self, number: int) -> None:
-        for table in ("origins", "answers"):
-            self._file.execute(f"DELETE FROM {table} WHERE line = ?", (number,))
-
     def _put_back(self, number: int) -> None:
-        origin = self._file.execute("SELECT origin FROM origins WHERE line = ?", (number,)).fetchone()
-        if origin is None:
+        entries = dict(self._file.execute("SELECT key, entry FROM answers WHERE line = ?", (number,)).fetchall())
+        if _ORIGIN not in entries:
             return
-        entries = self._file.execute("SELECT entry FROM answers WHERE line = ?", (number,)).fetchall()
 
         def fill(directory: Path) -> None:
+            (directory / FILE).write_text(entries.pop(_ORIGIN), encoding="utf-8")
             with closing(open_store(store_in(directory))) as store:
-                for (text,) in entries:
+                for text in entries.values():
                     store.put(_read(text))
-            (directory / FILE).write_text(origin[0], encoding="utf-8")
 
         create_directory(self._running.directories(number)[0], fill)
-        self._remove(number)
+        self.forget(number)
 
 
 def write_entry(entry: Entry) -> str:

@@ -7,8 +7,6 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
@@ -17,7 +15,7 @@ from aeon.batch.dataset import Row
 from aeon.batch.ray.answers import Answers
 from aeon.batch.ray.connect import connect
 from aeon.batch.ray.limits import Limits
-from aeon.batch.ray.nodes import Member, Nodes
+from aeon.batch.ray.nodes import Member, Nodes, start_actor
 from aeon.batch.ray.worker import Job
 from aeon.batch.results import problem_line
 from aeon.batch.run import Ended, RowRunner
@@ -29,14 +27,7 @@ from aeon.llm.stack.limits import LimitSettings
 _POLL_SECONDS = 0.2
 _MOST_ATTEMPTS = 16
 _log = logging.getLogger("aeon")
-
-
-@dataclass(eq=False, slots=True)
-class Task:
-    """A row on its way; each attempt ended with the death of an actor."""
-
-    row: Row
-    attempt: int = 0
+_Task = tuple[Row, int]  # and how often its actor has died
 
 
 class Cluster:
@@ -45,23 +36,19 @@ class Cluster:
 
     def __init__(self, runner: RowRunner, settings: BatchSettings) -> None:
         self._runner, self._running = runner, runner.running
-        self._ended = SimpleQueue[tuple[Task, Member, Future[Ended | None]]]()
-        self._again = deque[Task]()
+        self._ended = SimpleQueue[tuple[_Task, Member, Future[Ended | None]]]()
+        self._again, self._has_more = deque[_Task](), True
+        caps = LimitSettings.model_construct(max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls)
+        job = Job(
+            runner.composition, dict(runner.aeon.hashes), runner.of, runner.configuration, settings.parallel, Path.cwd()
+        )
         self._ray = ray = connect(settings.ray.address)
         try:
-            self._answers = self._start(Answers, runner.running.folder)
-            self._limits = self._start(
-                Limits, LimitSettings.model_construct(max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls)
-            )
-            try:
-                ray.get(self._answers.open.remote())
-            except ray.exceptions.RayTaskError as error:
-                raise _own(error) from None
-            hashes, here = dict(runner.aeon.hashes), Path.cwd()
-            of, configuration = runner.of, runner.configuration
-            job = Job(runner.composition, hashes, of, configuration, settings.parallel, here)
+            here = ray.get_runtime_context().get_node_id()
+            self._answers = start_actor(ray, Answers, here, self._running.folder, num_cpus=0)
+            self._limits = start_actor(ray, Limits, here, caps, num_cpus=0)
+            self._of_actor(self._answers.open)
             self._nodes = Nodes(ray, job, settings.ray.actors_per_node, self._answers, self._limits)
-            self._nodes.open()
         except BaseException:
             ray.shutdown()
             raise
@@ -81,12 +68,17 @@ class Cluster:
                 task, member, outcome = self._ended.get(timeout=_POLL_SECONDS)
             except Empty:
                 continue
-            under_way -= 1
-            if (ended := self._take(task, member, outcome)) is not None:
+            under_way, member.free = under_way - 1, member.free + 1
+            try:
+                ended = outcome.result()
+            except self._ray.exceptions.RayError as error:
+                ended = self._try_again(task, member, error)
+            else:
+                if ended is None and not control.stop_requested:
+                    _log.warning(self._of_actor(self._limits.end) or "batch.backend=ray: no answers can be kept")
+                    control.request_stop()
+            if ended is not None:
                 yield ended
-            elif not is_told and (reached := self._ray.get(self._limits.end.remote())):
-                _log.warning(reached)
-                control.request_stop()
 
     def forget(self, number: int) -> None:
         """See `Backend`."""
@@ -96,56 +88,47 @@ class Cluster:
     def close(self) -> None:
         """See `Backend`."""
         self._nodes.close()
-        with suppress(self._ray.exceptions.RayError):
-            self._ray.get(self._answers.close.remote())
+        with suppress(AeonError):
+            self._of_actor(self._answers.close)
         self._ray.shutdown()
         self._running.close()
-
-    def _start(self, kind: type, *given: Any) -> Any:
-        """Start an actor on this node."""
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        here = NodeAffinitySchedulingStrategy(self._ray.get_runtime_context().get_node_id(), soft=False)
-        return self._ray.remote(kind).options(num_cpus=0, scheduling_strategy=here).remote(*given)
 
     def _submit(self, rows: Iterator[Row]) -> int:
         """Hand out rows as long as there is room. Returns how many."""
         count = 0
         while member := self._nodes.roomiest():
-            task = self._again.popleft() if self._again else next((Task(row) for row in rows), None)
+            task = self._again.popleft() if self._again else next(((row, 0) for row in rows), None)
             if task is None:
                 self._has_more = False
                 break
             member.free -= 1
-            saved = self._running.pack_all(task.row.number)
-            run = member.actor.run.remote(task.row, task.attempt, saved)
-            run.future().add_done_callback(partial(self._note, task, member))
+            run = member.actor.run.remote(*task, self._running.pack_all(task[0].number))
+            run.future().add_done_callback(lambda outcome, of=(task, member): self._ended.put((*of, outcome)))
             count += 1
         return count
 
-    def _note(self, task: Task, member: Member, outcome: Future[Ended | None]) -> None:
-        self._ended.put((task, member, outcome))
-
-    def _take(self, task: Task, member: Member, outcome: Future[Ended | None]) -> Ended | None:
-        """What a row has come to; one whose actor is gone is run again, from what it was answered."""
-        member.free += 1
-        try:
-            return outcome.result()
-        except self._ray.exceptions.RayTaskError as error:
-            raise _own(error) from None
-        except self._ray.exceptions.RayError as error:
-            reason = str(error).strip().partition("\n")[0]
+    def _try_again(self, task: _Task, member: Member, error: Any) -> Ended | None:
+        """Have a row whose actor is gone run again, from what it was answered."""
+        if isinstance(error, self._ray.exceptions.RayTaskError):
+            raise _own(error)
         self._nodes.remove(member)
-        task.attempt += 1
-        if task.attempt == _MOST_ATTEMPTS:
-            message = f"{_MOST_ATTEMPTS} times its process or its node died: {reason}"
-            return Ended(problem_line(task.row, self._runner.of, self._runner.configuration, "failed", message))
-        self._ray.get(self._answers.begin_again.remote(task.row.number, task.attempt))
-        self._again.append(task)
+        row, attempt = task[0], task[1] + 1
+        if attempt == _MOST_ATTEMPTS:
+            message = f"{attempt} times its process or its node died: {str(error).partition(chr(10))[0]}"
+            return Ended(problem_line(row, self._runner.of, self._runner.configuration, "failed", message))
+        self._of_actor(self._answers.begin_again, row.number, attempt)
+        self._again.append((row, attempt))
         return None
 
+    def _of_actor(self, method: Any, *given: Any) -> Any:
+        """What a method of an actor of this node returns. Raises the actor's own error."""
+        try:
+            return self._ray.get(method.remote(*given))
+        except self._ray.exceptions.RayError as error:
+            raise _own(error) from None
 
-def _own(error: Any) -> Exception:
-    """The error that an actor has raised, as one of Aeon's."""
-    cause = error.cause
+
+def _own(error: Any) -> AeonError:
+    """What an actor has raised, as an error of Aeon's."""
+    cause = getattr(error, "cause", error)
     return cause if isinstance(cause, AeonError) else Unexpected(f"{type(cause).__name__}: {cause}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -27,24 +27,20 @@ class Limits:
     def __init__(self, caps: LimitSettings, clock: Clock = time.monotonic) -> None:
         self._reached = ""
         self._caps, self._clock = caps, clock
-        self._calls, self._cost = Counter[str](), defaultdict[str, float](float)
+        self._spent = defaultdict[str, dict[str, float]](dict)  # by cap and worker, with what is lent
         self._minutes: dict[str, PerMinute] = {}
         self._lent: dict[tuple[str, str], Counted] = {}
 
-    def lend(self, worker: str, calls: int, cost: float) -> LimitSettings:
+    def lend(self, worker: str, **spent: float) -> LimitSettings:
         """How much a worker that has spent so much may spend in all, by now."""
-        most_calls, most_cost = self._caps.max_llm_calls, self._caps.max_cost
-        if most_calls is not None:
-            left = most_calls - self._calls.total()
-            self._calls[worker] += min(_CALLS_AT_ONCE, -(-left // 2)) if calls >= self._calls[worker] else 0
-        if most_cost is not None:
-            self._cost[worker] = max(self._cost[worker], cost)
-            left_cost = most_cost - sum(self._cost.values())
-            if cost >= self._cost[worker] and left_cost > 0:
-                self._cost[worker] += min(left_cost, _SHARE_OF_COST * most_cost)
-        return LimitSettings.model_construct(
-            max_llm_calls=most_calls and self._calls[worker], max_cost=most_cost and self._cost[worker]
-        )
+        for name, used in spent.items():
+            most, by_worker = getattr(self._caps, name), self._spent[name]
+            if most is not None and used >= by_worker.get(worker, 0):
+                by_worker[worker] = used
+                at_once = _CALLS_AT_ONCE if name == "max_llm_calls" else _SHARE_OF_COST * most
+                by_worker[worker] += max(0, min(at_once, most - sum(by_worker.values())))
+        lent: dict[str, Any] = {name: self._spent[name].get(worker) for name in spent}
+        return LimitSettings.model_construct(**lent)
 
     def end(self, reached: str = "") -> str:
         """Note which cap is reached. Returns which is; empty for none."""
@@ -83,7 +79,9 @@ class LentMeter(Meter):
             try:
                 super().start(self._lent)
             except LimitReached:
-                self._lent = self._ask("lend", self._worker, self.spent.calls, self.spent.cost or 0.0)
+                self._lent = self._ask(
+                    "lend", self._worker, max_llm_calls=self.spent.calls, max_cost=self.spent.cost or 0.0
+                )
                 try:
                     super().start(self._lent)
                 except LimitReached as end:

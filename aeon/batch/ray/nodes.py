@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from aeon.batch.ray.worker import Job, Worker
 from aeon.domain.errors import ConfigError
 
-_MOST_STARTS = 3  # in a row, of an actor that does not get as far as to say what is wrong
 _START_SECONDS, _LOOK_SECONDS = 60.0, 2.0
 _log = logging.getLogger("aeon")
+
+
+def start_actor(ray: Any, kind: type, node: str, *given: Any, **options: Any) -> Any:
+    """An actor on a node, and on no other."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    place = NodeAffinitySchedulingStrategy(node, soft=False)
+    return ray.remote(kind).options(scheduling_strategy=place, **options).remote(*given)
 
 
 @dataclass(eq=False, slots=True)
@@ -31,15 +37,12 @@ class Nodes:
     """Starts actors on nodes that have none yet, as long as the batch lasts, and says which has room."""
 
     def __init__(self, ray: Any, job: Job, actors_per_node: int, *given: Any) -> None:
+        """Wait for the actors of all nodes. Raises ConfigError when a node cannot run the batch, or none has a
+        processor to spare."""
         self._ray, self._job, self._per_node, self._given = ray, job, actors_per_node, given
         self._members: list[Member] = []
         self._problems: dict[str, str] = {}
-        self._starts = Counter[str]()
-        self._looked_at, self._is_open = 0.0, False
-
-    def open(self) -> None:
-        """Start actors on all nodes and wait for them. Raises ConfigError when a node cannot run the batch, or none
-        has a processor to spare."""
+        self._looked_at = 0.0
         until = time.monotonic() + _START_SECONDS
         while not (self._members or self._problems) or any(member.opening for member in self._members):
             self._look()
@@ -49,7 +52,6 @@ class Nodes:
         if self._problems:
             said = "; ".join(sorted(set(self._problems.values())))
             raise ConfigError(said, hint="Every node needs the same Aeon, files and environment variables.")
-        self._is_open = True
         if not any(member.free for member in self._members):
             raise ConfigError("batch.backend=ray: no node has a processor to spare", hint="`ray status` shows them.")
 
@@ -61,7 +63,10 @@ class Nodes:
     def look(self) -> None:
         """See, now and then, which nodes have come, and which actors are open by now."""
         if time.monotonic() - self._looked_at > _LOOK_SECONDS:
+            known = set(self._problems)
             self._look()
+            for node in self._problems.keys() - known:
+                _log.warning(self._problems[node])
 
     def remove(self, member: Member) -> None:
         """Take an actor out that is dead, or cannot be reached; it must not go on."""
@@ -78,42 +83,31 @@ class Nodes:
         """Remove what is left on the nodes, and the actors."""
         closing = [member.actor.close.remote() for member in self._members if not member.opening]
         self._ray.wait(closing, num_returns=len(closing), timeout=5.0) if closing else None
-        for member in self._members:
-            self._ray.kill(member.actor)
+        for member in tuple(self._members):
+            self.remove(member)
 
     def _look(self) -> None:
         self._looked_at = time.monotonic()
         for node in self._ray.nodes():
-            if node["Alive"] and node["Resources"].get("CPU", 0) >= 1 and node["NodeManagerAddress"]:
+            if node["Alive"] and node["Resources"].get("CPU", 0) >= 1 and node["NodeID"] not in self._problems:
                 self._fill(node["NodeID"], node["NodeManagerAddress"])
         for member in [member for member in self._members if member.opening]:
-            ready, _ = self._ray.wait([member.opening], timeout=0)
-            if ready:
+            if self._ray.wait([member.opening], timeout=0)[0]:
                 self._take_in(member)
 
     def _fill(self, node: str, name: str) -> None:
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-        there = sum(member.node == node for member in self._members)
-        for _ in range(there, 0 if node in self._problems else self._per_node):
-            options = {"max_concurrency": self._job.slots + 2, "num_cpus": 1}  # two more: to be stopped, and opened
-            place = NodeAffinitySchedulingStrategy(node, soft=False)
-            made = self._ray.remote(Worker).options(scheduling_strategy=place, **options)
-            actor = made.remote(self._job, *self._given)
+        options = {"max_concurrency": self._job.slots + 2, "num_cpus": 1}  # two more: to be stopped, and closed
+        for _ in range(sum(member.node == node for member in self._members), self._per_node):
+            actor = start_actor(self._ray, Worker, node, self._job, *self._given, **options)
             self._members.append(Member(actor, node, name, actor.open.remote()))
 
     def _take_in(self, member: Member) -> None:
         try:
             problem = self._ray.get(member.opening)
-        except self._ray.exceptions.RayError as error:
-            self._starts[member.node] += 1
-            problem = "" if self._starts[member.node] < _MOST_STARTS else str(error).strip().partition("\n")[0]
+        except self._ray.exceptions.RayError:  # the next look starts another
             self.remove(member)
-        else:
-            self._starts[member.node] = 0
-            member.opening, member.free = None, 0 if problem else self._job.slots
+            return
+        member.opening, member.free = None, 0 if problem else self._job.slots
         if problem:
             self._problems[member.node] = f"node {member.name}: {problem}"
-            if self._is_open:
-                _log.warning(self._problems[member.node])
             self.remove(member)

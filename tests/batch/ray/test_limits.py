@@ -71,9 +71,9 @@ def test_without_caps_a_worker_asks_once() -> None:
     asked: list[str] = []
     limits = Limits(caps())
 
-    def ask(method: str, *given: Any) -> Any:
+    def ask(method: str, *given: Any, **named: Any) -> Any:
         asked.append(method)
-        return getattr(limits, method)(*given)
+        return getattr(limits, method)(*given, **named)
 
     meter = LentMeter("a", ask, limits.end)
     for _ in range(100):
