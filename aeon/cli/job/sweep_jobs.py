@@ -112,9 +112,9 @@ class Sweep:
         self.interrupted = True
         seconds = self._settings.execution.grace_seconds
         said = f"Stopping: nothing new is started. Work that is under way has {seconds:.0f} s to end."
-        self._view.stopping = f"{said} Ctrl-C again ends at once."
+        self._view.stopping = f"{said}\nCtrl-C again ends at once, and waits for nothing."
         live = self._view.display is not None and self._view.display.live
-        return "" if live else f"{said}\nCtrl-C again ends at once, and waits for nothing."
+        return "" if live else self._view.stopping
 
     def _end_now(self) -> str:
         go_on = command_of((f"sweep.resume={relative_to_here(self._directory)}",))

@@ -40,7 +40,7 @@ class Threads(Launcher):
         if job.provider.get("fallbacks"):
             job = with_fallbacks(job, composition_of(job.hydra))
         with read_write(job.hydra), open_dict(job.hydra):
-            job.hydra.job.id = job.hydra.job.num = number
+            job.hydra.job.id, job.hydra.job.num = str(number), number
             job.hydra.sweep.dir = re.sub(r"(\\*)\$\{", r"\1\1\\${", str(self._config.hydra.sweep.dir))
             place = os.path.join(str(job.hydra.sweep.dir), str(job.hydra.sweep.subdir))  # noqa: PTH118
             job.hydra.runtime.output_dir = str(Path(place).absolute())

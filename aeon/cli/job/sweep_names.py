@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from typing import Any
 
+import omegaconf
 from omegaconf import OmegaConf
 
 from aeon.config.compose.literal import key_of
@@ -37,4 +39,7 @@ def _clean(text: str) -> str:
     return re.sub(r"[^\w.+]+", "-", last, flags=re.ASCII).strip("-.")[:_LONGEST_VALUE].rstrip("-.") or "-"
 
 
-OmegaConf.register_new_resolver("aeon.job_directory", name_job, replace=True)
+# OmegaConf 2.4 deprecates the one, and 2.3 the other.
+_is_new = not omegaconf.__version__.startswith("2.3.")
+_register: Any = OmegaConf.register_resolver if _is_new else OmegaConf.register_new_resolver
+_register("aeon.job_directory", name_job, replace=True)

@@ -11,7 +11,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from aeon.cli.job.multirun import BEFORE, read_jobs
 from aeon.cli.job.prepare import composition_of
-from aeon.config.compose.literal import Composition, key_of
+from aeon.config.compose.compose import parse
+from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.domain.errors import ConfigError
 from aeon.files.text import read_yaml
 from aeon.report.runs import end_without_result
@@ -31,7 +32,7 @@ def compose_again(today: Composition) -> Composition:
     out. Raises ConfigError for a DIR that is no multirun's, and for overrides that would change its jobs."""
     named = [text for text in today.overrides if key_of(text) == "sweep.resume"]
     rest = [text for text in today.overrides if key_of(text) != "sweep.resume"]
-    directory = Path(named[-1].partition("=")[2].strip("'\"")).expanduser().absolute()
+    directory = Path(str(parse(named[-1]).value())).expanduser().absolute()
     if changed := next((text for text in rest if not key_of(text).startswith(_ALLOWED)), None):
         hint = "Only sweep.*, progress and output may be given anew; for other jobs, start a multirun of their own."
         raise ConfigError(f"{changed}: a multirun goes on as it was configured", hint=hint)
@@ -44,7 +45,7 @@ def compose_again(today: Composition) -> Composition:
     given = {key_of(text) for text in rest}
     before = [text for text in (*overrides["hydra"], *overrides["task"]) if key_of(text) not in given]
     kept = [text for text in before if not _NOT_AGAIN.match(text.lstrip("+~"))]
-    return of.with_overrides((*kept, *rest, f"sweep.resume='{directory}'", "hydra.mode=MULTIRUN"))
+    return of.with_overrides((*kept, *rest, f"sweep.resume={quote(str(directory))}", "hydra.mode=MULTIRUN"))
 
 
 def _read(directory: Path) -> DictConfig:

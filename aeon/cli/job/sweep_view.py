@@ -108,7 +108,8 @@ class SweepView:
 
     def say(self, *texts: str, of: int | None = None) -> None:
         """Write lines, said of a job where its number is given."""
-        told = [line if of is None else f"job {of}  {line}" for text in texts for line in text.splitlines()]
+        safe = (re.sub(r"[\x00-\x1f\x7f-\x9f]", " ", line) for text in texts for line in text.splitlines())
+        told = [line if of is None else f"job {of}  {line}" for line in safe]
         if told and self.display is not None:
             self.display.print(told)
 
@@ -130,7 +131,7 @@ class SweepView:
         width = min(width, _WIDEST)
         with self._lock:
             rows = list(self.rows.values())
-            total = [_fit(Text(f"  {self.stopping}", "bold yellow"), width)] if self.stopping else []
+            total = [_fit(Text(f"  {line}", "bold yellow"), width) for line in self.stopping.splitlines()]
             total.append(_fit(Text(f"  {self._total(rows)}", "dim"), width))
             shown = _select(rows, max(1, height - 4 - len(total)))
             clock = format_clock(now - self.started)

@@ -51,8 +51,8 @@ except ImportError:  # omegaconf 2.4
     from omegaconf._yaml import get_yaml_loader  # type: ignore[import-not-found,no-redef]
 
 CONFIG_NAME = "config"
-LAUNCHER = "hydra_plugins.aeon.Threads"
-"""The `_target_` of `conf/hydra/launcher/aeon.yaml`: Hydra takes plugins from its own packages alone."""
+LAUNCHER = "aeon.cli.job.sweep_launcher.Threads"
+"""The `_target_` of `conf/hydra/launcher/aeon.yaml`."""
 Composed = Mapping[tuple[str, ...], bytes]
 """Jobs that are composed already, by `name_overrides`, pickled: they take a tenth of the room."""
 
@@ -244,9 +244,15 @@ def start_multirun(
     `hydra/launcher=aeon`, and does not compose `jobs` again."""
     with hydra_in(of.config_dir, as_usual=launcher is None) as made:
         if launcher is not None:
-            Plugins.instance().class_name_to_class[LAUNCHER] = launcher
             made.config_loader.composed = jobs  # type: ignore[attr-defined]
-        made.multirun(of.config_name, task, list(of.overrides))
+            plugins = Plugins.instance()
+            plugins.register(launcher)
+            # Hydra 1.3 takes plugins from packages of its own alone.
+            vars(plugins)["is_in_toplevel_plugins_module"] = lambda _: True
+        try:
+            made.multirun(of.config_name, task, list(of.overrides))
+        finally:
+            vars(Plugins.instance()).pop("is_in_toplevel_plugins_module", None)
 
 
 def name_overrides(overrides: Iterable[str]) -> tuple[str, ...]:
