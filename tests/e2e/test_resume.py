@@ -263,7 +263,8 @@ def test_another_plan_file_of_today_brings_its_own_task(runs: Runs, tmp_path: Pa
 @pytest.mark.slow
 def test_a_job_of_a_multirun_goes_on_whatever_its_directory_is_called(runs: Runs, server: OpenAIServer) -> None:
     odd = "hydra.sweep.subdir='${hydra.job.override_dirname}'"
-    _, directory = runs("-m", "task=x", "ttl.base=10", "limits.max_llm_calls=4,5", "convergence.completeness=0.8", odd)
+    swept = ("limits.max_llm_calls=4,5", "convergence.completeness=0.75,0.8", "sweep.parallel=1")
+    _, directory = runs("-m", "task=x", "ttl.base=10", *swept, odd)
     assert "," in directory.name
     assert "=" in directory.name
     before = len(server.requests)
@@ -504,7 +505,7 @@ def test_a_multirun_names_its_jobs(aeon: RunAeon, tmp_path: Path) -> None:
     directory = newest(tmp_path).parent
     ended = aeon(f"resume={directory}")
     assert ended.status == 2
-    assert f"Did you mean resume={directory}/1?" in ended.err
+    assert f"Did you mean resume={directory}/1-max_llm_calls=3?" in ended.err
 
 
 def test_settings_made_in_a_program_cannot_be_composed_again(aeon: RunAeon, tmp_path: Path) -> None:
