@@ -36,13 +36,13 @@ class _Teller(logging.Handler):
 
 
 @contextmanager
-def telling(tell: Callable[[str], None]) -> Iterator[None]:
-    """Give `tell` what is waited for, as it changes, while the block lasts."""
+def telling(tell: Callable[[str], None], at_least: int = logging.INFO) -> Iterator[None]:
+    """Give `tell` what is waited for, as it changes, while the block lasts; or only what is a warning `at_least`."""
     told = logging.getLogger("aeon.batches")
     handler = _Teller(tell)
     level, propagates = told.level, told.propagate
     told.addHandler(handler)
-    told.setLevel(logging.INFO)
+    told.setLevel(at_least)
     told.propagate = False
     try:
         yield

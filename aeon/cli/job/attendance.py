@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import partial
+from logging import INFO, WARNING
 from pathlib import Path
 from typing import TypeVar
 
@@ -54,7 +55,8 @@ def attend(
             return to_person(question, lambda: control.stop_requested)
 
     shown = progress_for(settings.progress.kind, streams.stderr(), os.environ, view_of(settings))
-    with shown as progress, handle_interrupts(control, progress.stopping, end_now):
+    left: list[str] = []
+    with shown as progress, handle_interrupts(control, progress.stopping, end_now), _telling(settings, progress, left):
         around = Surroundings(
             directory=directory,
             of_multirun=of_multirun,
@@ -66,6 +68,18 @@ def attend(
             watcher=Watcher(progress.watch, stream=settings.progress.stream) if progress.live else None,
         )
         yield around, progress
+    for line in left:  # a live display would draw over it
+        streams.say(line)
+
+
+def _telling(settings: Settings, progress: Display, left: list[str]) -> AbstractContextManager[None]:
+    """Tell what batches are waited for; what must outlast a live display is `left` to be told after it."""
+    if not getattr(settings.provider, "batch", False):
+        return nullcontext()
+    from aeon.batch.half_price import telling
+
+    is_plain = settings.progress.kind != "none" and not progress.live
+    return telling(streams.say, INFO) if is_plain else telling(left.append, WARNING)
 
 
 def view_of(settings: Settings) -> RunView:

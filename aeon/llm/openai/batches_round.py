@@ -97,7 +97,7 @@ class Carrier:
             wait=_seconds_before_next,
             stop=stop_after_attempt(8) | stop_when_event_set(self.closing),
             sleep=sleep_using_event(self.closing),
-            before_sleep=_tell_failure,
+            before_sleep=self._tell_failure,
             reraise=True,
         )
         # What is under way is paid for: a network may be away for hours.
@@ -122,18 +122,21 @@ class Carrier:
     def _carry_out(self, one: Round) -> None:
         polls = 0
         try:
-            batch = self._patiently(self.api.get, one.batch) if one.batch else self._submit(one)
+            batch = self._patiently(self._get, one) if one.batch else self._submit(one)
             while batch and not batch.is_over:
                 self._tell(one, f"{batch.id}: {batch.status}, {batch.done} of {one.size} answered")
                 polls += 1
                 if self.closing.wait(min(self._poll_seconds, 1.5**polls)) or self._is_left(one):
                     return
-                batch = self._patiently(self.api.get, batch.id)
+                batch = self._patiently(self._get, one)
             if batch:
                 self._again(self._read, one, batch)
                 self._end(one, batch)
         except Exception as error:  # nobody may wait for ever
             self._give_up(one, error)
+
+    def _get(self, one: Round) -> Batch:
+        return self.api.get(one.batch or "")
 
     def _is_left(self, one: Round) -> bool:
         with self.lock:
@@ -237,11 +240,11 @@ class Carrier:
             for ask in tuple(one.asks.values()):
                 ask.tell(text)
 
+    def _tell_failure(self, state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        self._tell(state.args[0], f"the next try: {getattr(error, 'message', '')}")
+
 
 def _seconds_before_next(state: RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
     return getattr(error, "retry_after", None) or min(60.0, 2.0**state.attempt_number) * _FACTOR
-
-
-def _tell_failure(state: RetryCallState) -> None:
-    log.info("%s; tried again", getattr(state.outcome and state.outcome.exception(), "message", ""))
