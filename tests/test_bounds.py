@@ -12,7 +12,7 @@ ROOT = Path(aeon.__file__).parent
 MOST_LINES_OF_A_FUNCTION = 40
 MOST_LINES_OF_A_FILE = 300
 MOST_LINES_OF_THE_ENGINE = 22_750
-MOST_LINES_OF_WHAT_SHOWS_A_RUN = 5_200
+MOST_LINES_OF_WHAT_SHOWS_A_RUN = 5_260
 SHOWS_A_RUN = (
     "report/",
     "observability/otel",

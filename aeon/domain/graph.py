@@ -71,7 +71,7 @@ def _sorter(steps: Sequence[PlanStep]) -> TopologicalSorter[int]:
     try:
         sorter.prepare()
     except CycleError:
-        message = f"the dependencies form a cycle: {cycle_text(find_cycle(steps))}"
+        message = f"the dependencies form a loop: {cycle_text(find_cycle(steps))}"
         raise PlanError(message, hint="Remove one of these dependencies.") from None
     return sorter
 

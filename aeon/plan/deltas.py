@@ -88,8 +88,8 @@ def _find_closing_action(
     count = bisect_left(range(len(numbered)), True, key=lambda count: bool(cycle_after(count)))
     found = cycle_text(cycle_after(count))
     if count == 0:
-        raise PlanError(f"the plan has a cycle: {found}", hint="Remove one of these dependencies.")
-    return {numbered[count - 1][0]: f"it would close a cycle: {found}"}
+        raise PlanError(f"the plan has a loop: {found}", hint="Remove one of these dependencies.")
+    return {numbered[count - 1][0]: f"it would close a loop: {found}"}
 
 
 def _find_last_too_many(

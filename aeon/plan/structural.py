@@ -94,7 +94,7 @@ def _cycles(steps: Sequence[PlanStep]) -> Iterator[StructuralFinding]:
         cycle = cycle_in(edges)
         if not cycle:
             return
-        message = f"the dependencies form a cycle: {cycle_text(cycle)}; remove one of these dependencies"
+        message = f"the dependencies form a loop: {cycle_text(cycle)}; remove one of these dependencies"
         pointer = f"/steps/{position[cycle[0]]}/dependencies"
         yield StructuralFinding(pointer=pointer, step_id=cycle[0], message=message)
         cut = set(cycle)

@@ -25,9 +25,9 @@ def test_it_opens_alone_without_a_word_from_the_browser(recorded: Path, opened: 
     tab = opened(recorded)
     assert tab.said == []
     assert tab.asked == [recorded.as_uri()]
-    assert tab.page.locator("h1").inner_text() == "Converged."
+    assert tab.page.locator("h1").inner_text() == "Converged"
     assert "RECORDING" in tab.page.locator(".banner").inner_text()
-    assert "completeness 0.97 of 0.95" in tab.page.locator(".why").inner_text()
+    assert "completeness 0.97, needs 0.95" in tab.page.locator(".why").inner_text()
 
 
 def test_calls_unfold_with_prompt_answer_and_commands(recorded: Path, opened: Show) -> None:
@@ -198,6 +198,38 @@ def test_criteria_and_a_judge_that_contradicts_itself_stand_by_pass_and_call(run
     assert "It is whole." in said.inner_text()
     said.get_by_role("link", name="its call in pass 2").click()
     page.wait_for_selector(".call[open] .k-convergence")
+
+
+def test_a_command_shows_what_is_to_be_filled_in(run: Run, opened: Show) -> None:
+    lacking = {"step_output": "", "clarity_state": "BLOCKED", "clarity_reason": "No figures."}
+    page = opened(run("write a guide", {"step": {"answer": lacking}}, "limits.max_passes=1")).page
+    command = page.locator(".command", has_text="inputs.NAME")
+    assert command.locator("mark").all_inner_texts() == ["NAME", '"..."']
+    command.locator("button").click()
+    page.wait_for_function("document.querySelector('.command:has(mark) button').textContent !== 'Copy'")
+    assert command.locator("button").inner_text() in ('Copied: fill in NAME and "..."', "Press Ctrl-C")
+    assert "any name" in page.locator(".next").inner_text()
+
+
+def test_the_legend_has_the_kinds_of_the_calls(recorded: Path, opened: Show) -> None:
+    page = opened(recorded).page
+    kinds = page.locator("#only-kind option").all_inner_texts()[1:]
+    assert sorted(page.locator("#timeline .legend span").all_inner_texts()) == kinds
+    known = page.locator("#words dt", has_text="kinds of calls").locator("xpath=../dd").inner_text()
+    assert [kind for kind in kinds if kind not in known] == []
+
+
+def test_names_are_code_and_commands_come_before_scores_on_a_narrow_screen(run: Run, opened: Show) -> None:
+    lacking = {"step_output": "", "clarity_state": "BLOCKED", "clarity_reason": "No figures."}
+    plan = {"answer": {"goal": "A guide", "steps": [{"step_id": "write", "description": "Write it."}]}}
+    path = run("write a guide", {"plan": plan, "step": {"answer": lacking}}, "limits.max_passes=1")
+    page = opened(path, width=390).page
+    assert page.locator(".causes a code", has_text="write").count() > 0
+    places = [
+        page.locator(f"h2:text-is('{name}')").bounding_box() for name in ("What to try next", "Scores at the end")
+    ]
+    assert [box is not None for box in places] == [True, True]
+    assert places[0]["y"] < places[1]["y"]  # type: ignore[index]
 
 
 def test_all_passes_are_printed(recorded: Path, opened: Show) -> None:

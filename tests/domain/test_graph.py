@@ -59,7 +59,7 @@ def test_find_cycle_names_the_ids_along_it_each_depending_on_the_next() -> None:
 
 def test_a_step_that_depends_on_itself_is_a_cycle() -> None:
     assert graph.find_cycle((step("a", "a"),)) == ("a",)
-    with pytest.raises(PlanError, match="form a cycle: a depends on itself"):
+    with pytest.raises(PlanError, match="form a loop: a depends on itself"):
         graph.topological((step("a", "a"),))
 
 

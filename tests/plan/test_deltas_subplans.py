@@ -86,10 +86,10 @@ def test_a_subplan_that_was_not_made_or_is_anothers_is_refused() -> None:
     [
         ((step("x"), step("b.x")), "an id twice"),
         ((step("x", "x"),), "itself"),
-        ((step("x", "b"),), "close a cycle"),
+        ((step("x", "b"),), "close a loop"),
         ((step("x", "nowhere"),), "'nowhere'"),
-        ((step("x", "c"),), "close a cycle"),
-        ((step("x", "y"), step("y", "x")), "close a cycle"),
+        ((step("x", "c"),), "close a loop"),
+        ((step("x", "y"), step("y", "x")), "close a loop"),
     ],
 )
 def test_a_subplan_with_a_broken_structure_is_refused_whole(substeps: tuple[PlanStep, ...], word: str) -> None:

@@ -44,7 +44,7 @@ def test_references_are_looked_at_together_so_an_edge_may_be_turned_round() -> N
 
 def test_a_cycle_through_rewiring_is_the_replacements_fault() -> None:
     plan = plan_of(done("a"), step("b", "a"))
-    assert_refused_whole(plan, apply_actions(plan, [replace("a", "a2", "b")]), "close a cycle")
+    assert_refused_whole(plan, apply_actions(plan, [replace("a", "a2", "b")]), "close a loop")
 
 
 def test_several_cycles_each_lose_one_action() -> None:
@@ -54,7 +54,7 @@ def test_several_cycles_each_lose_one_action() -> None:
 
 
 def test_a_plan_that_has_a_cycle_of_its_own_is_an_error() -> None:
-    with pytest.raises(PlanError, match="the plan has a cycle"):
+    with pytest.raises(PlanError, match="the plan has a loop"):
         apply_actions(plan_of(step("a", "b"), step("b", "a")), [add("x")])
 
 

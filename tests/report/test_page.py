@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ import pytest
 from aeon import Aeon
 from aeon.report.html import render_markdown
 from aeon.report.page import build
-from aeon.report.page.build import changed_settings, draw_report
+from aeon.report.page.build import draw_report, share_waited
 from aeon.report.page.calls import Item, TextTable, find_critical
+from aeon.report.page.commands import changed_settings
 from aeon.report.page.passes import compare_words
 from aeon.report.record import load_record
 
@@ -138,6 +140,12 @@ def item(key: str, start: float, end: float) -> Item:
 def test_the_critical_path_is_what_the_run_waited_for() -> None:
     items = [item("plan", 0, 1), item("short", 1, 2), item("long", 1, 4), item("after", 2, 3), item("last", 4, 5)]
     assert [each.key for each in find_critical(items)] == ["plan", "long", "last"]
+
+
+def test_waits_for_a_retry_are_told_apart_from_the_call_that_spans_them() -> None:
+    call = item("call", 0, 5)
+    wait = replace(item("", 1, 4), kind="wait", label="wait after RateLimited: slow down")
+    assert share_waited([call], [call, wait]) == [("wait after RateLimited", 3), ("step", 2)]
 
 
 def test_words_that_changed_are_marked_and_escaped() -> None:

@@ -24,19 +24,27 @@ function verdict(scores, thresholds, criteria, blocking) {
   return [true, [...NAMES.map((name) => CODES[name][0]), ...criteria.map(([name]) => name)]];
 }
 
-// --- Copying, and saving a judgement about the judge
+// --- Commands: what is to be filled in, copying; saving a judgement about the judge
 
 async function copyText(text, button) {
   try {
     await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
+    const open = [...new Set([...button.parentElement.querySelectorAll("mark")].map((each) => each.textContent))];
+    button.textContent = open.length ? `Copied: fill in ${open.join(" and ")}` : "Copied";
   } catch {
     const code = button.previousElementSibling;
     if (code) getSelection().selectAllChildren(code);
     button.textContent = "Press Ctrl-C";
   }
-  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  setTimeout(() => { button.textContent = "Copy"; }, 3000);
 }
+
+const BLANK = /((?<=inputs\.)NAME(?==)|(?<==)(?:NAME|WORDS)(?!\S)|(?<==)"?\.\.\."?(?!\S))/;
+
+document.querySelectorAll(".command code").forEach((code) => {
+  const parts = code.textContent.split(BLANK);
+  if (parts.length > 1) code.replaceChildren(...parts.map((part, place) => (place % 2 ? element("mark", {}, part) : part)));
+});
 
 function commandLine(text) {
   return element("div", { class: "command" }, element("code", { tabindex: "0", dir: "ltr" }, text),
@@ -159,7 +167,7 @@ function rowOf(call) {
     element("span", { class: "tokens" }, tokens),
     element("span", { class: "seconds" }, data.timed ? secondsOf(call.s) : ""),
     element("span", { class: "marks" }, endpoints > 1 && call.endpoint ? element("span", { class: "code", title: "the endpoint that was asked" }, call.endpoint) : "",
-      call.critical ? element("span", { class: "code" }, "critical") : "",
+      call.critical ? element("span", { class: "code", title: "on the critical path: the run waited for it" }, "critical") : "",
       call.error ? element("span", { class: "code low" }, call.error) : "")));
   row.addEventListener("toggle", () => { if (row.open && row.childElementCount === 1) row.append(bodyOf(call)); });
   return row;

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from aeon.config.compose.reference import entries_of
-from aeon.config.settings import Settings
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.report import SEVERITIES
 from aeon.domain.result import RunResult
@@ -18,7 +15,7 @@ from aeon.report.html import render_markdown, render_page, render_part
 from aeon.report.page.calls import Item, TextTable, describe_items, find_critical, list_items, pack
 from aeon.report.page.causes import find_causes, kind_of_issue
 from aeon.report.page.charts import draw_scores, draw_timeline
-from aeon.report.page.commands import command_again, commands_of_calls, find_ways, typed_overrides
+from aeon.report.page.commands import changed_settings, command_again, commands_of_calls, find_ways, typed_overrides
 from aeon.report.page.graph import sign_of
 from aeon.report.page.passes import PassView, find_fates, shorten, view_passes
 from aeon.report.patterns import Patterns, find_patterns
@@ -27,8 +24,6 @@ from aeon.report.words import STATES, command_of, count_noun, format_took, list_
 
 REPORT = "report.html"
 """The file in a run's directory."""
-_NOT_COMPARED = {"provider.models"}
-"""What is a table in its file, and empty without it."""
 
 
 def write_report(directory: Path, result: RunResult | None = None, to: Path | None = None) -> Path:
@@ -63,7 +58,6 @@ def draw_report(record: Record) -> bytes:
         **commands_of_calls(record),
         "packed": pack({"calls": calls, "lines": texts.lines, "passes": earlier}),
     }
-    timeline = draw_timeline(items, critical, by_order=is_replay(result)) if items else None
     causes = find_causes(record, patterns, items, critical)
     return render_page(
         "report",
@@ -75,8 +69,9 @@ def draw_report(record: Record) -> bytes:
         ways=find_ways(record, [(way, one.is_cause) for one in causes for way in one.ways]),
         passes=views,
         last=last,
-        timeline=timeline,
-        waited=_share_waited(critical),
+        timeline=draw_timeline(items, critical, by_order=is_replay(result)) if items else None,
+        waited=share_waited(critical, items),
+        kinds=dict.fromkeys([*(one.kind for one in items), *("failed" for one in items if one.failed)]),
         seen={name: sorted({str(item[name]) for item in calls}) for name in ("pass", "kind")},
     )
 
@@ -130,24 +125,22 @@ def explain_end(result: RunResult, patterns: Patterns) -> str:
     if result.configuration["mode"]["kind"] == "core":
         return "In core mode the plan is carried out step by step, and nothing is judged."
     if result.converged and patterns.assessed:
-        last = patterns.assessed[-1]
-        told = [
-            f"{name} {round_down(value):.2f} of {patterns.thresholds[name]:.2f}" for name, value in last.scores.items()
-        ]
-        met = f"; {list_names(list(last.criteria))} met" if last.criteria else ""
-        return f"Pass {last.pass_number} reached every threshold: {', '.join(told)}{met}."
+        last, least = patterns.assessed[-1], patterns.thresholds
+        told = [f"{name} {round_down(value):.2f}, needs {least[name]:.2f}" for name, value in last.scores.items()]
+        told += [f"{list_names([f'`{name}`' for name in last.criteria])} met"] if last.criteria else []
+        return f"Pass {last.pass_number} reached every threshold: {'; '.join(told)}."
     missing = [
-        f"{one.score} is {round_down(one.last):.2f} and has to be {one.threshold:.2f}"
+        f"{one.score} is {round_down(one.last):.2f}, needs {one.threshold:.2f}"
         if one.kind == "score" and one.last is not None
-        else {"criterion": f"the criterion {one.code} is not met", "unavailable": "no assessment could be had"}.get(
+        else {"criterion": f"the criterion `{one.code}` is not met", "unavailable": "no assessment could be had"}.get(
             one.kind, f"a blocking issue stands{kind_of_issue(one.code)}"
         )
         for one in patterns.blockers
         if one.at_end
     ]
     steps = result.history.passes[-1].steps if result.history.passes else ()
-    stuck = {"BLOCKED": "is BLOCKED", "failed": "failed"}
-    missing += [f"the step {shorten(one.step_id, 60)} {stuck[one.standing]}" for one in steps if one.standing in stuck]
+    held = {"BLOCKED": "is BLOCKED", "failed": "failed"}
+    missing += [f"the step `{shorten(one.step_id, 60)}` {held[one.standing]}" for one in steps if one.standing in held]
     if not missing:
         return "No pass came to its assessment." if not patterns.assessed else ""
     return f"After {count_noun(result.passes, 'pass')}, {'; '.join(missing)}."
@@ -196,30 +189,16 @@ def _charts(patterns: Patterns) -> list[tuple[str, float, Any]]:
     ]
 
 
-def _share_waited(critical: list[Item]) -> list[tuple[str, float]]:
-    """The seconds on the critical path by kind of call, most first."""
-    spent: Counter[str] = Counter()
+def share_waited(critical: list[Item], items: list[Item]) -> list[tuple[str, float]]:
+    """The seconds on the critical path by kind of call, most first; waits for a retry, which a call spans, apart."""
+    spent: defaultdict[str, float] = defaultdict(float)
     for item in critical:
-        spent[item.kind] += item.end - item.start  # type: ignore[assignment]
-    return [(kind, seconds) for kind, seconds in spent.most_common()]
-
-
-def changed_settings(result: RunResult) -> Iterator[tuple[str, str, str]]:
-    """The keys of the configuration that differ from the defaults, with their values and the defaults."""
-    kind = result.configuration["provider"]["kind"]
-    default = Settings.model_validate({"provider": {"kind": kind}}).model_dump(mode="json", by_alias=True)
-    known = dict(_flat(default)) | {one.path: one.default for one in reversed(entries_of("reasoning"))}
-    for key, value in _flat({name: part for name, part in result.configuration.items() if name in default}):
-        if known.get(key) != value and key not in _NOT_COMPARED:
-            yield key, shorten(str(value), 400), shorten(str(known.get(key, "")), 400)
-
-
-def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, inner in value.items():
-        if isinstance(inner, dict) and inner:
-            yield from _flat(inner, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", inner
+        spent[item.kind] += item.end - item.start
+        for wait in () if item.kind == "wait" else items:
+            if wait.kind == "wait" and wait.step_id == item.step_id and item.start <= wait.start < wait.end <= item.end:
+                spent[wait.label.partition(":")[0]] += wait.end - wait.start
+                spent[item.kind] -= wait.end - wait.start
+    return sorted(spent.items(), key=lambda one: -one[1])
 
 
 def _provenance(record: Record) -> list[tuple[str, str]]:

@@ -111,7 +111,7 @@ def _tools_and_waits(events: Sequence[Line], began: datetime) -> Iterator[Item]:
         yield Item(
             key=f"tool-{number}" if is_tool else "",
             kind="tool" if is_tool else "wait",
-            label=f"{line['result']['tool']} {line['step_id']}" if is_tool else f"wait: {line['error']}",
+            label=f"{line['result']['tool']} {line['step_id']}" if is_tool else f"wait after {line['error']}",
             pass_number=site["pass_number"],
             phase=site["phase"],
             step_id=site["step_id"],

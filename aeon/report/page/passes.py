@@ -20,7 +20,8 @@ from aeon.report.page.graph import draw_plan
 _LONGEST = 2_000
 """Characters of a text of a model outside the list of calls, which has all of it."""
 _MOST_WORDS = 400
-_COMPARED = ("description", "dependencies", "tool", "arguments", "handoff_to_next", "provides", "status", "replaced_by")
+COMPARED = ("description", "dependencies", "tool", "arguments", "handoff_to_next", "provides", "status", "replaced_by")
+"""The fields of a step in which two passes are compared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +69,7 @@ def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassVi
     for record in history.passes:
         links = {item.step_id: item.key for item in items if item.step_id and item.pass_number == record.pass_number}
         judged = [item.key for item in items if item.kind == "convergence" and item.pass_number == record.pass_number]
-        steps = tuple(_steps(record))
+        steps = tuple(steps_carried_out(record))
         views.append(
             PassView(
                 number=record.pass_number,
@@ -87,7 +88,7 @@ def view_passes(history: ExecutionHistory, items: Sequence[Item]) -> list[PassVi
     return views
 
 
-def _steps(record: ExecutionPass) -> Iterator[PlanStep]:
+def steps_carried_out(record: ExecutionPass) -> Iterator[PlanStep]:
     """The steps that a pass began with, as they were at its end, before its refinement changed them."""
     ended = {step.step_id: step for step in record.steps}
     for change in record.refinement.changes if record.refinement else ():
@@ -134,7 +135,7 @@ def _differences(changes: Sequence[StepChange]) -> Iterator[tuple[str, str, Mark
     replaced = {change.after.replaced_by: change.before for change in changes if change.after}
     for change in changes:
         earlier = change.before or replaced.get(change.step_id)
-        for name in _COMPARED:
+        for name in COMPARED:
             before, after = (_shown(step, name) for step in (earlier, change.after))
             if before != after:
                 yield change.step_id, name, compare_words(before, after)
