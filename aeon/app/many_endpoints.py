@@ -67,18 +67,18 @@ def _server_of(settings: AnyEndpoint, *, has_next: bool) -> str:
 
 
 class CappedMeter(Meter):
-    """A meter that holds all who share it to `caps`: when one is reached, `stop` is told which, and nothing more is
-    asked."""
+    """A meter that holds all who share it to `caps`, those of `group`: when one is reached, `stop` is told which, and
+    nothing more is asked."""
 
-    def __init__(self, caps: LimitSettings, stop: Callable[[str], None]) -> None:
+    def __init__(self, caps: LimitSettings, stop: Callable[[str], None], group: str = "sweep") -> None:
         super().__init__()
-        self._caps, self._stop = caps, stop
+        self._caps, self._stop, self._group = caps, stop, group
 
     def start(self, limits: LimitSettings) -> None:  # noqa: ARG002
         """Count one more call under way. Raises StopRequested if the caps allow none."""
         try:
             super().start(self._caps)
         except LimitReached as end:
-            reached = end.message.replace("limits.", "sweep.")
+            reached = end.message.replace("limits.", f"{self._group}.")
             self._stop(reached)
             raise StopRequested(reached) from None

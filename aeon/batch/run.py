@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,20 +13,24 @@ from typing import Any, NamedTuple, Protocol
 
 from aeon.app.aeon import Aeon
 from aeon.app.many import run_all
+from aeon.app.many_endpoints import CappedMeter, SharedEndpoints
 from aeon.app.process import OpenEndpoints
 from aeon.batch.dataset import Row
 from aeon.batch.records import Running
 from aeon.batch.results import Line, line_of, problem_line
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings, environment
+from aeon.config.settings import BatchSettings
 from aeon.domain.errors import AeonError, ArtefactError, ConfigError
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
+from aeon.llm.stack.limits import LimitSettings
 from aeon.store.models import Entry
 
 Keep = Callable[[Path, Entry], None]
 _MOST_CONFIGURATIONS = 32
 _FILES_OF_A_ROW = 10
+_log = logging.getLogger("aeon")
 # A row's page can be made of its record.
 _OF_ROWS = ("observability.report=false",)
 
@@ -55,6 +60,18 @@ def open_aeon(composition: Composition, *more: str, open_endpoints: OpenEndpoint
     """Aeon as composed for the rows of a batch, with `more` overrides. Raises ConfigError."""
     composed = composition.with_overrides((*_OF_ROWS, *composition.overrides, *more))
     return Aeon(compose_settings(composed), environment(), composition=composed, open_endpoints=open_endpoints)
+
+
+def capped_endpoints(settings: BatchSettings, control: RunControl) -> SharedEndpoints:
+    """The endpoints of all rows of this process, which stop `control` when a cap of the batch is reached."""
+
+    def stop(reached: str) -> None:
+        if not control.stop_requested:
+            _log.warning(reached)
+        control.request_stop()
+
+    caps = LimitSettings.model_construct(max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls)
+    return SharedEndpoints(CappedMeter(caps, stop, "batch"))
 
 
 @dataclass
@@ -135,7 +152,7 @@ class Threads:
 
     def __init__(self, runner: RowRunner, parallel: int) -> None:
         self._runner, self._parallel = runner, parallel
-        _allow_files(_FILES_OF_A_ROW * parallel + 256)
+        allow_files(parallel)
 
     def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
         """See `Backend`."""
@@ -154,8 +171,10 @@ class Threads:
         self._runner.close()
 
 
-def _allow_files(count: int) -> None:
-    """Have so many files open at once, as far as the system lets this process; most allow few unless asked."""
+def allow_files(rows: int) -> None:
+    """Have the files of so many rows open at once, as far as the system lets this process; most allow few unless
+    asked."""
+    count = _FILES_OF_A_ROW * rows + 256
     with suppress(ImportError, OSError, ValueError):
         import resource
 

@@ -19,7 +19,7 @@ from aeon.batch.dataset import Row
 from aeon.batch.ray.answers import write_entry
 from aeon.batch.ray.limits import LentEndpoints
 from aeon.batch.records import Running
-from aeon.batch.run import Either, Ended, RowRunner, open_aeon
+from aeon.batch.run import Either, Ended, RowRunner, allow_files, open_aeon
 from aeon.config.compose.literal import Composition
 from aeon.config.origin import FILE
 from aeon.domain.errors import AeonError, StopRequested, StoreFailed
@@ -75,6 +75,7 @@ class Worker:
         job = self._job
         if aeon.__version__ != job.version:
             return f"it has Aeon {aeon.__version__}, the batch is of Aeon {job.version}"
+        allow_files(job.slots)
         with suppress(OSError):
             os.chdir(job.working_directory)
         try:

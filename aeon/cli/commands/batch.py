@@ -15,7 +15,7 @@ from aeon.batch.dataset import open_dataset
 from aeon.batch.half_price import remove_journal, telling, with_journal
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import AGAIN, Results, merge
-from aeon.batch.run import Backend, RowRunner, Threads, open_aeon
+from aeon.batch.run import Backend, RowRunner, Threads, capped_endpoints, open_aeon
 from aeon.cli.job.arguments import parse
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, handle_interrupts
@@ -24,6 +24,7 @@ from aeon.config.load import compose_settings
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import ConfigError
 from aeon.files.text import encode_json
+from aeon.kernel.control import RunControl
 from aeon.observability.artefacts import replace_file
 from aeon.report.words import count_noun
 
@@ -49,14 +50,16 @@ def batch(arguments: Sequence[str]) -> int:
     dataset = open_dataset(path, settings.batch.columns, settings.task or "")
     place = out or Path(f"{path.name}.batch")
     composition = with_journal(composition, settings, place)
-    with open_aeon(composition) as aeon:
+    control = RunControl()
+    endpoints = capped_endpoints(settings.batch, control)
+    with closing(endpoints), open_aeon(composition, open_endpoints=endpoints.open) as aeon:
         warn(*aeon.warnings)
         configuration = identify(aeon, dataset)
         results = Results(out, configuration, lambda line: put(line.decode().rstrip("\n")))
         folder = Running(place.with_name(f"{place.name}.running"))
-        runner = RowRunner(aeon, composition, dataset.count, configuration, folder)
+        runner = RowRunner(aeon, composition, dataset.count, configuration, folder, endpoints.open)
         backend = _backend(runner, settings.batch)
-        running = Batch(backend, settings.batch, dataset, results, Records(place), shard)
+        running = Batch(backend, settings.batch, dataset, results, Records(place), shard, control)
         with closing(results), closing(running):
             status = _run(running, settings.batch)
     if status in (DONE, NOT_CONVERGED):
@@ -69,6 +72,12 @@ def _backend(runner: RowRunner, settings: BatchSettings) -> Backend:
         from aeon.batch.ray.cluster import Cluster
 
         return Cluster(runner, settings)
+    if (folder := runner.running.folder).with_suffix(".answers").exists():
+        from aeon.batch.ray.answers import Answers  # what a cluster has left is put where this goes on from
+
+        answers = Answers(folder)
+        answers.open()
+        answers.close()
     return Threads(runner, settings.parallel)
 
 

@@ -1,0 +1,52 @@
+"""The caps of a batch, and going on in this process with what a cluster left."""
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from aeon.batch.ray.answers import Answers, write_entry
+from aeon.cli.main import main
+from aeon.store.opening import open_source
+from tests.support.openai_server import OpenAIServer
+from tests.support.simulated_server import simulated
+
+
+def test_a_cap_on_calls_holds_all_rows_together_and_the_batch_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tasks.jsonl").write_text("".join(json.dumps({"id": n, "task": f"name {n} lakes"}) + "\n" for n in range(4)))
+    with OpenAIServer(simulated()) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        words = ["batch", "dataset=tasks.jsonl", "out=out.jsonl", "provider=openai", f"provider.base_url={server.url}"]
+        assert main([*words, "batch.max_llm_calls=20"]) == 130
+        assert len(server.requests) == 20
+        assert "batch.max_llm_calls=20 is reached" in caplog.text
+        assert main(words) == 0
+        assert len({json.dumps(request.body) for request in server.requests}) == len(server.requests)
+
+
+def test_what_rows_were_answered_on_a_cluster_is_not_asked_again_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tasks.jsonl").write_text('{"task": "name three lakes"}\n')
+    with OpenAIServer(simulated()) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        words = ["batch", "dataset=tasks.jsonl", "out=out.jsonl", "provider=openai", f"provider.base_url={server.url}"]
+        assert main([*words, "batch.max_llm_calls=5"]) == 130
+        left = tmp_path / "out.jsonl.running" / "1-0"
+        answers = Answers(left.parent)
+        answers.open()
+        with closing(open_source(left)) as source:
+            for entry in source.entries():
+                answers.put(1, 0, entry.request.key, write_entry(entry), (left / "run.json").read_text())
+        answers._file.close()
+        for path in left.iterdir():
+            path.unlink()
+        left.rmdir()
+        assert main(words) == 0
+        assert len({json.dumps(request.body) for request in server.requests}) == len(server.requests)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "tasks.jsonl"]
