@@ -77,7 +77,7 @@ class Answers:
     def of(self, body: dict[str, Any]) -> dict[str, Any]:
         """The completion of one request."""
         prompt = "".join(message["content"] for message in body["messages"])
-        value = self._value(body["response_format"]["json_schema"]["name"], prompt)
+        value = self._value(body["response_format"]["json_schema"]["name"].lower(), prompt)
         tokens = len(prompt) // 4
         return {
             "id": "1",
