@@ -91,7 +91,7 @@ def test_malformed_json_is_repaired_and_the_run_goes_on(core: Core) -> None:
 @pytest.mark.parametrize(
     ("malformed", "said"),
     [
-        ([planned("a", "b"), planned("b", "a")], "cycle"),
+        ([planned("a", "b"), planned("b", "a")], "loop"),
         ([planned("a"), planned("a")], "unique"),
         ([planned("a", "nowhere")], "not a step of the plan"),
         ([{"step_id": "a"}], "description"),

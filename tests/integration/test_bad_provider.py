@@ -67,7 +67,7 @@ def test_what_was_done_before_the_provider_failed_is_kept(start_server, tmp_path
 @pytest.mark.parametrize(
     ("bad", "why"),
     [
-        (plan(planned("a", "b"), planned("b", "a")), "cycle"),
+        (plan(planned("a", "b"), planned("b", "a")), "loop"),
         (plan(planned("a", "ghost")), "ghost"),
         (plan("a", "a"), "a"),
         ({"goal": "g", "steps": []}, "non-empty"),

@@ -59,7 +59,7 @@ def test_a_dependency_named_twice_counts_once():
     [
         (["a", "a"], "/steps/1/step_id", "unique"),
         ([planned("a", "b")], "/steps/0/dependencies/0", "'b', which is not a step"),
-        ([planned("a", "b"), planned("b", "a")], "/steps/0/dependencies", "cycle"),
+        ([planned("a", "b"), planned("b", "a")], "/steps/0/dependencies", "loop"),
         ([planned("a", "a")], "/steps/0/dependencies/0", "itself"),
         ([planned(" ")], "/steps/0/step_id", "blank"),
         ([planned("")], "/steps/0/step_id", "at least 1 character"),

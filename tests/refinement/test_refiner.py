@@ -146,7 +146,7 @@ def test_a_limit_that_is_reached_passes():
         (modify("a"), "is complete"),
         (action("REMOVE", "a"), "is complete"),
         (add("a"), "taken"),
-        (modify("b", "c"), "cycle"),
+        (modify("b", "c"), "loop"),
         (modify("b", "gone"), "'gone'"),
     ],
 )

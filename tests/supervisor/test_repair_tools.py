@@ -136,6 +136,6 @@ def test_a_plan_with_a_cycle_is_put_right() -> None:
     made = Supervisor(model).repair_plan(circular, parsed, tools=registry().describe(), names=registry().names())
     assert [step.step_id for step in made.steps] == ["a", "b"]
     (prompt,), (request,) = model.prompts("repair"), model.requests
-    assert "cycle" in prompt
+    assert "loop" in prompt
     assert '"name":"clock"' in prompt
     assert '"enum": ["price", "clock"]' in json.dumps(request.schema)

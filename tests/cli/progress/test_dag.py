@@ -168,5 +168,5 @@ def test_long_ids_are_cut() -> None:
 
 
 def test_a_cycle_cannot_be_drawn() -> None:
-    with pytest.raises(PlanError, match="cycle"):
+    with pytest.raises(PlanError, match="loop"):
         draw(plan({"a": "b", "b": "a"}))
