@@ -5,38 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 
 from aeon.app.aeon import Aeon
 from aeon.batch.dataset import Dataset, Row
 from aeon.batch.records import Records
-from aeon.batch.results import Line, Results, in_order
+from aeon.batch.results import Results, in_order
 from aeon.batch.run import Backend, Ended
+from aeon.batch.summary import Line
 from aeon.config.settings import BatchSettings
 from aeon.kernel.control import RunControl
 
 
-def identify(aeon: Aeon, dataset: Dataset) -> str:
+def identify(aeon: Aeon) -> str:
     """What tells the rows of one configuration from those of another: SHA-256, hex."""
-    told = [*sorted(aeon.hashes.items()), dataset.columns.model_dump_json(), dataset.task]
+    told = [*sorted(aeon.hashes.items()), aeon.settings.batch.columns.model_dump_json()]
     return sha256(repr(told).encode()).hexdigest()
 
 
 @dataclass
 class Batch:
-    """A dataset on its way through a backend. `shard` (i, n) takes every n-th row from the i-th on."""
+    """A dataset on its way through a backend. `shard` (i, n) takes every n-th row from the i-th on; without `records`
+    none is kept."""
 
     backend: Backend
     settings: BatchSettings
     dataset: Dataset
     results: Results
-    records: Records
+    records: Records | None
     shard: tuple[int, int] = (1, 1)
     control: RunControl = field(default_factory=RunControl)
 
-    def lines(self) -> Iterator[Line]:
-        """The line of each row that is not done, once it is written; a run that was asked to stop leaves none, and goes
-        on with the next start."""
-        lines: Iterable[Line] = map(self._keep, self.backend.run(self._rows(), self.control))
+    def lines(self, most: int | None = None) -> Iterator[Line]:
+        """The line of each row that is not done, once it is written, at most of so many rows; a row that was asked to
+        stop leaves none, and goes on with the next start."""
+        lines: Iterable[Line] = map(self._keep, self.backend.run(islice(self._rows(), most), self.control))
         if self.settings.order == "dataset":
             lines = in_order(lines, (row.number for row in self._rows()))
         for line in lines:
@@ -49,19 +52,22 @@ class Batch:
         return sum(1 for _ in self._rows())
 
     def close(self) -> None:
-        """Close the backend and the records."""
+        """Close the backend, the results and the records."""
         self.backend.close()
-        self.records.close()
+        self.results.close()
+        if self.records is not None:
+            self.records.close()
 
     def _rows(self) -> Iterator[Row]:
         first, every = self.shard
+        done = bytes(self.results.done)  # as it is now: it changes while rows are taken
         for row in self.dataset.rows():
             if self.control.stop_requested:
                 return
-            if (row.number - first) % every == 0 and row.id not in self.results.done:
+            if (row.number - first) % every == 0 and not done[row.number]:
                 yield row
 
     def _keep(self, ended: Ended) -> Line:
-        if ended.packed is None:
+        if ended.packed is None or self.records is None:
             return ended.line
         return {**ended.line, "record": self.records.keep(ended.line["id"], ended.packed)}

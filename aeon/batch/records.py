@@ -19,14 +19,14 @@ class Running:
     """The folder in which rows are run, each in a directory of its own. May be used from threads."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = self._folder = folder
+        self.folder = folder
 
     def directories(self, number: int) -> tuple[Path, Path | None]:
         """A new directory for a row, and the one in which a run of it was cut off, if there is one."""
-        before = sorted(self._folder.glob(f"{number}-*"), key=lambda path: int(path.name.partition("-")[2]))
+        before = sorted(self.folder.glob(f"{number}-*"), key=lambda path: int(path.name.partition("-")[2]))
         cut_off = next((path for path in reversed(before) if (path / FILE).is_file()), None)
         count = int(before[-1].name.partition("-")[2]) + 1 if before else 0
-        return self._folder / f"{number}-{count}", cut_off
+        return self.folder / f"{number}-{count}", cut_off
 
     def pack(self, number: int) -> bytes | None:
         """The directory of a row's last run as one archive; None when there is none."""
@@ -39,7 +39,7 @@ class Running:
 
     def pack_all(self, number: int) -> bytes | None:
         """All directories of a row as one archive, to go on with it elsewhere; None when there is none."""
-        buffer, directories = BytesIO(), sorted(self._folder.glob(f"{number}-*"))
+        buffer, directories = BytesIO(), sorted(self.folder.glob(f"{number}-*"))
         with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
             for directory in directories:
                 packed.add(directory, directory.name)
@@ -48,24 +48,24 @@ class Running:
     def unpack_all(self, packed: bytes) -> None:
         """Put the directories of a row here."""
         with tarfile.open(fileobj=BytesIO(packed)) as files:
-            files.extractall(self._folder, filter="data")
+            files.extractall(self.folder, filter="data")
 
     def drop(self, number: int) -> None:
         """Remove the directories of a row that is over."""
-        for path in self._folder.glob(f"{number}-*"):
+        for path in self.folder.glob(f"{number}-*"):
             shutil.rmtree(path, ignore_errors=True)
 
     def close(self) -> None:
         """Remove the folder if nothing is left in it but what a kill left half made."""
-        if self._folder.is_dir() and all(path.name.startswith(".") for path in self._folder.iterdir()):
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self.folder.is_dir() and all(path.name.startswith(".") for path in self.folder.iterdir()):
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Records:
     """The file `OUT.records` of the batch whose rows go to `out`, made with its first record."""
 
     def __init__(self, out: Path) -> None:
-        self._path = packed_path(out)
+        self._path = out.with_name(f"{out.name}.records")
         self._file: sqlite3.Connection | None = None
 
     def keep(self, row_id: str, packed: bytes) -> str:
@@ -86,14 +86,9 @@ class Records:
             self._file.close()
 
 
-def packed_path(out: Path) -> Path:
-    """The file of the records of the batch whose rows go to `out`."""
-    return out.with_name(f"{out.name}.records")
-
-
 def unpack_record(out: Path, row_id: str, directory: Path) -> None:
     """Put a row's record into a new directory. Raises ConfigError when there is none."""
-    packed = packed_path(out)
+    packed = out.with_name(f"{out.name}.records")
     row = None
     if packed.is_file():
         with closing(sqlite3.connect(f"file:{packed}?mode=ro", uri=True)) as file:

@@ -3,112 +3,152 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
 
-from aeon.batch.dataset import Row
-from aeon.domain.errors import ConfigError
+from aeon.batch.dataset import Dataset, Row, digest
+from aeon.batch.summary import AGAIN, Line, Summary
+from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
+from aeon.files.jsonl import JsonLines
 from aeon.files.text import encode_json, unwritable_error
-from aeon.observability.artefacts import as_artefact_error
+from aeon.report.words import count_noun
 
-Line = dict[str, Any]
-AGAIN = ("failed", "interrupted", "invalid")
-"""How a row may have ended that is run again when the batch goes on."""
-_ALWAYS = {"id", "row", "of", "ended", "configuration"}
+_ALWAYS = {"id", "row", "of", "ended", "configuration", "given"}
 
 
 def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
     """The line of a row that was run."""
-    usage = result.usage.total
-    error = result.error and {"type": result.error.type, "message": result.error.message}
+    usage, error = result.usage.total, result.error
     return {
-        "id": row.id,
-        "row": row.number,
-        "of": of,
-        "ended": result.termination_reason,
+        **_line(row, of, configuration, result.termination_reason, (error.type, error.message) if error else None),
         "converged": result.converged,
         "answer": result.answer,
         "scores": result.scores.model_dump(mode="json") if result.scores else None,
         "passes": result.passes,
         "calls": usage.requests,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "cost": usage.cost,
+        **usage.model_dump(include={"input_tokens", "output_tokens", "cost"}),
         "seconds": round(result.timings.total_seconds, 3),
-        "error": error,
         "synthetic": result.synthetic,
         "record": None,
-        "configuration": configuration,
     }
 
 
 def problem_line(row: Row, of: int, configuration: str, ended: str, message: str) -> Line:
     """The line of a row that could not be run (`invalid`), or failed without a result (`failed`)."""
-    error = {"type": "row" if ended == "invalid" else "run", "message": message}
-    return {"id": row.id, "row": row.number, "of": of, "ended": ended, "error": error, "configuration": configuration}
+    return _line(row, of, configuration, ended, ("row" if ended == "invalid" else "run", message))
+
+
+def _line(row: Row, of: int, configuration: str, ended: str, error: tuple[str, str] | None) -> Line:
+    known = {"id": row.id, "row": row.number, "of": of, "ended": ended, "configuration": configuration}
+    return {**known, "given": row.given, "error": error and {"type": error[0], "message": error[1]}}
 
 
 class Results:
-    """The file of a batch, or without a `path` what `put` does with each line. `done` are the ids that need not be run
-    again, `ends` how all rows in it ended, `cost` what they cost, None if that of one is not known. Raises ConfigError
-    for a file of another configuration, or one that is no batch's."""
+    """Where the lines of a batch go: its file, or without a `path` what `put` does with each. `done` is 1 at the number
+    of each row that need not be run again, `summary` what all lines come to. With `changed="again"` rows that ask for
+    something else than they did are run again. Raises ConfigError for a file of another configuration, of other rows,
+    one that is no batch's, and one that another process writes."""
 
-    def __init__(self, path: Path | None, configuration: str, put: Callable[[bytes], object] = lambda _: None) -> None:
-        self.path, self.ends, self.done, self._put = path, Counter[str](), set[str](), put
-        self.cost: float | None = 0.0
-        if path is None:
-            return
-        if path.exists():
-            self._take_over(path, configuration)
-        try:
-            self._file = path.open("ab", buffering=0)
-        except OSError as error:
-            raise ConfigError(unwritable_error(path, error).message, hint="Name another file with out=.") from None
-        self._put = self._append
+    def __init__(
+        self, path: Path | None, configuration: str, dataset: Dataset, changed: str, put: Callable[[str], object]
+    ) -> None:
+        self.path, self._put = path, put
+        self._file: JsonLines | None = None
+        self.done, self.summary = bytearray(dataset.count + 1), Summary(dataset.count)
+        if path is not None:
+            with lock(path):
+                numbers = self._find_done(path, configuration, dataset, changed)
+                self._file = self._take_over(path, numbers, dataset.count)
 
-    def _take_over(self, path: Path, configuration: str) -> None:
-        """Keep the lines of rows that are done; a last line that a kill cut off is none."""
-        if any(line["configuration"] != configuration for line in read_results(path)):
-            hint = "Name another file with out=, or give the configuration it was begun with."
-            raise ConfigError(f"out={path}: its rows were made with another configuration", hint=hint)
+    def _find_done(self, path: Path, configuration: str, dataset: Dataset, changed: str) -> dict[bytes, int]:
+        """The numbers of the rows that are done, by the digests of their ids."""
+        taken: dict[bytes, bytes] = {}
+        for _, line in read_places(path):
+            if line["configuration"] != configuration:
+                hint = "Name another file with out=, or give the configuration it was begun with."
+                raise ConfigError(f"out={path}: its rows were made with another configuration", hint=hint)
+            if line["ended"] not in AGAIN:
+                taken[digest(line["id"])] = bytes.fromhex(line["given"])
+        numbers, differing = dict[bytes, int](), list[int]()
+        for row in dataset.rows() if taken else ():
+            name = digest(row.id)
+            given = taken.pop(name, None)
+            if given is not None and given.hex() == row.given:
+                numbers[name], self.done[row.number] = row.number, 1
+            elif given is not None:
+                differing.append(row.line)
+        if differing and changed == "refuse":
+            raise ConfigError(
+                f"out={path}: {count_noun(len(differing), 'row')} that it has done, the first in line {differing[0]} "
+                "of the dataset, ask for something else now",
+                hint="Name another file with out=, or let them be run again with batch.changed=again.",
+            )
+        if taken:
+            hint = "Give the dataset it was begun with, to which rows may be added; or name another file with out=."
+            raise ConfigError(f"out={path}: it has {count_noun(len(taken), 'row')} that the dataset has not", hint=hint)
+        return numbers
+
+    def _take_over(self, path: Path, numbers: Mapping[bytes, int], of: int) -> JsonLines:
+        """A new file in the place of the old one, with its lines of rows that are done; open, and locked, to go on."""
         beside = path.with_name(f".{path.name}.tmp")
-        with as_artefact_error(beside), beside.open("wb") as file:
-            for line in read_results(path):
-                if line["ended"] not in AGAIN:
-                    self._count(line)
-                    self.done.add(line["id"])
-                    file.write(encode_json(line) + b"\n")
-        beside.replace(path)
+        try:
+            beside.unlink(missing_ok=True)
+            file = JsonLines(beside)
+            for _, line in read_places(path):
+                number = numbers.get(digest(line["id"]))
+                if number is not None and line["ended"] not in AGAIN:
+                    self.summary.add(line)
+                    file.write({**line, "row": number, "of": of})
+            beside.replace(path)
+        except (ArtefactError, OSError) as error:
+            beside.unlink(missing_ok=True)
+            raise ConfigError(f"out={path}: cannot be written: {error}", hint="Free space.") from None
+        file.path = path
+        return file
 
-    def write(self, line: Mapping[str, Any]) -> None:
+    def write(self, line: Line) -> None:
         """Append a line. Raises ArtefactError when there is no room."""
-        self._put(encode_json(dict(line)) + b"\n")
-        self._count(line)
+        if self._file is None:
+            self._put(encode_json(line).decode())
+        else:
+            self._file.write(line)
+        self.done[line["row"]] = 1
+        self.summary.add(line)
 
     def close(self) -> None:
         """Close the file."""
-        if self.path is not None:
+        if self._file is not None:
             self._file.close()
 
-    def _append(self, data: bytes) -> None:
-        try:
-            while data:
-                data = data[self._file.write(data) :]
-        except OSError as error:
-            raise unwritable_error(self._file.name, error) from error
 
-    def _count(self, line: Mapping[str, Any]) -> None:
-        self.ends[line["ended"]] += 1
-        cost = line.get("cost", 0.0)
-        self.cost = None if cost is None or self.cost is None else self.cost + cost
+@contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """Hold a file, which is made if it is not there, while the block lasts. Raises ConfigError when it cannot be
+    written, and when another process holds it."""
+    try:
+        with path.open("ab") as file:
+            with suppress(ImportError):  # not on every system
+                from fcntl import LOCK_EX, LOCK_NB, flock
+
+                flock(file, LOCK_EX | LOCK_NB)
+            if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
+                raise BlockingIOError
+            yield
+    except BlockingIOError:
+        hint = "Wait for it to end, or name another file with out=."
+        raise ConfigError(f"out={path}: another process is writing it", hint=hint) from None
+    except OSError as error:
+        raise ConfigError(unwritable_error(path, error).message, hint="Name another file with out=.") from None
 
 
-def read_results(path: Path) -> Iterator[Line]:
-    """The lines of a batch's file. Raises ConfigError for one that is none."""
-    number = 0
+def read_places(path: Path) -> Iterator[tuple[int, Line]]:
+    """The lines of a batch's file, each with the byte it begins at; a last one that was cut off is none. Raises
+    ConfigError for a file that is no batch's."""
+    number = place = 0
     try:
         with path.open("rb") as file:
             for text in file:
@@ -117,42 +157,26 @@ def read_results(path: Path) -> Iterator[Line]:
                     line = json.loads(text)
                     if not isinstance(line, dict) or not line.keys() >= _ALWAYS:
                         raise ValueError("no row of a batch")
-                    yield line
+                    yield place, line
+                place += len(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise ConfigError(f"{path}:{number}: {error}", hint="Name a file that `aeon batch` has written.") from None
 
 
-def merge(paths: Sequence[Path]) -> list[Line]:
-    """The rows of the shards of one batch, in the order of the dataset. Raises ConfigError for files of different
-    batches, rows that stand twice, and rows that are missing."""
-    lines = [(path, line) for path in paths for line in read_results(path)]
-    for name in ("configuration", "of"):
-        if len({line[name] for _, line in lines}) > 1:
-            raise ConfigError(
-                f"the files are of different batches: {name} differs", hint="Merge shards of one dataset."
-            )
-    found: dict[int, Path] = {}
-    for path, line in lines:
-        if line["row"] in found:
-            raise ConfigError(f"row {line['row']} stands in {found[line['row']]} and in {path}")
-        found[line["row"]] = path
-    of = lines[0][1]["of"] if lines else 0
-    if missing := [row for row in range(1, of + 1) if row not in found]:
-        shown = ", ".join(map(str, missing[:10])) + (" ..." if len(missing) > 10 else "")
-        raise ConfigError(f"{len(missing)} of {of} rows are missing: {shown}", hint="Run the shard that has them.")
-    return sorted((line for _, line in lines), key=lambda line: line["row"])
-
-
 def in_order(lines: Iterable[Line], rows: Iterable[int]) -> Iterator[Line]:
-    """Lines as they come, in the order of their rows, which `rows` tells."""
-    waiting: dict[int, Line] = {}
-    wanted = iter(rows)
+    """Lines as they come, in the order of their rows, which `rows` tells; those that wait are in a file."""
+    places, wanted = dict[int, int](), iter(rows)
     row = next(wanted, None)
-    for line in lines:
-        waiting[line["row"]] = line
-        while row in waiting:
-            yield waiting.pop(row)
-            row = next(wanted, None)
-    yield from (waiting[row] for row in sorted(waiting))
+    with TemporaryFile() as waiting:
+        for line in lines:
+            places[line["row"]] = waiting.seek(0, os.SEEK_END)
+            waiting.write(encode_json(line) + b"\n")
+            while row in places:
+                waiting.seek(places.pop(row))
+                yield json.loads(waiting.readline())
+                row = next(wanted, None)
+        for _, place in sorted(places.items()):
+            waiting.seek(place)
+            yield json.loads(waiting.readline())

@@ -17,7 +17,8 @@ from aeon.app.many_endpoints import CappedMeter, SharedEndpoints
 from aeon.app.process import OpenEndpoints
 from aeon.batch.dataset import Row
 from aeon.batch.records import Running
-from aeon.batch.results import Line, line_of, problem_line
+from aeon.batch.results import line_of, problem_line
+from aeon.batch.summary import Line
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings, environment
 from aeon.config.settings import BatchSettings

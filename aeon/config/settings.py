@@ -81,6 +81,7 @@ class BatchSettings(Value):
     order: Literal["ended", "dataset"] = "ended"
     records: Literal["none", "failed", "all"] = "failed"
     columns: BatchColumns = BatchColumns.model_construct()
+    changed: Literal["refuse", "again"] = "refuse"
     confirm_above_cost: float | None = Field(default=None, ge=0)
     max_cost: float | None = Field(default=None, gt=0)
     max_llm_calls: int | None = Field(default=None, gt=0)

@@ -16,6 +16,7 @@ from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 _ASSETS = Path(__file__).with_name("assets")
+_AS = {"batch": "compare"}  # which page has the script and the style of another one
 _ADDRESSES = ("https:", "http:", "mailto:", "#")
 
 
@@ -23,14 +24,12 @@ def render_page(name: str, data: Any, **values: Any) -> bytes:
     """The page of the template `NAME.html.j2`, with `NAME.js`, `page.css` and `NAME.css`, if there is one, inside.
     `data` are JSON values for the script, `values` the template's variables, each escaped. The page loads nothing and
     sends nothing."""
-    script, style = _asset(f"{name}.js"), _asset("page.css")
-    style += _asset(f"{name}.css") if (_ASSETS / f"{name}.css").is_file() else ""
+    look = _AS.get(name, name)
+    script, style = _asset(f"{look}.js"), _asset("page.css")
+    style += _asset(f"{look}.css") if (_ASSETS / f"{look}.css").is_file() else ""
     allowed = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{_hash_of(script)}'"
-    text = (
-        _environment()
-        .get_template(f"{name}.html.j2")
-        .render(**values, allowed=allowed, script=Markup(script), style=Markup(style), island=_island(data))
-    )
+    template = _environment().get_template(f"{name}.html.j2")
+    text = template.render(**values, allowed=allowed, script=Markup(script), style=Markup(style), island=_island(data))
     return text.encode("utf-8", "replace")
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from aeon.batch.dataset import Row, open_dataset
+from aeon.batch.dataset import Common, Row, open_dataset
 from aeon.config.settings import BatchColumns
 from aeon.domain.errors import ConfigError
 
@@ -23,7 +23,7 @@ def test_json_lines_give_tasks_inputs_ids_and_overrides(tmp_path: Path) -> None:
         "\n"
         '{"task": "two", "more": 1}\n',
     )
-    assert list(open_dataset(path, BatchColumns()).rows()) == [
+    assert list(open_dataset(path, BatchColumns(), Common()).rows()) == [
         Row(1, 1, "a", "one", {"x": "text"}, ("ttl.base=9", "ttl=small")),
         Row(2, 3, "2", "two"),
     ]
@@ -32,7 +32,7 @@ def test_json_lines_give_tasks_inputs_ids_and_overrides(tmp_path: Path) -> None:
 def test_a_table_is_read_by_its_header_and_the_columns_that_are_named(tmp_path: Path) -> None:
     path = written(tmp_path, "d.csv", '\ufeffkey,question,passage\nk1,"one,\ntwo",p\nk2,three,q\n')
     columns = BatchColumns(id="key", task="question", inputs={"text": "passage"})
-    assert list(open_dataset(path, columns).rows()) == [
+    assert list(open_dataset(path, columns, Common()).rows()) == [
         Row(1, 3, "k1", "one,\ntwo", {"text": "p"}),
         Row(2, 4, "k2", "three", {"text": "q"}),
     ]
@@ -40,7 +40,9 @@ def test_a_table_is_read_by_its_header_and_the_columns_that_are_named(tmp_path: 
 
 def test_a_task_given_once_is_that_of_rows_without_one(tmp_path: Path) -> None:
     path = written(tmp_path, "d.tsv", 'id\tinputs\nx\t"{""a"": ""b""}"\n')
-    assert list(open_dataset(path, BatchColumns(), "summarise").rows()) == [Row(1, 2, "x", "summarise", {"a": "b"})]
+    assert list(open_dataset(path, BatchColumns(), Common("summarise", {"c": "d", "a": "z"})).rows()) == [
+        Row(1, 2, "x", "summarise", {"c": "d", "a": "b"})
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,11 +54,13 @@ def test_a_task_given_once_is_that_of_rows_without_one(tmp_path: Path) -> None:
         ('{"id": "x"}', "line 1: there is no task"),
         ('{"task": "t", "inputs": {"a": 1}}', "line 1: inputs.a: must be a text, not int"),
         ('{"task": "t", "overrides": [1]}', "line 1: overrides: must be an object of names and values"),
+        ('{"id": [1], "task": "t"}', "line 1: id: must be a text or a number, not list"),
+        ('{"id": "\\ud800", "task": "t"}', "line 1: id is not valid Unicode"),
         ('{"task": "\\ud800"}', "line 1: task is not valid Unicode"),
     ],
 )
 def test_a_row_that_cannot_be_run_says_why_with_its_line(tmp_path: Path, text: str, problem: str) -> None:
-    dataset = open_dataset(written(tmp_path, "d.jsonl", f'{text}\n{{"task": "good"}}\n'), BatchColumns())
+    dataset = open_dataset(written(tmp_path, "d.jsonl", f'{text}\n{{"task": "good"}}\n'), BatchColumns(), Common())
     bad, good = dataset.rows()
     assert bad.problem.startswith(problem)
     assert (good.task, good.problem, dataset.count) == ("good", "", 2)
@@ -67,7 +71,11 @@ def test_a_row_that_cannot_be_run_says_why_with_its_line(tmp_path: Path, text: s
     [
         ("d.jsonl", b'{"task": "\xff"}\n', BatchColumns(), "not UTF-8"),
         ("d.jsonl", "\n\n", BatchColumns(), "there are no rows"),
-        ("d.xlsx", "", BatchColumns(), r"must be one of \.jsonl"),
+        ("d.xlsx", "", BatchColumns(), r"must be a file \.jsonl"),
+        ("d.csv", 'id,task\na,"never closed\nb,two\n', BatchColumns(), "cannot be read: unexpected end of data"),
+        ("d.csv", "task,task\na,b\n", BatchColumns(), "two columns have the same name"),
+        ("d.csv", b"task\na\nb\xff\n", BatchColumns(), "line 3 is not UTF-8"),
+        ("d.parquet", "no", BatchColumns(), "cannot be read as Parquet"),
         (
             "d.jsonl",
             '{"id": 1, "task": "a"}\n{"id": 1, "task": "b"}\n',
@@ -82,10 +90,39 @@ def test_a_dataset_that_cannot_be_run_is_refused_whole(
     tmp_path: Path, name: str, text: str | bytes, columns: BatchColumns, problem: str
 ) -> None:
     with pytest.raises(ConfigError, match=problem):
-        open_dataset(written(tmp_path, name, text), columns)
+        open_dataset(written(tmp_path, name, text), columns, Common())
 
 
 def test_a_row_of_a_table_with_too_many_cells_is_a_row_that_cannot_be_run(tmp_path: Path) -> None:
-    bad, good = open_dataset(written(tmp_path, "d.csv", "id,task\na,b,c\nd,e\n"), BatchColumns()).rows()
+    bad, good = open_dataset(written(tmp_path, "d.csv", "id,task\na,b,c\nd,e\n"), BatchColumns(), Common()).rows()
     assert bad.problem == "line 2: another number of cells than the header"
     assert good.id == "d"
+
+
+def test_a_spreadsheet_may_put_semicolons_between_cells(tmp_path: Path) -> None:
+    (row,) = open_dataset(written(tmp_path, "d.csv", "id;task\na;b, c\n"), BatchColumns(), Common()).rows()
+    assert (row.id, row.task) == ("a", "b, c")
+
+
+def test_parquet_gives_the_rows_that_json_lines_give(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows = [
+        {"id": 7, "task": "one", "inputs": {"x": "text"}, "n": 5, "overrides": None},
+        {"id": 8, "task": "two", "inputs": None, "n": None, "overrides": {"ttl": {"base": 9}}},
+    ]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "d.parquet")
+    bad_second = open_dataset(tmp_path / "d.parquet", BatchColumns(inputs={"number": "n"}), Common())
+    first, second = bad_second.rows()
+    assert first == Row(1, 1, "7", "one", {"x": "text", "number": "5"})
+    assert second.problem == "line 2: n: must be a text, not NoneType"
+    assert list(open_dataset(tmp_path / "d.parquet", BatchColumns(), Common()).rows())[1].overrides == (
+        "ttl={base: 9}",
+    )
+
+
+def test_a_dataset_that_changes_while_it_is_read_says_so(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.csv", "task\na\nb\n")
+    dataset = open_dataset(path, BatchColumns(), Common())
+    path.write_text("task\na\nb\nc\n")
+    with pytest.raises(ConfigError, match="has changed while the batch was running"):
+        list(dataset.rows())

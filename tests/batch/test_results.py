@@ -6,12 +6,36 @@ from typing import Any
 
 import pytest
 
-from aeon.batch.results import Results, in_order, merge
+from aeon.batch.dataset import Common, Dataset, Row, open_dataset
+from aeon.batch.results import Results, in_order
+from aeon.config.settings import BatchColumns
 from aeon.domain.errors import ConfigError
 
 
+def dataset(folder: Path, count: int = 5, task: str = "task") -> Dataset:
+    path = folder / "tasks.csv"
+    path.write_text("id,task\n" + "".join(f"r{n},{task} {n}\n" for n in range(1, count + 1)))
+    return open_dataset(path, BatchColumns(), Common())
+
+
+def given(row: int) -> str:
+    return Row(row, row, f"r{row}", f"task {row}").given
+
+
+def opened(path: Path, rows: Dataset, changed: str = "refuse") -> Results:
+    return Results(path, "c", rows, changed, print)
+
+
 def line(row: int, ended: str = "converged", of: int = 3, configuration: str = "c", **more: Any) -> dict[str, Any]:
-    return {"id": f"r{row}", "row": row, "of": of, "ended": ended, "configuration": configuration, **more}
+    return {
+        "id": f"r{row}",
+        "row": row,
+        "of": of,
+        "ended": ended,
+        "configuration": configuration,
+        "given": given(row),
+        **more,
+    }
 
 
 def file_of(folder: Path, name: str, *lines: dict[str, Any], tail: str = "") -> Path:
@@ -23,13 +47,46 @@ def file_of(folder: Path, name: str, *lines: dict[str, Any], tail: str = "") -> 
 def test_rows_that_are_done_are_taken_over_and_the_others_are_left_out(tmp_path: Path) -> None:
     ends = ("converged", "stalled", "failed", "invalid")
     path = file_of(tmp_path, "out", *(line(n, end) for n, end in enumerate(ends, start=1)), tail='{"id": "r5", "ro')
-    results = Results(path, "c")
-    assert results.done == {"r1", "r2"}
+    results = opened(path, dataset(tmp_path))
+    assert list(results.done) == [0, 1, 1, 0, 0, 0]
     results.write(line(3, cost=0.5))
     results.close()
     assert [json.loads(text)["id"] for text in path.read_text().splitlines()] == ["r1", "r2", "r3"]
-    assert dict(results.ends) == {"converged": 2, "stalled": 1}
-    assert results.cost == 0.5
+    assert {json.loads(text)["of"] for text in path.read_text().splitlines()[:2]} == {5}
+    assert dict(results.summary.ends) == {"converged": 2, "stalled": 1}
+    assert results.summary.cost == 0.5
+
+
+def test_a_row_that_asks_for_something_else_is_not_taken_as_done(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "out", line(1), line(2))
+    before, changed = path.read_bytes(), dataset(tmp_path, task="other")
+    with pytest.raises(ConfigError, match="2 rows that it has done, the first in line 2 of the dataset"):
+        opened(path, changed)
+    assert path.read_bytes() == before
+    results = opened(path, changed, "again")
+    results.close()
+    assert not any(results.done)
+    assert path.read_bytes() == b""
+
+
+def test_rows_may_be_added_to_a_dataset_and_moved_but_not_taken_out(tmp_path: Path) -> None:
+    path = file_of(tmp_path, "out", line(1), line(2))
+    (tmp_path / "tasks.csv").write_text("id,task\nnew,x\nr2,task 2\nr1,task 1\n")
+    results = Results(path, "c", open_dataset(tmp_path / "tasks.csv", BatchColumns(), Common()), "refuse", print)
+    results.close()
+    assert list(results.done) == [0, 0, 1, 1]
+    assert [json.loads(text)["row"] for text in path.read_text().splitlines()] == [3, 2]
+    (tmp_path / "tasks.csv").write_text("id,task\nr1,task 1\n")
+    with pytest.raises(ConfigError, match="it has 1 row that the dataset has not"):
+        Results(path, "c", open_dataset(tmp_path / "tasks.csv", BatchColumns(), Common()), "refuse", print)
+
+
+def test_one_process_writes_a_file(tmp_path: Path) -> None:
+    first = opened(tmp_path / "out", dataset(tmp_path))
+    with pytest.raises(ConfigError, match="another process is writing it"):
+        opened(tmp_path / "out", dataset(tmp_path))
+    first.close()
+    opened(tmp_path / "out", dataset(tmp_path)).close()
 
 
 @pytest.mark.parametrize(
@@ -44,32 +101,19 @@ def test_a_file_of_something_else_is_refused_and_stays(tmp_path: Path, text: str
     path = tmp_path / "out"
     path.write_text(text)
     with pytest.raises(ConfigError, match=problem):
-        Results(path, "c")
+        opened(path, dataset(tmp_path))
     assert path.read_text() == text
-    assert [found.name for found in tmp_path.iterdir()] == ["out"]
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["out", "tasks.csv"]
 
 
-def test_shards_are_put_together_in_the_order_of_the_dataset(tmp_path: Path) -> None:
-    one, other = file_of(tmp_path, "1", line(3), line(1)), file_of(tmp_path, "2", line(2))
-    assert [found["row"] for found in merge([one, other])] == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("lines", "problem"),
-    [
-        ([line(1), line(3)], "1 of 3 rows are missing: 2"),
-        ([line(1), line(2), line(3), line(2)], "row 2 stands in"),
-        ([line(1), line(2), line(3, configuration="d")], "configuration differs"),
-        ([line(1), line(2), line(3, of=4)], "of differs"),
-    ],
-)
-def test_gaps_doubles_and_other_batches_are_not_merged(
-    tmp_path: Path, lines: list[dict[str, Any]], problem: str
-) -> None:
-    with pytest.raises(ConfigError, match=problem):
-        merge([file_of(tmp_path, "1", *lines[:2]), file_of(tmp_path, "2", *lines[2:])])
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="No such file or directory"):
+        opened(tmp_path / "missing" / "out", dataset(tmp_path))
+    with pytest.raises(ConfigError, match="Is a directory"):
+        opened(tmp_path, dataset(tmp_path))
 
 
 def test_lines_come_in_the_order_of_their_rows() -> None:
-    given = [line(5), line(1), line(3), line(7)]
-    assert [found["row"] for found in in_order(given, [1, 3, 5, 7, 9])] == [1, 3, 5, 7]
+    come = [line(5), line(1), line(3), line(7)]
+    assert [found["row"] for found in in_order(come, [1, 3, 5, 7, 9])] == [1, 3, 5, 7]
+    assert [found["row"] for found in in_order([line(9), line(5)], [1, 5, 9])] == [5, 9]

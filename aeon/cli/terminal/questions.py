@@ -34,8 +34,12 @@ def approve(request: ApprovalRequest, stopping: Stopping = lambda: False) -> boo
         lines.append(f"  For {one_line(name)}: {one_line(step.description, 300)}")
     lines.append(f"  Side effects: {'yes, a call changes something outside' if tool.side_effects else 'none declared'}")
     lines.append(f"  Arguments: {one_line(json.dumps(dict(request.arguments), ensure_ascii=False))}")
-    lines.append("  May it be called? [y/N]")
-    return _answer("\n".join(lines), stopping).lower() in ("y", "yes")
+    return confirm("\n".join([*lines, "  May it be called?"]), stopping)
+
+
+def confirm(question: str, stopping: Stopping = lambda: False) -> bool:
+    """Ask; anything but y or yes is no. Raises StopRequested when what asks is to stop."""
+    return _answer(f"{question} [y/N]", stopping).lower() in ("y", "yes")
 
 
 def ask(question: FollowUpQuestion, stopping: Stopping = lambda: False) -> str | None:

@@ -45,8 +45,8 @@ def test_each_row_has_a_line_with_what_its_run_gave(tmp_path: Path, capfd: pytes
         assert row["answer"]
         assert row["calls"] > 0
         assert row["scores"]["completeness_score"] >= 0.9
-    assert "5 rows: converged 5" in capfd.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "tasks.jsonl"]
+    assert "5 of 5 rows: 5 converged." in capfd.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.html", "tasks.jsonl"]
 
 
 def test_rows_that_are_done_are_not_run_again_and_another_configuration_is_refused(
@@ -57,7 +57,7 @@ def test_rows_that_are_done_are_not_run_again_and_another_configuration_is_refus
     before = out.read_bytes()
     assert run(f"dataset={given}", f"out={out}") == 0
     assert out.read_bytes() == before
-    assert "3 rows done before; 0 to go" in capfd.readouterr().err
+    assert "3 rows done before" in capfd.readouterr().err
     assert run(f"dataset={given}", f"out={out}", "convergence.completeness=0.7") == 2
     assert "another configuration" in capfd.readouterr().err
 
@@ -74,7 +74,12 @@ def test_a_bad_row_is_reported_with_its_line_and_the_rest_is_done(
         **{"2": "invalid", "k": "invalid", "e": "invalid"},
     }
     told = capfd.readouterr().err
-    for words in ("row 2, line 2: not JSON", "row 3, line 3: ", "no: unknown key", "row 4, line 4: there is no task"):
+    for words in (
+        "row 2 (2), invalid: line 2: not JSON",
+        "row 3 (k), invalid: line 3: ",
+        "no: unknown key",
+        "row 4 (e), invalid: ",
+    ):
         assert words in told
 
 
@@ -125,11 +130,24 @@ def test_a_batch_that_would_cost_more_than_wanted_stops_after_its_first_rows(
         arguments += [
             f"provider.base_url={server.url}",
             "provider.model=m",
-            "provider.prices={m: {input: 9, output: 9}}",
+            "provider.prices={m: {input: 0, output: 1000}}",
         ]
-        assert main(["batch", *arguments, "batch.confirm_above_cost=0.01"]) == 130
-    assert 8 <= len(rows(tmp_path / "out.jsonl")) < 15
-    assert "more than batch.confirm_above_cost=0.01" in capfd.readouterr().err
+        assert main(["batch", *arguments, "batch.confirm_above_cost=1"]) == 2
+    assert len(rows(tmp_path / "out.jsonl")) == 8
+    assert "more than batch.confirm_above_cost=1" in capfd.readouterr().err
+
+
+def test_a_batch_whose_prompts_alone_cost_more_than_wanted_asks_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with OpenAIServer(simulated()) as server:
+        arguments = [f"dataset={dataset(tmp_path, 40)}", "out=out.jsonl", f"provider.base_url={server.url}"]
+        arguments += ["provider=openai", "provider.model=m", "batch.confirm_above_cost=1"]
+        assert main(["batch", *arguments, "provider.prices={m: {input: 9, output: 9}}"]) == 2
+        assert "will cost at least" in capfd.readouterr().err
+        assert main(["batch", *arguments]) == 2
+        assert "a sum that no price tells" in capfd.readouterr().err
+        assert not server.requests
 
 
 @pytest.mark.slow

@@ -1,0 +1,90 @@
+"""The shards of a batch put together in the order of the dataset, as JSON Lines, CSV or Parquet."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from aeon.batch.results import read_places
+from aeon.batch.summary import SCORES, Line, Summary
+from aeon.domain.errors import ConfigError
+from aeon.files.tables import write_csv, write_parquet
+from aeon.files.text import encode_json, unwritable_error
+
+COLUMNS: dict[str, str] = {
+    **{"id": "string", "row": "int64", "ended": "string", "converged": "bool", "answer": "string"},
+    **dict.fromkeys(SCORES, "double"),
+    **dict.fromkeys(("passes", "calls", "input_tokens", "output_tokens"), "int64"),
+    **{"cost": "double", "seconds": "double", "error": "string", "synthetic": "bool", "record": "string"},
+}
+"""The columns of a table of results, with their types in Parquet."""
+
+
+def merge(paths: Sequence[Path], out: Path) -> Summary:
+    """Write the rows of the shards of one batch into a new file, by its name JSON Lines, CSV or Parquet. Raises
+    ConfigError for files of different batches, rows that stand twice, rows that are missing, and what cannot be
+    written."""
+    places = _find_places(paths)
+    summary = Summary(len(places) - 1)
+    beside = out.with_name(f".{out.name}.{uuid4().hex}.tmp")
+    try:
+        with beside.open("xb") as file:
+            rows = _rows(paths, places, summary)
+            if out.suffix.lower() == ".csv":
+                write_csv(file, COLUMNS, map(_flat, rows))
+            elif out.suffix.lower() == ".parquet":
+                write_parquet(file, COLUMNS, map(_flat, rows))
+            else:
+                file.writelines(encode_json(line) + b"\n" for line in rows)
+        beside.replace(out)
+    except OSError as error:
+        raise ConfigError(unwritable_error(out, error).message, hint="Name another file with out=.") from None
+    finally:
+        beside.unlink(missing_ok=True)
+    return summary
+
+
+def _find_places(paths: Sequence[Path]) -> array[int]:
+    """Where the line of each row is, by the row's number: the byte, times the number of files, plus the file's."""
+    places, configuration = array("q"), ""
+    for index, path in enumerate(paths):
+        for place, line in read_places(path):
+            if not places:
+                places, configuration = array("q", [-1]) * (line["of"] + 1), line["configuration"]
+            if (line["of"], line["configuration"]) != (len(places) - 1, configuration):
+                name = "of" if line["of"] != len(places) - 1 else "configuration"
+                problem = f"the files are of different batches: {name} differs"
+                raise ConfigError(problem, hint="Merge shards of one dataset.")
+            row = line["row"]
+            if not 1 <= row < len(places):
+                raise ConfigError(f"{path}: row {row} is not among the {line['of']} of the dataset")
+            if places[row] >= 0:
+                raise ConfigError(f"row {row} stands in {paths[places[row] % len(paths)]} and in {path}")
+            places[row] = place * len(paths) + index
+    if missing := [row for row, place in enumerate(places) if row and place < 0]:
+        shown = ", ".join(map(str, missing[:10])) + (" ..." if len(missing) > 10 else "")
+        hint = "Run the shard that has them; a batch that was stopped goes on with the same command."
+        raise ConfigError(f"{len(missing)} of {len(places) - 1} rows are missing: {shown}", hint=hint)
+    return places or array("q", [-1])
+
+
+def _rows(paths: Sequence[Path], places: array[int], summary: Summary) -> Iterator[Line]:
+    with ExitStack() as opened:
+        files = [opened.enter_context(path.open("rb")) for path in paths]
+        for place in places[1:]:
+            file = files[place % len(paths)]
+            file.seek(place // len(paths))
+            line: Line = json.loads(file.readline())
+            summary.add(line)
+            yield line
+
+
+def _flat(line: Line) -> dict[str, Any]:
+    """A line as a row of a table."""
+    whole = {**line, **(line.get("scores") or {}), "error": (line.get("error") or {}).get("message")}
+    return {name: whole.get(name) for name in COLUMNS}

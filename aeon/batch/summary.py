@@ -1,0 +1,119 @@
+"""What the rows of a batch come to: how they ended, what they took, and which of them should be looked at."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from aeon.domain.assessment import SCORE_CODES
+from aeon.observability.artefacts import replace_file
+from aeon.report.html import render_page
+from aeon.report.words import one_line, round_down
+
+Line = dict[str, Any]
+AGAIN = ("failed", "interrupted", "invalid")
+"""How a row may have ended that is run again when the batch goes on."""
+GOOD = ("converged", "completed")
+SCORES = tuple(f"{name}_score" for name in SCORE_CODES)
+FIGURES = (*SCORES, "passes", "calls", "input_tokens", "output_tokens", "cost", "seconds")
+QUANTILES = {"least": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "most": 1.0}
+MOST_SHOWN = 200
+_SHOWN = ("id", "row", "ended", "scores", "calls", "cost", "seconds")
+
+
+class Summary:
+    """Adds up lines as they come; under 100 bytes a row, but for `MOST_SHOWN` rows. `of` counts the whole dataset."""
+
+    def __init__(self, of: int) -> None:
+        self.of, self.ends, self.simulated, self.unpriced = of, Counter[str](), 0, 0
+        self._values = {name: array("d") for name in FIGURES}
+        self._shown: list[tuple[tuple[int, float, int], Line]] = []
+
+    def add(self, line: Line) -> None:
+        """Take in one line."""
+        self.ends[line["ended"]] += 1
+        self.simulated += bool(line.get("synthetic"))
+        self.unpriced += line.get("cost", 0.0) is None
+        found, error = {**line, **(line.get("scores") or {})}, (line.get("error") or {}).get("message", "")
+        for name, values in self._values.items():
+            if found.get(name) is not None:
+                values.append(found[name])
+        least = min((found[name] for name in SCORES if found.get(name) is not None), default=1.0)
+        texts = {"answer": one_line(line.get("answer") or "", 400), "error": one_line(error, 400)}
+        rank = 0 if line["ended"] in AGAIN or error else 1 if line["ended"] not in GOOD else 2
+        self._shown.append(((rank, least, line["row"]), {**{name: line.get(name) for name in _SHOWN}, **texts}))
+        if len(self._shown) > 2 * MOST_SHOWN:
+            self.shown()
+
+    @property
+    def count(self) -> int:
+        """How many rows have ended."""
+        return self.ends.total()
+
+    @property
+    def failed(self) -> int:
+        """How many rows failed or cannot be run."""
+        return sum(self.ends[end] for end in AGAIN)
+
+    @property
+    def cost(self) -> float | None:
+        """What all rows cost; None when that of one is not known."""
+        return None if self.unpriced else self.total("cost")
+
+    def total(self, name: str) -> float:
+        """The sum of a figure."""
+        return sum(self._values[name])
+
+    def figures(self) -> Iterator[tuple[str, list[str]]]:
+        """Each figure that a row has, by name: its quantiles, in the order of `QUANTILES`, and its sum, as texts."""
+        for name, values in self._values.items():
+            if values:
+                ordered = sorted(values)
+                found = [ordered[round(share * (len(ordered) - 1))] for share in QUANTILES.values()]
+                total = "" if name in SCORES else _format(name, sum(ordered))
+                yield name.replace("_", " "), [*(_format(name, value) for value in found), total]
+
+    def shown(self) -> list[Line]:
+        """The rows to be looked at, at most `MOST_SHOWN`: first those that failed, then those with the least scores."""
+        self._shown = sorted(self._shown, key=itemgetter(0))[:MOST_SHOWN]
+        return [line for _, line in self._shown]
+
+    def __str__(self) -> str:
+        ends = ", ".join(f"{count:,} {end.replace('_', ' ')}" for end, count in self.ends.most_common()) or "none"
+        lines = [f"{self.count:,} of {self.of:,} rows: {ends}."]
+        table = [("", [*QUANTILES, "total"]), *self.figures()]
+        lines += [
+            f"{name:<20}" + "".join(f" {value:>10}" for value in values) for name, values in table[len(table) == 1 :]
+        ]
+        notes = {"are simulated: no model was called": self.simulated, "cost what no price tells": self.unpriced}
+        lines += [f"{count:,} of these rows {note}." for note, count in notes.items() if count]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def _format(name: str, value: float) -> str:
+    if name in SCORES:
+        return f"{round_down(value):.2f}"
+    return f"{value:,.{4 if name == 'cost' else 2 if name == 'seconds' and value < 100 else 0}f}"
+
+
+def write_page(summary: Summary, out: Path) -> Path:
+    """Write `OUT.html`, a page that opens without network, beside the results; its path. Raises ArtefactError."""
+    data = render_page(
+        "batch",
+        {},
+        file=out.name,
+        link=quote(out.name),
+        summary=summary,
+        good=sum(summary.ends[end] for end in GOOD),
+        kinds={end: "bad" if end in AGAIN else "good" if end in GOOD else "open" for end in summary.ends},
+        quantiles=list(QUANTILES),
+        rows=summary.shown(),
+    )
+    page = out.with_name(f"{out.name}.html")
+    replace_file(page, data)
+    return page
