@@ -1,6 +1,8 @@
 """`aeon batch`, as a person uses it: every row once, whatever happens on the way."""
 
 import json
+import random
+import resource
 import signal
 import subprocess
 import sys
@@ -156,7 +158,8 @@ def test_a_killed_batch_goes_on_without_asking_again_what_was_answered(tmp_path:
     with OpenAIServer(simulated(delay=0.05)) as server:
         command = [sys.executable, "-m", "aeon", "batch", f"dataset={given}", f"out={out}", "provider=openai"]
         command += [f"provider.base_url={server.url}", "provider.model=m", f"batch.parallel={parallel}"]
-        for requests in (30, 75):
+        for _ in range(4):
+            requests = len(server.requests) + random.randint(5, 40)
             with subprocess.Popen([*command, "execution.max_parallel=1"], cwd=tmp_path) as process:
                 until = time.monotonic() + 60
                 while len(server.requests) < requests and process.poll() is None and time.monotonic() < until:
@@ -165,6 +168,28 @@ def test_a_killed_batch_goes_on_without_asking_again_what_was_answered(tmp_path:
         assert subprocess.run([*command, "execution.max_parallel=1"], cwd=tmp_path, check=False).returncode == 0
         asked = Counter(map(content_of, server.requests))
     assert sorted(row["id"] for row in rows(out)) == sorted(f"r{n}" for n in range(12))
-    # Only what was under way when a kill came is asked again: of each of two kills, one call a row.
-    assert sum(asked.values()) - len(asked) <= 2 * parallel
+    # Only what was under way when a kill came is asked again: of each of four kills, one call a row.
+    assert sum(asked.values()) - len(asked) <= 4 * parallel
     assert not list(tmp_path.glob("out.jsonl.running*"))
+
+
+@pytest.mark.slow
+def test_a_full_disk_stops_a_batch_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    given, out = dataset(tmp_path, 60), tmp_path / "out.jsonl"
+    command = [sys.executable, "-m", "aeon", "batch", f"dataset={given}", f"out={out}", "provider=simulated"]
+    command += ["mode=core", "plan_file=plan.yaml", "batch.records=none", "observability=none", "store.mode=off"]
+    (tmp_path / "plan.yaml").write_text("goal: say\ntask: say\nsteps:\n  - {id: s1, description: say it}\n")
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (16_000, 16_000))
+
+    stopped = subprocess.run(command, cwd=tmp_path, preexec_fn=limit, capture_output=True, text=True, check=False)
+    assert stopped.returncode == 1
+    assert "cannot be written: File too large" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    before = rows(out)
+    assert 0 < len(before) < 60  # and each line is whole
+    subprocess.run(command, cwd=tmp_path, check=False)
+    assert sorted(row["id"] for row in rows(out)) == sorted(f"r{n}" for n in range(60))
+    assert [row for row in rows(out) if row["id"] in {done["id"] for done in before}] == before
