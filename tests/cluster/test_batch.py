@@ -65,7 +65,7 @@ def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_th
     answered_again, on_the_way_again, on_the_way = repeated(cluster.asked(), kills)
     assert answered_again == 0
     assert on_the_way_again <= on_the_way
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "tasks.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.html", "tasks.jsonl"]
 
 
 def test_a_cap_stops_all_nodes_and_the_same_command_goes_on(cluster: Cluster, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_a_run_goes_on_with_the_fallback_and_says_so_everywhere(start_server: St
     assert (fallback["failed"], fallback["endpoint"]) == ("openai", "spare")
     assert "500" in fallback["error"]
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "The endpoint spare answered 1 request in place of openai, which failed" in page
+    assert "The endpoint <code>spare</code> answered 1 request in place of <code>openai</code>, which failed" in page
 
 
 def test_a_model_without_a_price_is_named_and_its_cost_is_unknown(start_server: StartServer) -> None:

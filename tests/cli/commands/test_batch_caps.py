@@ -49,4 +49,4 @@ def test_what_rows_were_answered_on_a_cluster_is_not_asked_again_here(
         left.rmdir()
         assert main(words) == 0
         assert len({json.dumps(request.body) for request in server.requests}) == len(server.requests)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "tasks.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.html", "tasks.jsonl"]
