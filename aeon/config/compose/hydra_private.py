@@ -10,7 +10,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -179,9 +179,14 @@ class _MergedOnceLoader(ConfigLoaderImpl):
 def _stamps(repo: Any) -> tuple[Any, ...]:
     """Where the configuration is read from, with the time and size of every file of a folder."""
     sources = [(source.scheme(), source.path) for source in repo.get_sources()]
-    files = [path for scheme, folder in sources if scheme == "file" for path in sorted(Path(folder).rglob("*.yaml"))]
-    stats = [(str(path), path.stat()) for path in files]
-    return (*sources, *((name, stat.st_mtime_ns, stat.st_size) for name, stat in stats))
+    return (*sources, *(state for scheme, folder in sources if scheme == "file" for state in _states(folder)))
+
+
+def _states(folder: str) -> Iterator[tuple[str, int, int]]:
+    for path in sorted(Path(folder).rglob("*.yaml")):
+        with suppress(FileNotFoundError):  # gone by now, or what an editor keeps as a link to nowhere
+            stat = path.stat()
+            yield str(path), stat.st_mtime_ns, stat.st_size
 
 
 # OmegaConf's loader of YAML, on libyaml's parser, which is ten times as fast.

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from aeon.config.compose import cache
+from aeon.config.load import compose
 
 FILES = (("file", "/conf"), ("/conf/config.yaml", 1, 10))
 Start = Callable[..., Any]
@@ -86,3 +87,8 @@ def test_the_file_stays_small(start: Start, tmp_path: Path) -> None:
         cache.make_once(FILES, number, lambda: "x" * 1000)
     assert file_in(tmp_path).stat().st_size < 20_000
     assert file_in(tmp_path).stat().st_mode & 0o077 == 0
+
+
+def test_what_an_editor_leaves_beside_a_file_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / ".#mine.yaml").symlink_to("nobody@host.1")
+    assert compose(["provider=simulated"], tmp_path).provider.kind == "simulated"
