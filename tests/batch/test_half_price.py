@@ -128,7 +128,7 @@ def test_rows_go_through_their_phases_together(
     assert len(batches) == 5 + 3 * max(row["passes"] for row in found)
     assert batches[0] == 50
     assert sum(batches) == sum(row["calls"] for row in found)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "tasks.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.html", "tasks.jsonl"]
     assert "batch_1: completed, 50 of 50 answered" in capfd.readouterr().err
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from aeon.convergence.engine import verdict
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds, CriterionResult
@@ -206,7 +206,7 @@ def test_a_command_shows_what_is_to_be_filled_in(run: Run, opened: Show) -> None
     command = page.locator(".command", has_text="inputs.NAME")
     assert command.locator("mark").all_inner_texts() == ["NAME", '"..."']
     command.locator("button").click()
-    page.wait_for_function("document.querySelector('.command:has(mark) button').textContent !== 'Copy'")
+    expect(command.locator("button")).not_to_have_text("Copy")
     assert command.locator("button").inner_text() in ('Copied: fill in NAME and "..."', "Press Ctrl-C")
     assert "any name" in page.locator(".next").inner_text()
 

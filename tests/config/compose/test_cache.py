@@ -90,5 +90,7 @@ def test_the_file_stays_small(start: Start, tmp_path: Path) -> None:
 
 
 def test_what_an_editor_leaves_beside_a_file_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "limits").mkdir()
+    (tmp_path / "limits" / "mine.yaml").write_text("max_passes: 2\n", encoding="utf-8")
     (tmp_path / ".#mine.yaml").symlink_to("nobody@host.1")
     assert compose(["provider=simulated"], tmp_path).provider.kind == "simulated"
