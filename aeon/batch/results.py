@@ -48,13 +48,13 @@ def _line(row: Row, of: int, configuration: str, ended: str, error: tuple[str, s
 
 
 class Results:
-    """Where the lines of a batch go: its file, or without a `path` what `put` does with each. `done` is 1 at the number
-    of each row that need not be run again, `summary` what all lines come to. With `changed="again"` rows that ask for
-    something else than they did are run again. Raises ConfigError for a file of another configuration, of other rows,
-    one that is no batch's, and one that another process writes."""
+    """Where the lines of a batch go: its file, or without a `path` what `put` does with each, False when nobody reads
+    it. `done` is 1 at the number of each row that need not be run again, `summary` what all lines come to. With
+    `changed="again"` rows that ask for something else than they did are run again. Raises ConfigError for a file of
+    another configuration, of other rows, one that is no batch's, and one that another process writes."""
 
     def __init__(
-        self, path: Path | None, configuration: str, dataset: Dataset, changed: str, put: Callable[[str], object]
+        self, path: Path | None, configuration: str, dataset: Dataset, changed: str, put: Callable[[str], bool]
     ) -> None:
         self.path, self._put = path, put
         self._file: JsonLines | None = None
@@ -111,11 +111,11 @@ class Results:
         return file
 
     def write(self, line: Line) -> None:
-        """Append a line. Raises ArtefactError when there is no room."""
-        if self._file is None:
-            self._put(encode_json(line).decode())
-        else:
+        """Append a line. Raises ArtefactError when there is no room, or nobody reads it."""
+        if self._file is not None:
             self._file.write(line)
+        elif not self._put(encode_json(line).decode()):
+            raise ArtefactError("out=-: its reader has gone away: the batch is stopped", hint="Give out= a file.")
         self.done[line["row"]] = 1
         self.summary.add(line)
 

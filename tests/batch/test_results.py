@@ -23,7 +23,7 @@ def given(row: int) -> str:
 
 
 def opened(path: Path, rows: Dataset, changed: str = "refuse") -> Results:
-    return Results(path, "c", rows, changed, print)
+    return Results(path, "c", rows, changed, lambda _text: True)
 
 
 def line(row: int, ended: str = "converged", of: int = 3, configuration: str = "c", **more: Any) -> dict[str, Any]:
@@ -72,13 +72,15 @@ def test_a_row_that_asks_for_something_else_is_not_taken_as_done(tmp_path: Path)
 def test_rows_may_be_added_to_a_dataset_and_moved_but_not_taken_out(tmp_path: Path) -> None:
     path = file_of(tmp_path, "out", line(1), line(2))
     (tmp_path / "tasks.csv").write_text("id,task\nnew,x\nr2,task 2\nr1,task 1\n")
-    results = Results(path, "c", open_dataset(tmp_path / "tasks.csv", BatchColumns(), Common()), "refuse", print)
+    results = Results(
+        path, "c", open_dataset(tmp_path / "tasks.csv", BatchColumns(), Common()), "refuse", lambda _text: True
+    )
     results.close()
     assert list(results.done) == [0, 0, 1, 1]
     assert [json.loads(text)["row"] for text in path.read_text().splitlines()] == [3, 2]
     (tmp_path / "tasks.csv").write_text("id,task\nr1,task 1\n")
     with pytest.raises(ConfigError, match="it has 1 row that the dataset has not"):
-        Results(path, "c", open_dataset(tmp_path / "tasks.csv", BatchColumns(), Common()), "refuse", print)
+        Results(path, "c", open_dataset(tmp_path / "tasks.csv", BatchColumns(), Common()), "refuse", lambda _text: True)
 
 
 def test_one_process_writes_a_file(tmp_path: Path) -> None:

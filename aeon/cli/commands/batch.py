@@ -101,6 +101,8 @@ def _results_file(text: str) -> Path | None:
         lines = out.with_suffix(".jsonl")
         hint = f"Give out={lines}; then `aeon batch merge out={text} {lines}` makes a table of it."
         raise ConfigError(f"out={text}: results are written as JSON Lines, line by line", hint=hint)
+    if Path("/dev") in out.absolute().parents or (out.exists() and not out.is_file()):
+        raise ConfigError(f"out={text}: is no regular file", hint="out=- is standard output.")
     return out
 
 

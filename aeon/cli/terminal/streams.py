@@ -78,20 +78,22 @@ def stderr() -> TextIO:
     return _own.get("err") or sys.stderr
 
 
-def put(text: str) -> None:
-    """Write text with a newline at its end on standard output. A reader that has gone away (`| head`) is no error.
-    Raises ArtefactError when standard output is closed or full."""
+def put(text: str) -> bool:
+    """Write text with a newline at its end on standard output. False when its reader has gone away (`| head`), which
+    is no error. Raises ArtefactError when standard output is closed or full."""
     stream = stdout()
     if stream is None:
         raise ArtefactError("standard output is closed")
     try:
         stream.write(text if text.endswith("\n") else f"{text}\n")
         stream.flush()
+        return True
     except OSError as error:
         # What is still in the buffer would be written, and fail, once more at the end.
         _write_to_nothing(stream)
         if not isinstance(error, BrokenPipeError):
             raise ArtefactError(f"standard output cannot be written: {error.strerror}") from error
+        return False
 
 
 def say(text: str) -> None:

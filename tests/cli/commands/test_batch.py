@@ -1,6 +1,7 @@
 """`aeon batch`, as a person uses it: every row once, whatever happens on the way."""
 
 import json
+import os
 import random
 import resource
 import signal
@@ -115,6 +116,36 @@ def test_a_kept_record_is_a_run_that_can_be_inspected(tmp_path: Path) -> None:
 def test_results_may_go_to_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(f"dataset={dataset(tmp_path, 3)}", "out=-", "batch.order=dataset", "batch.records=none") == 0
     assert [json.loads(text)["row"] for text in capfd.readouterr().out.splitlines()] == [1, 2, 3]
+
+
+def test_a_batch_whose_reader_has_gone_away_stops(tmp_path: Path) -> None:
+    with OpenAIServer(simulated(delay=0.05)) as server:
+        command = [
+            sys.executable,
+            "-m",
+            "aeon",
+            "batch",
+            f"dataset={dataset(tmp_path, 30)}",
+            "out=-",
+            "provider=openai",
+        ]
+        command += [f"provider.base_url={server.url}", "provider.model=m", "batch.parallel=2"]
+        with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            process.stdout.readline()
+            process.stdout.close()
+            told = process.stderr.read().decode()
+        assert process.returncode == 1
+        assert "out=-: its reader has gone away" in told
+        assert len(server.requests) < 15 * 10
+
+
+@pytest.mark.parametrize("out", ["pipe", "/dev/stdout", "."])
+def test_results_go_to_no_other_kind_of_file(tmp_path: Path, out: str, capfd: pytest.CaptureFixture[str]) -> None:
+    os.mkfifo("pipe")
+    assert run(f"dataset={dataset(tmp_path)}", f"out={out}") == 2
+    assert f"out={out}: is no regular file" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b"])
