@@ -21,6 +21,7 @@ from aeon.llm.openai.errors import error_of_exception
 from aeon.llm.settings import EndpointSettings
 from aeon.llm.watching import WATCHER, Waiting
 
+_ACCOUNT = ("openai-organization", "openai-project")
 JOURNAL = Path(".aeon/batches.sqlite")
 _open: dict[str, tuple[Rounds, int]] = {}  # with how many use them
 _opening = threading.Lock()
@@ -77,11 +78,16 @@ def _teller(request: LLMRequest) -> Callable[[str], None]:
 
 
 def _open_rounds(endpoint: Endpoint) -> tuple[str, Rounds]:
-    """The rounds of all adapters of one server and account, those of resumed rows too."""
+    """The rounds of all adapters of one server and key, those of resumed rows too."""
     path = (endpoint.settings.batch_journal or JOURNAL).expanduser().absolute()
-    place = sha256(repr((endpoint.base_url, sorted(endpoint.headers.items()))).encode()).hexdigest()
-    key = f"{place} {path}"
+    sent = {name.lower(): value for name, value in endpoint.headers.items()}
+    place = _digest(endpoint.address, *map(sent.get, _ACCOUNT))  # without the key: another finds what went out
+    key = _digest(endpoint.base_url, *sorted(sent.items()), path)
     with _opening:
         rounds, users = _open.get(key) or (Rounds(endpoint, Journal(path, place)), 0)
         _open[key] = rounds, users + 1
     return key, rounds
+
+
+def _digest(*parts: object) -> str:
+    return sha256(repr(parts).encode()).hexdigest()

@@ -383,16 +383,45 @@ def test_what_is_stored_is_kept_no_longer(server: BatchServer, connect: Connect)
     assert (response.text, noted()) == ('{"answer": "a"}', [])
 
 
-def test_another_account_waits_for_its_own(server: BatchServer, connect: Connect) -> None:
-    assert ask_all(connect(), asked("a")) == ["a"]
+@pytest.mark.parametrize(
+    ("key", "headers", "batches"),
+    [
+        ("new-key", {}, 1),
+        ("key", {"X-Gateway-Key": "new-key"}, 1),
+        ("key", {"OpenAI-Organization": "another"}, 2),
+        ("key", {"openai-project": "another"}, 2),
+    ],
+)
+def test_a_new_key_finds_the_batches_of_the_old_one_and_another_account_those_of_its_own(
+    server: BatchServer, connect: Connect, key: str, headers: dict[str, str], batches: int
+) -> None:
     adapter = connect()
+    assert ask_all(adapter, asked("a")) == ["a"]
     of_the_dead(connect, adapter)
+    other = BatchAdapter(adapter._settings, key, headers)
+    try:
+        assert ask_all(other, asked("a")) == ["a"]
+    finally:
+        other.close()
+    assert len(server.batches) == batches
+
+
+def test_two_keys_at_once_each_send_their_own(
+    server: BatchServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter, sent, answer = connect(), set[str](), server.answer
+
+    def noted_answer(method: str, path: str, query: Any, headers: Any, raw: bytes) -> Any:
+        sent.add(headers["authorization"])
+        return answer(method, path, query, headers, raw)
+
+    monkeypatch.setattr(server, "answer", noted_answer)
     other = BatchAdapter(adapter._settings, "another-key")
     try:
         assert ask_all(other, asked("a")) == ["a"]
     finally:
         other.close()
-    assert len(server.batches) == 2
+    assert sent == {"Bearer another-key"}
 
 
 def test_who_belongs_to_no_run_is_asked_at_once(server: BatchServer, connect: Connect) -> None:
