@@ -60,7 +60,8 @@ def test_nodes_and_batches_that_are_killed_ask_nothing_twice_and_every_row_is_th
             kill(batch)
             batch = cluster.batch(tasks, out, "batch.parallel=6")
     status, said = ended(batch)
-    assert (status, said.splitlines()[-1]) == (0, "40 rows: converged 40. Cost unknown."), said
+    assert status == 0, said
+    assert "40 of 40 rows: 40 converged." in said
     assert rows_of(out) == sorted(f"row{number}" for number in range(40))
     answered_again, on_the_way_again, on_the_way = repeated(cluster.asked(), kills)
     assert answered_again == 0
@@ -73,7 +74,8 @@ def test_a_cap_stops_all_nodes_and_the_same_command_goes_on(cluster: Cluster, tm
     status, said = ended(cluster.batch(tasks, out, "batch.max_llm_calls=20"))
     assert status == 130
     assert "batch.max_llm_calls: is reached" in said
-    assert (len(cluster.asked()) - before) // 2 == 20
+    # What one node was lent and has not used, no other may use.
+    assert 8 < (len(cluster.asked()) - before) // 2 <= 20
     assert ended(cluster.batch(tasks, out))[0] == 0
     assert repeated(cluster.asked()[before:], []) == (0, 0, 0)
     assert len(rows_of(out)) == 8
