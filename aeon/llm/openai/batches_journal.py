@@ -16,7 +16,6 @@ from typing import NamedTuple
 from aeon.domain.errors import ConfigError, StoreFailed
 
 KEPT_SECONDS = 30 * 86400.0  # about as long as providers keep results
-_ME = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}"
 _SCHEMA = """
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
@@ -116,14 +115,29 @@ class Journal:
             raise StoreFailed(f"the journal of batches {self._path} cannot be used: {error}", hint=hint) from error
 
 
+def _begun(pid: int) -> str:
+    """When a process began, since the machine did; nothing where that is not told."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        machine = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+    return "ended" if told[0] in b"ZX" else f"{machine} {int(told[19])}"
+
+
+_ME = f"{socket.gethostname()}:{os.getpid()}:{_begun(os.getpid())}:{uuid.uuid4().hex}"
+
+
 def _is_alive(owner: str) -> bool:
-    """Whether somebody still waits; of another machine that is not known, and not believed."""
-    host, _, rest = owner.partition(":")
-    pid = rest.partition(":")[0]
-    if owner == _ME or host != socket.gethostname() or pid == str(os.getpid()) or os.name != "posix":
+    """Whether somebody still waits; of another machine that is not known, and not believed. A number alone says
+    nothing: the next process may have it."""
+    host, pid, begun, _ = owner.split(":") if owner.count(":") == 3 else ("", "0", "", "")
+    if owner == _ME or host != socket.gethostname() or int(pid) == os.getpid() or os.name != "posix":
         return owner == _ME
     try:
         os.kill(int(pid), 0)
-    except OSError as error:
-        return isinstance(error, PermissionError)
-    return True
+    except PermissionError:
+        pass  # somebody else's
+    except OSError:
+        return False
+    return _begun(int(pid)) in (begun, "")
