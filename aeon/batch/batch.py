@@ -15,6 +15,7 @@ from aeon.batch.results import Results, in_order
 from aeon.batch.run import Backend, Ended
 from aeon.batch.summary import Line
 from aeon.config.settings import BatchSettings, Settings, configuration_hash
+from aeon.domain.errors import ProviderError
 from aeon.domain.values import Value
 from aeon.kernel.control import RunControl
 
@@ -24,6 +25,8 @@ _OF_PROVIDER = (
     *("retry", "breaker", "stream", "api_key_env", "require_key"),
 )
 """How requests travel, which decides no answer; an address says who answers, and is none of them."""
+# A row that failed so goes on from what it was answered; one that an answer let fail would fail by it again.
+_UNANSWERED = {ProviderError.__name__, *(kind.__name__ for kind in ProviderError.__subclasses__())}
 
 
 def identify(aeon: Aeon) -> str:
@@ -69,7 +72,8 @@ class Batch:
             lines = in_order(lines, (row.number for row in self._rows()))
         for line in lines:
             self.results.write(line)
-            self.backend.forget(line["row"])  # only now: else a kill in between would lose what was answered
+            if line["ended"] != "failed" or line["error"]["type"] not in _UNANSWERED:
+                self.backend.forget(line["row"])  # only now: else a kill in between would lose what was answered
             yield line
 
     def count(self) -> int:
@@ -93,6 +97,9 @@ class Batch:
                 yield row
 
     def _keep(self, ended: Ended) -> Line:
-        if ended.packed is None or self.records is None:
+        if self.records is None:
+            return ended.line
+        if ended.packed is None:
+            self.records.drop(ended.line["id"])
             return ended.line
         return {**ended.line, "record": self.records.keep(ended.line["id"], ended.packed)}

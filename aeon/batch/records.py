@@ -70,15 +70,23 @@ class Records:
 
     def keep(self, row_id: str, packed: bytes) -> str:
         """Keep a row's record, instead of an earlier one. Returns where it is: `FILE#ID`. Raises ArtefactError."""
+        self._execute("INSERT OR REPLACE INTO records VALUES (?, ?)", (row_id, packed))
+        return f"{self._path}#{row_id}"
+
+    def drop(self, row_id: str) -> None:
+        """Remove the record of an earlier start of a row, if there is one. Raises ArtefactError."""
+        if self._file is not None or self._path.is_file():
+            self._execute("DELETE FROM records WHERE id = ?", (row_id,))
+
+    def _execute(self, statement: str, values: tuple[str | bytes, ...]) -> None:
         try:
             if self._file is None:
                 self._file = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-                for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _SCHEMA):
-                    self._file.execute(statement)
-            self._file.execute("INSERT OR REPLACE INTO records VALUES (?, ?)", (row_id, packed))
+                for first in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _SCHEMA):
+                    self._file.execute(first)
+            self._file.execute(statement, values)
         except sqlite3.Error as error:
             raise ArtefactError(f"{self._path} cannot be written: {error}", hint="Free space.") from error
-        return f"{self._path}#{row_id}"
 
     def close(self) -> None:
         """Close the file."""

@@ -121,7 +121,7 @@ class RowRunner:
         directory, cut_off = self.running.directories(row.number)
         given: dict[str, Any] = {"inputs": row.inputs, "directory": directory, "control": control}
         given["keep"] = keep and partial(keep, directory)
-        if cut_off is None:
+        if cut_off is None or self.aeon.settings.store.mode == "off":  # then nothing that was answered is kept
             return self._aeon_for(row.overrides).run(row.task, **given)
         with self._open(*row.overrides, f"resume={cut_off}") as aeon:
             return aeon.run(row.task, **given)

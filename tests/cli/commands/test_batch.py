@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from aeon.cli.main import main
-from tests.support.openai_server import OpenAIServer
+from tests.support.openai_server import Failure, OpenAIServer, Received
 from tests.support.simulated_server import content_of, simulated
 
 
@@ -116,6 +116,41 @@ def test_a_kept_record_is_a_run_that_can_be_inspected(tmp_path: Path) -> None:
 def test_results_may_go_to_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(f"dataset={dataset(tmp_path, 3)}", "out=-", "batch.order=dataset", "batch.records=none") == 0
     assert [json.loads(text)["row"] for text in capfd.readouterr().out.splitlines()] == [1, 2, 3]
+
+
+def test_a_failed_row_goes_on_from_what_it_was_answered_and_its_record_goes(tmp_path: Path) -> None:
+    down = [True]
+    with OpenAIServer(simulated()) as server:
+        script = simulated()
+
+        def answer(received: Received) -> Any:
+            return Failure(401) if down[0] else script["convergence"](received)
+
+        server.script = {**script, "convergence": answer}
+        command = [f"dataset={dataset(tmp_path, 2)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
+        command += [f"provider.base_url={server.url}", "provider.prices={m: {input: 1, output: 1}}"]
+        assert main(["batch", *command]) == 1
+        assert {row["ended"] for row in rows(tmp_path / "out.jsonl")} == {"failed"}
+        down[0], before = False, len(server.requests)
+        assert before >= 4
+        cost = {row["id"]: row["cost"] for row in rows(tmp_path / "out.jsonl")}
+        assert main(["batch", *command]) == 0
+        first = {content_of(request) for request in server.requests[:before]}
+        again = {request.name for request in server.requests[before:] if content_of(request) in first}
+    assert again == {"convergence"}  # what was refused, and nothing else
+    found = rows(tmp_path / "out.jsonl")
+    assert all(row["ended"] == "converged" and row["cost"] > cost[row["id"]] for row in found)
+    assert main(["batch", "record", "out.jsonl", "r1", "r1"]) == 2
+    assert not (tmp_path / "out.jsonl.running").exists()
+
+
+def test_a_row_that_an_answer_let_fail_is_asked_anew(tmp_path: Path) -> None:
+    with OpenAIServer({**simulated(), "plan": "no JSON", "repair": "no JSON"}) as server:
+        command = [f"dataset={dataset(tmp_path, 1)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
+        command += [f"provider.base_url={server.url}"]
+        assert main(["batch", *command]) == 1
+        server.script = dict(simulated())
+        assert main(["batch", *command]) == 0
 
 
 def test_a_batch_whose_reader_has_gone_away_stops(tmp_path: Path) -> None:
