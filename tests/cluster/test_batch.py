@@ -81,7 +81,8 @@ def test_a_cap_stops_all_nodes_and_the_same_command_goes_on(cluster: Cluster, tm
     assert len(rows_of(out)) == 8
 
 
-def test_keys_are_those_of_the_nodes_and_stand_in_nothing_that_is_sent(cluster: Cluster) -> None:
+def test_keys_are_those_of_the_nodes(cluster: Cluster, tmp_path: Path) -> None:
+    assert ended(cluster.batch(dataset(tmp_path, 2), tmp_path / "out.jsonl"))[0] == 0
     assert set(cluster.keys()) == {"Bearer of-the-nodes"}
 
 
