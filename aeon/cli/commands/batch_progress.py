@@ -49,13 +49,14 @@ def attend(running: Batch, forecast: Forecast) -> int:
 
 def _run(running: Batch, forecast: Forecast, shown: _Progress) -> None:
     most, summary = running.settings.confirm_above_cost, running.results.summary
-    if most is not None:
+    if most is not None and shown.left:
         if not _is_affordable(most, forecast.least_cost, "at least", running.control):
             return
-        for line in running.lines(FIRST_ROWS):
-            shown.take(line)
+        if summary.count < FIRST_ROWS:  # else those of earlier starts tell
+            for line in running.lines(FIRST_ROWS):
+                shown.take(line)
         if shown.left and not running.control.stop_requested:
-            cost = None if summary.cost is None else summary.cost * (summary.count + shown.left) / summary.count
+            cost = None if summary.cost is None else summary.cost / summary.count * forecast.rows
             if not _is_affordable(most, cost, "by its first rows about", running.control):
                 return
     for line in running.lines():
@@ -108,8 +109,8 @@ class _Progress:
         self._shown = now
         clock = format_clock(timedelta(seconds=seconds / self._ended * self.left))
         cost = "" if self._summary.cost is None else f", cost {self._summary.cost:.4f}"
-        rate, total = f"{self._ended / seconds * 60:,.0f} a minute", self._ended + self.left
-        self._draw(f"{self._ended:,}/{total:,} rows, {self._summary.failed} failed, {rate}{cost}, {clock} left")
+        rate, count = f"{self._ended / seconds * 60:,.0f} a minute", self._summary.count
+        self._draw(f"{count:,}/{count + self.left:,} rows, {self._summary.failed} failed, {rate}{cost}, {clock} left")
 
     def _draw(self, text: str) -> None:
         if self._live:

@@ -201,8 +201,22 @@ def test_a_batch_that_would_cost_more_than_wanted_stops_after_its_first_rows(
             "provider.prices={m: {input: 0, output: 1000}}",
         ]
         assert main(["batch", *arguments, "batch.confirm_above_cost=1"]) == 2
-    assert len(rows(tmp_path / "out.jsonl")) == 8
-    assert "more than batch.confirm_above_cost=1" in capfd.readouterr().err
+        assert len(rows(tmp_path / "out.jsonl")) == 8
+        assert "more than batch.confirm_above_cost=1" in capfd.readouterr().err
+        before = len(server.requests)
+        assert main(["batch", *arguments, "batch.confirm_above_cost=1"]) == 2
+        assert len(server.requests) == before  # the rows that are done tell what the others cost
+        told = capfd.readouterr().err
+        cost = sum(row["cost"] for row in rows(tmp_path / "out.jsonl"))
+        assert f"by its first rows about {cost / 8 * 32:.4f}" in told
+
+
+def test_a_batch_that_is_done_asks_nothing_about_money(tmp_path: Path) -> None:
+    with OpenAIServer(simulated()) as server:
+        command = ["batch", f"dataset={dataset(tmp_path, 2)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
+        command += [f"provider.base_url={server.url}"]
+        assert main(command) == 0
+        assert main([*command, "batch.confirm_above_cost=1"]) == 0
 
 
 def test_a_batch_whose_prompts_alone_cost_more_than_wanted_asks_nothing(
