@@ -6,12 +6,22 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
+from aeon.batch.batch import identify
+from aeon.batch.dataset import Common, open_dataset
+from aeon.batch.ray import cluster as of_batch
+from aeon.batch.ray.worker import Job
+from aeon.batch.records import Running
+from aeon.batch.run import RowRunner, open_aeon
+from aeon.cli.job.arguments import parse
+from aeon.config.compose.literal import Composition
+from aeon.config.settings import BatchColumns, BatchSettings
 from tests.cluster.two_nodes import Cluster, kill, repeated, two_places
 
-pytest.importorskip("ray")
+ray = pytest.importorskip("ray")
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +91,30 @@ def test_a_cap_stops_all_nodes_and_the_same_command_goes_on(cluster: Cluster, tm
     assert len(rows_of(out)) == 8
 
 
-def test_keys_are_those_of_the_nodes(cluster: Cluster, tmp_path: Path) -> None:
+def test_keys_are_those_of_the_nodes_and_stand_in_nothing_that_is_sent(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert ended(cluster.batch(dataset(tmp_path, 2), tmp_path / "out.jsonl"))[0] == 0
     assert set(cluster.keys()) == {"Bearer of-the-nodes"}
+    secrets = {"OPENAI_API_KEY": "key-of-the-batch", "TEAM": "header-of-the-batch"}
+    for name, secret in secrets.items():
+        monkeypatch.setenv(name, secret)
+    words = ("provider=openai", f"provider.base_url={cluster.url}", "+provider.extra_headers_env.X-Team=TEAM")
+    (row,) = open_dataset(dataset(tmp_path, 1), BatchColumns(), Common()).rows()
+    sent = ray.cloudpickle.dumps((job_of(parse(list(words)), tmp_path, monkeypatch), row))
+    assert cluster.url.encode() in sent
+    assert not [secret for secret in secrets.values() if secret.encode() in sent]
+
+
+def job_of(composition: Composition, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """What the nodes of a batch would be told."""
+    nodes = Mock()
+    for name, replaced in {"connect": Mock(), "start_actor": Mock(), "Nodes": nodes}.items():
+        monkeypatch.setattr(of_batch, name, replaced)
+    with open_aeon(composition) as aeon:
+        of_batch.Cluster(RowRunner(aeon, composition, 1, identify(aeon), Running(folder / "running")), BatchSettings())
+    job: Job = nodes.call_args.args[1]
+    return job
 
 
 def test_a_node_without_the_key_is_named_before_anything_is_asked(cluster: Cluster, tmp_path: Path) -> None:
