@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tarfile
+from collections.abc import Sequence
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
@@ -54,6 +55,13 @@ class Running:
         """Remove the directories of a row that is over."""
         for path in self.folder.glob(f"{number}-*"):
             shutil.rmtree(path, ignore_errors=True)
+
+    def drop_done(self, done: Sequence[int]) -> None:
+        """Remove the directories of rows that are done, which a kill has left: `done` is 1 at their numbers."""
+        numbers = {path.name.partition("-")[0] for path in self.folder.glob("*-*")}
+        for number in (int(text) for text in numbers if text.isdecimal()):
+            if number < len(done) and done[number]:
+                self.drop(number)
 
     def close(self) -> None:
         """Remove the folder if nothing is left in it but what a kill left half made."""

@@ -53,6 +53,7 @@ def batch(arguments: Sequence[str]) -> int:
             dataset, configuration = open_dataset(path, settings.batch.columns, _common(aeon, settings)), identify(aeon)
             results = Results(out, configuration, dataset, settings.batch.changed, put)
             folder, records = Running(place.with_name(f"{place.name}.running")), Records(place) if out else None
+            folder.drop_done(results.done)
             runner = RowRunner(aeon, composition, dataset.count, configuration, folder, endpoints.open)
             backend = _backend(runner, settings.batch)
             with closing(Batch(backend, settings.batch, dataset, results, records, shard, control)) as running:

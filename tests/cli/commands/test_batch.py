@@ -153,6 +153,15 @@ def test_a_row_that_an_answer_let_fail_is_asked_anew(tmp_path: Path) -> None:
         assert main(["batch", *command]) == 0
 
 
+def test_what_a_kill_left_of_rows_that_are_done_is_removed(tmp_path: Path) -> None:
+    given, left = dataset(tmp_path, 2), tmp_path / "out.jsonl.running" / "1-0"
+    assert run(f"dataset={given}", "out=out.jsonl") == 0
+    left.mkdir(parents=True)
+    (left / "run.json").write_text("{}")
+    assert run(f"dataset={given}", "out=out.jsonl") == 0
+    assert not left.parent.exists()
+
+
 def test_a_batch_whose_reader_has_gone_away_stops(tmp_path: Path) -> None:
     with OpenAIServer(simulated(delay=0.05)) as server:
         command = [
