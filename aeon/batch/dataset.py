@@ -117,13 +117,18 @@ def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Comm
         inputs = {**common.inputs, **own_inputs}
         inputs |= {name: _text(given.get(column), column) for name, column in columns.inputs.items()}
         overrides = tuple(
-            f"{name}={value if isinstance(value, str) else format_value(value)}"
+            f"{name}={value if _is_bare(value) else format_value(value)}"
             for name, value in _mapping(given.get(columns.overrides), columns.overrides)
         )
     except (ValueError, RecursionError, ConfigError) as error:
         message = getattr(error, "message", None) or str(error)
         return Row(number, line, row_id, problem=f"line {line}: {message}")
     return Row(number, line, row_id, text, inputs, overrides)
+
+
+def _is_bare(value: Any) -> bool:
+    """Whether an override's value is as on a command line; a text with commas would be several values there."""
+    return isinstance(value, str) and ("," not in value or value[:1] in ("[", "{", "'", '"'))
 
 
 def _identity(value: Any, name: str) -> str:

@@ -29,6 +29,12 @@ def test_json_lines_give_tasks_inputs_ids_and_overrides(tmp_path: Path) -> None:
     ]
 
 
+def test_a_text_with_commas_is_one_value_of_an_override(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.jsonl", '{"task": "t", "overrides": {"a": "x, y", "b": "[x,y]", "c": "x"}}\n')
+    (row,) = open_dataset(path, BatchColumns(), Common()).rows()
+    assert row.overrides == ("a='x, y'", "b=[x,y]", "c=x")
+
+
 def test_a_table_is_read_by_its_header_and_the_columns_that_are_named(tmp_path: Path) -> None:
     path = written(tmp_path, "d.csv", '\ufeffkey,question,passage\nk1,"one,\ntwo",p\nk2,three,q\n')
     columns = BatchColumns(id="key", task="question", inputs={"text": "passage"})
