@@ -64,7 +64,9 @@ def test_the_next_process_of_the_same_number_is_another(tmp_path: Path, other: s
 
 
 @pytest.mark.parametrize(
-    "owner", ["", "x", f"{HERE}:1:x", f"elsewhere:{os.getppid()}:x:y", f"{HERE}:{os.getpid()}:x:y"]
+    "owner",
+    ["", "x", f"{HERE}:1:x", f"elsewhere:{os.getppid()}:x:y", f"{HERE}:{os.getpid()}:x:y"],
+    ids=["nobody", "no number", "no beginning", "elsewhere", "another beginning"],
 )
 def test_nobody_waits_on_another_machine_or_where_an_owner_cannot_be_read(tmp_path: Path, owner: str) -> None:
     assert is_free(tmp_path, owner)
