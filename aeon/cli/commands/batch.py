@@ -133,6 +133,8 @@ def _merge(arguments: Sequence[str]) -> int:
         hint = "aeon batch merge out=all.jsonl part-*.jsonl"
         raise ConfigError("aeon batch merge takes out= and the shards", hint=hint)
     out = Path(outs[0]).expanduser()
+    if out.resolve() in [path.resolve() for path in paths]:
+        raise ConfigError(f"out={out}: is one of the shards", hint="Name another file with out=.")
     show_end(merge(paths, out), out)
     return DONE
 

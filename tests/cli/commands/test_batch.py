@@ -282,3 +282,11 @@ def test_a_full_disk_stops_a_batch_and_the_same_command_goes_on(tmp_path: Path) 
     subprocess.run(command, cwd=tmp_path, check=False)
     assert sorted(row["id"] for row in rows(out)) == sorted(f"r{n}" for n in range(60))
     assert [row for row in rows(out) if row["id"] in {done["id"] for done in before}] == before
+
+
+def test_a_merge_does_not_overwrite_what_it_merges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shard = tmp_path / "part.jsonl"
+    shard.write_text("{}\n", encoding="utf-8")
+    assert main(["batch", "merge", f"out={tmp_path}/./part.jsonl", str(shard)]) == 2
+    assert "is one of the shards" in capsys.readouterr().err
+    assert shard.read_text(encoding="utf-8") == "{}\n"
