@@ -197,7 +197,7 @@ def test_a_fallback_leads_to_the_first_call_that_it_answered(tmp_path: Path) -> 
     failing = OpenAIServer(script(plan=plan, step=Failure(500)))
     with failing, OpenAIServer(script(plan=plan)) as spare:
         fallback = f"{{provider: openai, name: spare, model: m, base_url: '{spare.url}', require_key: false}}"
-        given = [*overrides(failing.url), f"provider.fallbacks=[{fallback}]"]
+        given = [*overrides(failing.url), f"provider.fallbacks=[{fallback}]", "execution.max_parallel=1"]
         with Aeon.from_config(given, environ={"OPENAI_API_KEY": "k"}) as aeon:
             aeon.run("write a guide", directory=tmp_path)
     record = load_record(tmp_path)
