@@ -56,18 +56,17 @@ class Listed(Value):
     @property
     def may_go_on(self) -> bool:
         """Whether a program may still be writing to it: for a day, where that cannot be told."""
-        is_young = self.started > datetime.now(UTC) - timedelta(days=1)
-        return self.end == "running" or (self.end == "unfinished" and is_young)
+        return self.end == "running" or (self.end == "unfinished" and self.started > datetime.now(UTC) - timedelta(1))
 
 
 def find_runs(folder: Path) -> list[Listed]:
-    """The runs in a folder and below it, newest first; hidden folders are left out, and so are links to folders."""
+    """The runs in a folder and below it, newest first, without hidden folders, links, and rows of batches."""
     return sorted((_read(path) for path in _directories(folder)), key=lambda run: run.started, reverse=True)
 
 
 def _directories(folder: Path) -> Iterator[Path]:
     for path, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if name[0] != "." and name.removesuffix(".running") not in files]
         held = (name for name in _FORMATS if name in files)
         if any(str(read_document(Path(path, name)).get("format")).startswith(_FORMATS[name]) for name in held):
             yield Path(path)

@@ -51,6 +51,12 @@ def test_runs_are_listed_newest_first_with_what_they_came_to(aeon: RunAeon, two_
     assert lines[1].endswith("plan a move")
 
 
+def test_rows_that_a_batch_runs_are_not_listed(aeon: RunAeon, two_runs: Path) -> None:
+    (two_runs / "out.jsonl").touch()
+    (two_runs / "new").rename(two_runs / "out.jsonl.running")
+    assert [Path(run["directory"]).name for run in json.loads(aeon("runs", "output=json").out)] == ["old"]
+
+
 def test_a_run_without_a_result_is_running_or_cut_off_and_says_how_to_go_on(aeon: RunAeon, two_runs: Path) -> None:
     folder = cut_off(two_runs / "new")
     assert "  cut off " in (shown := aeon("runs").out)
