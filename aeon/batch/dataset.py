@@ -102,12 +102,10 @@ def _read(path: Path, columns: BatchColumns, common: Common) -> Iterator[tuple[R
 def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Common) -> Row:
     row_id = str(number)
     try:
+        if isinstance(given, ValueError):
+            raise given
         if not isinstance(given, dict):
-            raise (
-                given
-                if isinstance(given, ValueError)
-                else ValueError(f"a row is a JSON object, not {type(given).__name__}")
-            )
+            raise ValueError(f"a row is a JSON object, not {type(given).__name__}")
         row_id = _identity(given.get(columns.id), columns.id) or row_id
         own = given.get(columns.task)
         text = require_unicode(common.task if own in (None, "") else _text(own, columns.task), columns.task)

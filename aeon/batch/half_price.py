@@ -26,20 +26,12 @@ def remove_journal(place: Path) -> None:
     place.with_name(f"{place.name}.batches").unlink(missing_ok=True)
 
 
-class _Teller(logging.Handler):
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        super().__init__()
-        self._tell = tell
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self._tell(record.getMessage())
-
-
 @contextmanager
 def telling(tell: Callable[[str], None], at_least: int = logging.INFO) -> Iterator[None]:
     """Give `tell` what is waited for, as it changes, while the block lasts; or only what is a warning `at_least`."""
     told = logging.getLogger("aeon.batches")
-    handler = _Teller(tell)
+    handler = logging.Handler()
+    handler.emit = lambda record: tell(record.getMessage())  # type: ignore[method-assign]
     level, propagates = told.level, told.propagate
     told.addHandler(handler)
     told.setLevel(at_least)

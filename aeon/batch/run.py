@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -24,14 +23,13 @@ from aeon.config.load import compose_settings, environment
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import AeonError, ArtefactError, ConfigError
 from aeon.domain.result import RunResult
-from aeon.kernel.control import RunControl
+from aeon.kernel.control import Either, RunControl
 from aeon.llm.stack.limits import LimitSettings
 from aeon.store.models import Entry
 
 Keep = Callable[[Path, Entry], None]
 _MOST_CONFIGURATIONS = 32
 _FILES_OF_A_ROW = 10
-_log = logging.getLogger("aeon")
 # A row's page can be made of its record.
 _OF_ROWS = ("observability.report=false",)
 
@@ -65,14 +63,8 @@ def open_aeon(composition: Composition, *more: str, open_endpoints: OpenEndpoint
 
 def capped_endpoints(settings: BatchSettings, control: RunControl) -> SharedEndpoints:
     """The endpoints of all rows of this process, which stop `control` when a cap of the batch is reached."""
-
-    def stop(reached: str) -> None:
-        if not control.stop_requested:
-            _log.warning(reached)
-        control.request_stop()
-
     caps = LimitSettings.model_construct(max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls)
-    return SharedEndpoints(CappedMeter(caps, stop, "batch"))
+    return SharedEndpoints(CappedMeter(caps, control.request_stop, "batch"))
 
 
 @dataclass
@@ -183,15 +175,3 @@ def allow_files(rows: int) -> None:
         most = count if hard == resource.RLIM_INFINITY else min(count, hard)
         if soft != resource.RLIM_INFINITY and soft < most:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-
-
-class Either(RunControl):
-    """Stops when one of two is stopped."""
-
-    def __init__(self, one: RunControl, other: RunControl) -> None:
-        self._both = one, other
-
-    @property
-    def stop_requested(self) -> bool:  # type: ignore[override]
-        """Whether one of them is stopped."""
-        return any(control.stop_requested for control in self._both)

@@ -56,6 +56,11 @@ class Summary:
         return self.ends.total()
 
     @property
+    def ran(self) -> int:
+        """How many rows were run."""
+        return self.count - self.ends["invalid"]
+
+    @property
     def failed(self) -> int:
         """How many rows failed or cannot be run."""
         return sum(self.ends[end] for end in AGAIN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -26,7 +25,6 @@ from aeon.llm.stack.limits import LimitSettings
 
 _POLL_SECONDS = 0.2
 _MOST_ATTEMPTS = 16
-_log = logging.getLogger("aeon")
 _Task = tuple[Row, int]  # and how often its actor has died
 
 
@@ -75,8 +73,8 @@ class Cluster:
                 ended = self._try_again(task, member, error)
             else:
                 if ended is None and not control.stop_requested:
-                    _log.warning(self._of_actor(self._limits.end) or "batch.backend=ray: no answers can be kept")
-                    control.request_stop()
+                    reached = self._of_actor(self._limits.end)
+                    control.request_stop(reached or "batch.backend=ray: no answers can be kept")
             if ended is not None:
                 yield ended
 

@@ -19,11 +19,11 @@ from aeon.batch.dataset import Row
 from aeon.batch.ray.answers import write_entry
 from aeon.batch.ray.limits import LentEndpoints
 from aeon.batch.records import Running
-from aeon.batch.run import Either, Ended, RowRunner, allow_files, open_aeon
+from aeon.batch.run import Ended, RowRunner, allow_files, open_aeon
 from aeon.config.compose.literal import Composition
 from aeon.config.origin import FILE
 from aeon.domain.errors import AeonError, StopRequested, StoreFailed
-from aeon.kernel.control import RunControl
+from aeon.kernel.control import Either, RunControl
 from aeon.store.models import Entry
 
 T = TypeVar("T")

@@ -57,8 +57,9 @@ def batch(arguments: Sequence[str]) -> int:
             runner = RowRunner(aeon, composition, dataset.count, configuration, folder, endpoints.open)
             backend = _backend(runner, settings.batch)
             with closing(Batch(backend, settings.batch, dataset, results, records, shard, control)) as running:
-                status = attend(running, forecast_rows(aeon, dataset, running.count()))
-    if status in (DONE, NOT_CONVERGED):
+                calls, kind = lambda: endpoints.meter.spent.calls, settings.progress.kind
+                status = attend(running, forecast_rows(aeon, dataset, running.count()), kind, calls)
+    if status in (DONE, NOT_CONVERGED) and not control.stop_requested:
         remove_journal(place)
     return status
 

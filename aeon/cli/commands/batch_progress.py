@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
+from math import inf
 from pathlib import Path
+from typing import Any
 
 from aeon.batch.batch import Batch
 from aeon.batch.forecast import FIRST_ROWS, Forecast, project
 from aeon.batch.half_price import telling
 from aeon.batch.summary import GOOD, Line, Summary, write_page
+from aeon.cli.progress.display import progress_for
+from aeon.cli.progress.plain import Display
+from aeon.cli.progress.view import RunView
 from aeon.cli.terminal.questions import at_terminal, confirm
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, handle_interrupts
 from aeon.cli.terminal.streams import say, stderr, warn
@@ -18,61 +25,67 @@ from aeon.domain.errors import ArtefactError, ConfigError, StopRequested
 from aeon.kernel.control import RunControl
 from aeon.report.words import count_noun, format_clock, one_line, relative_to_here
 
-_EVERY_SECONDS = {True: 0.2, False: 10.0}
+_SECONDS_BETWEEN = 10.0
 _MOST_PROBLEMS = 20
 _STOPPING = "Stopping: each row under way ends after the calls that it has sent. Ctrl-C once more ends at once."
 
 
-def attend(running: Batch, forecast: Forecast) -> int:
-    """Run a batch to its end, with a person at the terminal or without. The exit status. Raises ConfigError when it
-    would cost more than may be spent without a question, and nobody can be asked."""
+def attend(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], int]) -> int:
+    """Run a batch to its end, with a person at the terminal or without; `kind` is that of `progress`, `calls` tells how
+    many were made. The exit status. Raises ConfigError when it would cost more than may be spent without a question,
+    and nobody can be asked."""
     summary, control, out = running.results.summary, running.control, running.results.path
     if summary.count:
         say(f"{count_noun(summary.count, 'row')} done before.")
     if forecast.rows:
         say(forecast.words)
-    shown = _Progress(summary, forecast.rows)
-    with telling(shown.tell), handle_interrupts(control, lambda: _STOPPING, lambda: "Ended at once."):
-        try:
+    shown = _Progress(running, forecast.rows, calls)
+    try:
+        with (
+            progress_for(kind, stderr(), os.environ, RunView(draw=shown.draw)) as shown.display,
+            telling(shown.tell),
+            handle_interrupts(control, lambda: "" if shown.display.live else _STOPPING, lambda: "Ended at once."),
+        ):
             _run(running, forecast, shown)
-        finally:
-            shown.clear()
-            show_end(summary, out)
+    finally:
+        show_end(summary, out)
     if control.stop_requested:
+        reason = control.reason and f"Stopped: {control.reason}. "
         on = "The same command goes on where this one stopped."
-        say("Rows under way are lost: standard output cannot be gone on with." if out is None else on)
-        return INTERRUPTED
+        say(reason + ("Rows under way are lost: standard output cannot be gone on with." if out is None else on))
+        if not reason:
+            return INTERRUPTED
     if summary.failed:
         return FAILED
-    return NOT_CONVERGED if summary.ends.keys() - set(GOOD) else DONE
+    return NOT_CONVERGED if control.reason or summary.ends.keys() - set(GOOD) else DONE
 
 
 def _run(running: Batch, forecast: Forecast, shown: _Progress) -> None:
-    most, summary = running.settings.confirm_above_cost, running.results.summary
+    most, summary, control = running.settings.confirm_above_cost, running.results.summary, running.control
     if most is not None and shown.left:
-        if not _is_affordable(most, forecast.least_cost, "at least", running.control):
+        if not _is_affordable(most, forecast.least_cost, "at least", control, shown.display):
             return
-        if summary.count < FIRST_ROWS:  # else those of earlier starts tell
-            for line in running.lines(FIRST_ROWS):
-                shown.take(line)
-        if shown.left and not running.control.stop_requested:
-            cost = None if summary.cost is None else summary.cost / summary.count * forecast.rows
-            if not _is_affordable(most, cost, "by its first rows about", running.control):
+        while shown.left and summary.ran < FIRST_ROWS and not control.stop_requested:
+            shown.take(running.lines(FIRST_ROWS - summary.ran))  # those of earlier starts tell, too
+        if shown.left and not control.stop_requested:
+            cost = None if summary.cost is None else summary.cost / summary.ran * forecast.rows
+            if not _is_affordable(most, cost, "by its first rows about", control, shown.display):
                 return
-    for line in running.lines():
-        shown.take(line)
+    shown.take(running.lines())
 
 
-def _is_affordable(most: float, cost: float | None, about: str, control: RunControl) -> bool:
+def _is_affordable(most: float, cost: float | None, about: str, control: RunControl, display: Display) -> bool:
     """Whether the batch may cost what is foreseen, or a person says that it may; else it is to stop."""
     if cost is not None and cost <= most:
         return True
-    whole = "a sum that no price tells" if cost is None else f"{about} {cost:.4f}"
+    told = f"the batch will cost {about} {cost or 0:.4f}: more than batch.confirm_above_cost={most:g}"
+    if cost is None:
+        told = "no price tells what the batch will cost; provider.prices={MODEL: {input: 0.25, output: 2}} gives one"
     if not at_terminal():
         hint = "Run it at a terminal to be asked, or raise batch.confirm_above_cost; null is no question."
-        raise ConfigError(f"the batch will cost {whole}: more than batch.confirm_above_cost={most:g}", hint=hint)
-    with suppress(StopRequested):
-        if confirm(f"The batch will cost {whole}. Go on?", lambda: control.stop_requested):
+        raise ConfigError(told, hint=hint)
+    with suppress(StopRequested), display.pause():
+        if confirm(f"{told[0].upper()}{told[1:]}. Go on?", lambda: control.stop_requested):
             return True
     control.request_stop()
     return False
@@ -89,35 +102,57 @@ def show_end(summary: Summary, out: Path | None) -> None:
 
 
 class _Progress:
-    """A line that tells how far a batch is: on a terminal drawn over itself, else a new one now and then."""
+    """A line that tells how far a batch is: on a terminal kept up to date, else a new one now and then."""
 
-    def __init__(self, summary: Summary, total: int) -> None:
-        self._summary, self._began, self.left, self._ended = summary, time.monotonic(), total, 0
-        self._live, self._shown, self._problems = stderr().isatty(), self._began, 0
+    display: Display
 
-    def take(self, line: Line) -> None:
-        """Show that a row has ended."""
-        self._ended, self.left = self._ended + 1, self.left - 1
-        if line.get("error"):
-            self._tell_problem(line)
+    def __init__(self, running: Batch, left: int, calls: Callable[[], int]) -> None:
+        self._running, self._calls, self._problems, self._ran = running, calls, 0, 0
+        self._before = running.results.summary.count
+        self._total, self._began, self._shown = self._before + left, time.monotonic(), -inf
+
+    @property
+    def left(self) -> int:
+        """How many rows are still to end."""
+        return self._total - self._running.results.summary.count
+
+    def take(self, lines: Iterable[Line]) -> None:
+        """Show rows as they end."""
+        self._show()
+        for line in lines:
+            if line.get("error"):
+                self._tell_problem(line)
+            if line["ended"] != "invalid":
+                self._ran += 1
+                if self._ran == FIRST_ROWS and self.left:
+                    self.tell(project(self._running.results.summary, self.left, time.monotonic() - self._began))
+            self._show()
+
+    def draw(self, _now: datetime, width: int, _height: int) -> list[Any]:
+        """The line as it is now, for a terminal."""
+        from rich.text import Text  # slow to load
+
+        lines = [Text(self._words()), *([Text(_STOPPING)] if self._running.control.stop_requested else [])]
+        for line in lines:
+            line.truncate(width, overflow="ellipsis")
+        return lines
+
+    def _show(self) -> None:
         now = time.monotonic()
-        seconds = max(now - self._began, 1e-9)
-        if self._ended == FIRST_ROWS and self.left:
-            self.tell(project(self._summary, self.left, seconds))
-        if now - self._shown < _EVERY_SECONDS[self._live] and self.left:
-            return
-        self._shown = now
-        clock = format_clock(timedelta(seconds=seconds / self._ended * self.left))
-        cost = "" if self._summary.cost is None else f", cost {self._summary.cost:.4f}"
-        rate, count = f"{self._ended / seconds * 60:,.0f} a minute", self._summary.count
-        self._draw(f"{count:,}/{count + self.left:,} rows, {self._summary.failed} failed, {rate}{cost}, {clock} left")
+        if self.left and (self.display.live or now - self._shown >= _SECONDS_BETWEEN):
+            self.display.print([] if self.display.live else [self._words()])
+            self._shown = now
 
-    def _draw(self, text: str) -> None:
-        if self._live:
-            stderr().write(f"\r\x1b[K{text}")
-            stderr().flush()
-        elif text:
-            say(text)
+    def _words(self) -> str:
+        summary, seconds = self._running.results.summary, max(time.monotonic() - self._began, 1e-9)
+        text, left, ended = f"{summary.count:,}/{self._total:,} rows", self.left, summary.count - self._before
+        if (settings := self._running.settings).backend == "local":  # of a cluster the nodes know
+            text += f", {min(settings.parallel, left)} under way, {count_noun(self._calls(), 'call')}"
+        if ended:
+            cost = "" if summary.cost is None else f", cost {summary.cost:.4f}"
+            clock = format_clock(timedelta(seconds=seconds / ended * left))
+            text += f", {summary.failed} failed, {ended / seconds * 60:,.0f} a minute{cost}, {clock} left"
+        return text
 
     def _tell_problem(self, line: Line) -> None:
         self._problems += 1
@@ -128,9 +163,4 @@ class _Progress:
 
     def tell(self, text: str) -> None:
         """Show a line above that of the progress."""
-        self.clear()
-        say(text)
-
-    def clear(self) -> None:
-        """Make room for other lines."""
-        self._draw("")
+        self.display.print([text])

@@ -22,8 +22,9 @@ from aeon.cli.job.multirun import write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_launcher import job_return, save_job
 from aeon.cli.job.sweep_names import name_values
-from aeon.cli.job.sweep_view import Drawn, SweepView
+from aeon.cli.job.sweep_view import SweepView
 from aeon.cli.progress.display import progress_for
+from aeon.cli.progress.view import RunView
 from aeon.cli.terminal import streams
 from aeon.cli.terminal.output import write_answer
 from aeon.cli.terminal.questions import approve, ask, at_terminal
@@ -83,7 +84,7 @@ class Sweep:
         """Run jobs, `sweep.parallel` at once; the value of each that began, by its number. Raises KeyboardInterrupt
         when all were stopped."""
         attended = self._settings.interaction.kind == "ask"
-        shown = progress_for(self._settings.progress.kind, streams.stderr(), os.environ, Drawn(self._view.draw))
+        shown = progress_for(self._settings.progress.kind, streams.stderr(), os.environ, RunView(draw=self._view.draw))
         with shown as display, handle_interrupts(self._control, self._interrupt, self._end_now):
             self._view.display = display
             display.print([])

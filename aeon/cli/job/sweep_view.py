@@ -53,14 +53,6 @@ class Row:
             self.scores = tuple(view.scores[-1][f"{name}_score"] for name in SCORES)
 
 
-class Drawn(RunView):
-    """What a screen draws by `draw` instead of a run."""
-
-    def __init__(self, draw: Callable[[datetime, int, int], list[Text]]) -> None:
-        super().__init__()
-        self.draw = draw
-
-
 @dataclass
 class SweepView:
     """The jobs of a multirun as they stand. `spent` tells what all have really asked for, `caps` the most that they

@@ -105,7 +105,7 @@ class Screen(Display):
         width -= 1
         with self._viewing:
             new, self._new = self._new, []
-            draw = getattr(self._view, "draw", None) or (lambda *size: picture(self._view, *size))
+            draw = self._view.draw or (lambda *size: picture(self._view, *size))
             lines = [] if last else draw(datetime.now(UTC), width, height)
         above = [part for line in new for part in self._wrap_line(line, width)]
         now = self._render_text(Text("\n").join(lines)).split("\n") if lines else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from aeon.domain import events as e
 from aeon.domain.assessment import ConvergenceScores, ConvergenceThresholds
@@ -61,7 +62,7 @@ class CallView:
 class RunView:
     """The state of a run for display; a subscriber. Given: the thresholds of its scores (None: nothing is assessed),
     the seconds that running work has once the run is `stopped`, how many steps run side by side, the caps, the cost
-    up to an event (None: not known), and of a replay, of which no times are shown, its recording."""
+    up to an event (None: not known), of a replay, of which no times are shown, its recording, and another picture."""
 
     thresholds: ConvergenceThresholds | None = None
     grace_seconds: float = 10.0
@@ -69,6 +70,7 @@ class RunView:
     limits: LimitSettings = field(default_factory=LimitSettings)
     cost_at: Callable[[e.Recorded], float | None] = lambda _: None
     recording: Provenance | None = None
+    draw: Callable[[datetime, int, int], list[Any]] | None = None
     task: str = ""
     synthetic: bool = False
     started: datetime | None = None

@@ -48,7 +48,9 @@ def test_each_row_has_a_line_with_what_its_run_gave(tmp_path: Path, capfd: pytes
         assert row["answer"]
         assert row["calls"] > 0
         assert row["scores"]["completeness_score"] >= 0.9
-    assert "5 of 5 rows: 5 converged." in capfd.readouterr().err
+    told = capfd.readouterr().err
+    assert "\n0/5 rows, 5 under way, 0 calls\n" in told  # before the first row has ended
+    assert "5 of 5 rows: 5 converged." in told
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.jsonl", "out.jsonl.html", "tasks.jsonl"]
 
 
@@ -220,6 +222,21 @@ def test_a_batch_that_would_cost_more_than_wanted_stops_after_its_first_rows(
         assert f"by its first rows about {cost / 8 * 32:.4f}" in told
 
 
+def test_what_all_rows_come_to_is_told_by_those_that_were_run(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = dataset(tmp_path, 10)
+    given.write_text("no JSON\n" * 8 + given.read_text())
+    with OpenAIServer(simulated()) as server:
+        command = ["batch", f"dataset={given}", "out=out.jsonl", f"provider.base_url={server.url}", "batch.parallel=1"]
+        command += ["provider=openai", "provider.model=m", "provider.prices={m: {input: 0, output: 1000}}"]
+        assert main([*command, "batch.confirm_above_cost=1"]) == 2
+    found, told = rows(tmp_path / "out.jsonl"), capfd.readouterr().err
+    ran = [row for row in found if row["ended"] != "invalid"]
+    assert (len(found), len(ran)) == (16, 8)
+    assert f"By the first rows all 10: about {sum(row['calls'] for row in ran) / 8 * 10:,.0f} calls" in told
+
+
 def test_a_batch_that_is_done_asks_nothing_about_money(tmp_path: Path) -> None:
     with OpenAIServer(simulated()) as server:
         command = ["batch", f"dataset={dataset(tmp_path, 2)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
@@ -237,7 +254,8 @@ def test_a_batch_whose_prompts_alone_cost_more_than_wanted_asks_nothing(
         assert main(["batch", *arguments, "provider.prices={m: {input: 9, output: 9}}"]) == 2
         assert "will cost at least" in capfd.readouterr().err
         assert main(["batch", *arguments]) == 2
-        assert "a sum that no price tells" in capfd.readouterr().err
+        told = capfd.readouterr().err
+        assert "no price tells what the batch will cost; provider.prices={MODEL: " in told
         assert not server.requests
 
 

@@ -14,16 +14,18 @@ from tests.support.simulated_server import simulated
 
 
 def test_a_cap_on_calls_holds_all_rows_together_and_the_batch_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("tasks.jsonl").write_text("".join(json.dumps({"id": n, "task": f"name {n} lakes"}) + "\n" for n in range(4)))
     with OpenAIServer(simulated()) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "key")
         words = ["batch", "dataset=tasks.jsonl", "out=out.jsonl", "provider=openai", f"provider.base_url={server.url}"]
-        assert main([*words, "batch.max_llm_calls=20"]) == 130
+        assert main([*words, "batch.max_llm_calls=20"]) == 3
         assert len(server.requests) == 20
-        assert "batch.max_llm_calls=20 is reached" in caplog.text
+        told = capfd.readouterr().err
+        assert told.count("is reached") == 1
+        assert "Stopped: batch.max_llm_calls=20 is reached (20 used). The same command goes on" in told
         assert main(words) == 0
         assert len({json.dumps(request.body) for request in server.requests}) == len(server.requests)
 
@@ -36,7 +38,7 @@ def test_what_rows_were_answered_on_a_cluster_is_not_asked_again_here(
     with OpenAIServer(simulated()) as server:
         monkeypatch.setenv("OPENAI_API_KEY", "key")
         words = ["batch", "dataset=tasks.jsonl", "out=out.jsonl", "provider=openai", f"provider.base_url={server.url}"]
-        assert main([*words, "batch.max_llm_calls=5"]) == 130
+        assert main([*words, "batch.max_llm_calls=5"]) == 3
         left = tmp_path / "out.jsonl.running" / "1-0"
         answers = Answers(left.parent)
         answers.open()
