@@ -14,6 +14,7 @@ from aeon.config.settings import BatchColumns
 from aeon.domain.errors import ConfigError
 from aeon.files.tables import SUFFIXES, read_rows
 from aeon.files.text import require_unicode
+from aeon.report.words import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,21 +71,24 @@ class Dataset:
 
 def open_dataset(path: Path, columns: BatchColumns, common: Common) -> Dataset:
     """Read a dataset through; rows have `common` where they give nothing of their own. Raises ConfigError for a file
-    that is no dataset, for ids that stand twice, and for a column that no row has."""
+    that is no dataset, for ids that stand twice, for a column that no row has, and where no row can be run."""
     if path.suffix.lower() not in SUFFIXES or path.is_dir():
         raise ConfigError(f"dataset={path}: must be a file {', '.join(SUFFIXES)}", hint="JSON Lines, CSV or Parquet.")
-    lines, missing = dict[bytes, int](), columns.named()
+    lines, missing, can_run = dict[bytes, int](), columns.named(), False
     for row, names in _read(path, columns, common):
-        missing -= names.keys()
+        missing, can_run = missing - names.keys(), can_run or not row.problem
         name = digest(row.id)
         if name in lines:
             raise ConfigError(f"{path}:{row.line}: the id {row.id!r} is that of line {lines[name]}, too")
         lines[name] = row.line
     if not lines:
         raise ConfigError(f"dataset={path}: there are no rows")
+    hint = f"The columns are {one_line(', '.join(map(str, names)), 300)}." if names else ""
     if missing:
-        hint = f"The columns of the last row are {', '.join(map(str, names)) or 'none'}."
         raise ConfigError(f"batch.columns: no row of {path} has {', '.join(sorted(missing))}", hint=hint)
+    if not can_run:
+        hint += " batch.columns.task=COLUMN names that of the task; task=... is one for all." if names else ""
+        raise ConfigError(f"dataset={path}: no row can be run: {row.problem}", hint=hint)
     return Dataset(path, columns, common, len(lines), _state_of(path))
 
 
@@ -108,9 +112,10 @@ def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Comm
             raise ValueError(f"a row is a JSON object, not {type(given).__name__}")
         row_id = _identity(given.get(columns.id), columns.id) or row_id
         own = given.get(columns.task)
-        text = require_unicode(common.task if own in (None, "") else _text(own, columns.task), columns.task)
+        is_given = own is not None and str(own).strip()
+        text = require_unicode(_text(own, columns.task) if is_given else common.task, columns.task)
         if not text.strip():
-            raise ValueError(f"there is no task: give it in the column {columns.task!r}, or one for all with task=")
+            raise ValueError(f"there is no task in the column {columns.task!r}")
         own_inputs = {name: _text(value, f"inputs.{name}") for name, value in _mapping(given.get("inputs"), "inputs")}
         inputs = {**common.inputs, **own_inputs}
         inputs |= {name: _text(given.get(column), column) for name, column in columns.inputs.items()}

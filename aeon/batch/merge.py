@@ -29,15 +29,17 @@ def merge(paths: Sequence[Path], out: Path) -> Summary:
     """Write the rows of the shards of one batch into a new file, by its name JSON Lines, CSV or Parquet. Raises
     ConfigError for files of different batches, rows that stand twice, rows that are missing, and what cannot be
     written."""
+    if (suffix := out.suffix.lower()) not in (".jsonl", ".ndjson", ".csv", ".parquet"):
+        raise ConfigError(f"out={out}: a merge writes .jsonl, .csv or .parquet", hint="Name one of these with out=.")
     places = _find_places(paths)
     summary = Summary(len(places) - 1)
     beside = out.with_name(f".{out.name}.{uuid4().hex}.tmp")
     try:
         with beside.open("xb") as file:
             rows = _rows(paths, places, summary)
-            if out.suffix.lower() == ".csv":
+            if suffix == ".csv":
                 write_csv(file, COLUMNS, map(_flat, rows))
-            elif out.suffix.lower() == ".parquet":
+            elif suffix == ".parquet":
                 write_parquet(file, COLUMNS, map(_flat, rows))
             else:
                 file.writelines(encode_json(line) + b"\n" for line in rows)

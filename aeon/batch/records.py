@@ -10,6 +10,7 @@ from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 
+from aeon.batch.results import read_places
 from aeon.config.origin import FILE
 from aeon.domain.errors import ArtefactError, ConfigError
 
@@ -104,15 +105,18 @@ class Records:
 
 def unpack_record(out: Path, row_id: str, directory: Path) -> None:
     """Put a row's record into a new directory. Raises ConfigError when there is none."""
-    packed = out.with_name(f"{out.name}.records")
-    row = None
+    line = next((line for _, line in read_places(out) if line["id"] == row_id), None)
+    if line is None:
+        raise ConfigError(f"{out}: there is no row with the id {row_id!r}")
+    if not line.get("record"):
+        hint = "batch.records=failed keeps those that failed or did not converge, all every one."
+        raise ConfigError(f"{out}: the row {row_id!r}, {line['ended']}, left no record", hint=hint)
+    packed, row = out.with_name(f"{out.name}.records"), None
     if packed.is_file():
-        with closing(sqlite3.connect(f"file:{packed}?mode=ro", uri=True)) as file:
+        with closing(sqlite3.connect(packed)) as file:  # to be written, too: else it would leave files beside
             row = file.execute("SELECT data FROM records WHERE id = ?", (row_id,)).fetchone()
     if row is None:
-        raise ConfigError(
-            f"{packed}: there is no record of the row {row_id!r}", hint="batch.records=all keeps every one."
-        )
+        raise ConfigError(f"{packed}: the record is not there", hint="It is moved together with the results.")
     if directory.exists():
         raise ConfigError(f"{directory}: is there already", hint="Name a new folder.")
     with tarfile.open(fileobj=BytesIO(row[0])) as packed_files:

@@ -156,13 +156,14 @@ def read_places(path: Path) -> Iterator[tuple[int, Line]]:
                 if text.endswith(b"\n"):
                     line = json.loads(text)
                     if not isinstance(line, dict) or not line.keys() >= _ALWAYS:
-                        raise ValueError("no row of a batch")
+                        raise ValueError
                     yield place, line
                 place += len(text)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise ConfigError(f"{path}:{number}: {error}", hint="Name a file that `aeon batch` has written.") from None
+    except ValueError:
+        problem = f"{path}: line {number} is no result of a batch"
+        raise ConfigError(problem, hint="Name a file that `aeon batch` has written, or a new one with out=.") from None
 
 
 def in_order(lines: Iterable[Line], rows: Iterable[int]) -> Iterator[Line]:

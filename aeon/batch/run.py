@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,13 +22,13 @@ from aeon.config.load import compose_settings, environment
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import AeonError, ArtefactError, ConfigError
 from aeon.domain.result import RunResult
-from aeon.kernel.control import Either, RunControl
+from aeon.kernel.control import RunControl
 from aeon.llm.stack.limits import LimitSettings
+from aeon.observability.artefacts import allow_files
 from aeon.store.models import Entry
 
 Keep = Callable[[Path, Entry], None]
 _MOST_CONFIGURATIONS = 32
-_FILES_OF_A_ROW = 10
 # A row's page can be made of its record.
 _OF_ROWS = ("observability.report=false",)
 
@@ -149,11 +148,8 @@ class Threads:
 
     def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
         """See `Backend`."""
-
-        def run(row: Row, own: RunControl) -> Ended | None:
-            return self._runner.run(row, Either(control, own))
-
-        return (ended for ended in run_all(run, rows, self._parallel) if ended is not None)
+        ended = run_all(lambda row, own: self._runner.run(row, Either(control, own)), rows, self._parallel)
+        return (one for one in ended if one is not None)
 
     def forget(self, number: int) -> None:
         """See `Backend`."""
@@ -164,14 +160,13 @@ class Threads:
         self._runner.close()
 
 
-def allow_files(rows: int) -> None:
-    """Have the files of so many rows open at once, as far as the system lets this process; most allow few unless
-    asked."""
-    count = _FILES_OF_A_ROW * rows + 256
-    with suppress(ImportError, OSError, ValueError):
-        import resource
+class Either(RunControl):
+    """Stops when one of two is stopped."""
 
-        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        most = count if hard == resource.RLIM_INFINITY else min(count, hard)
-        if soft != resource.RLIM_INFINITY and soft < most:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    def __init__(self, one: RunControl, other: RunControl) -> None:
+        self._both = one, other
+
+    @property
+    def stop_requested(self) -> bool:  # type: ignore[override]
+        """Whether one of them is stopped."""
+        return any(control.stop_requested for control in self._both)

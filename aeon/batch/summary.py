@@ -92,9 +92,8 @@ class Summary:
         ends = ", ".join(f"{count:,} {end.replace('_', ' ')}" for end, count in self.ends.most_common()) or "none"
         lines = [f"{self.count:,} of {self.of:,} rows: {ends}."]
         table = [("", [*QUANTILES, "total"]), *self.figures()]
-        lines += [
-            f"{name:<20}" + "".join(f" {value:>10}" for value in values) for name, values in table[len(table) == 1 :]
-        ]
+        shown = table[1:] and table
+        lines += [f"{name:<20}" + "".join(f" {value:>10}" for value in values) for name, values in shown]
         notes = {"are simulated: no model was called": self.simulated, "cost what no price tells": self.unpriced}
         lines += [f"{count:,} of these rows {note}." for note, count in notes.items() if count]
         return "\n".join(line.rstrip() for line in lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from io import TextIOWrapper
 from itertools import islice
@@ -20,10 +21,15 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
     """What each row of a file holds, with its line; in place of a row that cannot be read, a ValueError that says why.
     Raises ConfigError for a file that cannot be read."""
     read = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}.get(path.suffix.lower(), _read_json_lines)
+    line = 0
     try:
-        yield from read(path)
-    except (OSError, csv.Error) as error:
-        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        for line, given in read(path):
+            yield line, given
+    except csv.Error:
+        hint = 'In a cell that begins with one, each within it is doubled: "say ""yes"" now".'
+        raise ConfigError(f"{path}: a quotation mark from line {line + 1} on is not closed", hint=hint) from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -32,28 +38,31 @@ def _lines(path: Path) -> Iterator[str]:
             try:
                 yield data.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError:
-                raise ConfigError(f"{path}: line {number} is not UTF-8", hint="Save it as CSV UTF-8.") from None
+                raise ConfigError(f"{path}: line {number} is not UTF-8", hint="Save it as UTF-8.") from None
 
 
 def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     for line, text in enumerate(_lines(path), start=1):
         if text.strip():
             try:
-                yield line, json.loads(text)
+                yield line, json.loads(text.rstrip())
             except (ValueError, RecursionError) as error:
-                yield line, ValueError(f"not JSON: {error}")
+                where = f" at column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+                yield line, ValueError(f"not JSON{where}: {getattr(error, 'msg', error)}")
 
 
 def _read_csv(path: Path) -> Iterator[tuple[int, Any]]:
     csv.field_size_limit(_MOST_OF_A_CELL)
-    comma = ";" if ";" in (head := next(_lines(path), "")) and "," not in head else ","
+    head = re.sub('"[^"]*"', "", next(_lines(path), ""))  # a name in quotes may hold either
+    comma = max("\t;" if path.suffix.lower() == ".tsv" else ",;\t", key=head.count)
     # Strict: else a quotation mark that is never closed would take all rows after it for one cell.
-    reader = csv.DictReader(_lines(path), delimiter="\t" if path.suffix.lower() == ".tsv" else comma, strict=True)
+    reader = csv.DictReader(_lines(path), delimiter=comma, strict=True)
     if len(set(names := reader.fieldnames or [])) < len(names):
         raise ConfigError(f"{path}: two columns have the same name", hint="Give each a name of its own.")
     for cells in reader:
-        is_ragged = None in cells or None in cells.values()
-        yield reader.line_num, ValueError("another number of cells than the header") if is_ragged else cells
+        count = sum(cell is not None for name, cell in cells.items() if name) + len(cells.get(None, ()))
+        problem = f"{count} cells, and the header has {len(names)}; a cell with {reader.reader.dialect.delimiter!r}"
+        yield reader.line_num, cells if count == len(names) else ValueError(f"{problem} is written in quotation marks")
 
 
 def _parquet() -> tuple[Any, Any]:

@@ -92,4 +92,5 @@ IN_RUN = "Free space or choose a folder that can be written, for example hydra.r
 
 def unwritable_error(path: Path, error: OSError, hint: str = "Free space or choose another place.") -> ArtefactError:
     """What to raise when a file or folder cannot be written."""
-    return ArtefactError(f"{path} cannot be written: {error.strerror or error}", hint=hint)
+    problem = f"there is no folder {path.parent}" if isinstance(error, FileNotFoundError) else error.strerror or error
+    return ArtefactError(f"{path} cannot be written: {problem}", hint=hint)

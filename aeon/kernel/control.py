@@ -13,15 +13,3 @@ class RunControl:
         if not self.stop_requested:
             self.reason = reason
         self.stop_requested = True
-
-
-class Either(RunControl):
-    """Stops when one of two is stopped."""
-
-    def __init__(self, one: RunControl, other: RunControl) -> None:
-        self._both = one, other
-
-    @property
-    def stop_requested(self) -> bool:  # type: ignore[override]
-        """Whether one of them is stopped."""
-        return any(control.stop_requested for control in self._both)

@@ -130,12 +130,13 @@ def compute_published_cost(usage: Usage, model: str, address: str) -> float | No
         return None
 
 
-def check_prices(prices: PriceBook, max_cost: float | None, models: Iterable[str] = ()) -> None:
-    """Raise ConfigError if a cap on cost could be exceeded unseen: `models`, or an endpoint's own, without a price."""
+def check_prices(prices: PriceBook, max_cost: float | None, models: Iterable[str] = (), of: str = "limits") -> None:
+    """Raise ConfigError if a cap on cost could be exceeded unseen: `models`, or an endpoint's own, without a price;
+    `of` is the cap's group."""
     if max_cost is not None and (names := prices.find_missing(models)):
         raise ConfigError(
-            f"limits.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",
+            f"{of}.max_cost={max_cost:g}: no price is configured for {', '.join(names)}, and none is published",
             hint="Set provider.prices, in money per million tokens, for example "
             f"{{{names[0]}: {{input: 0.25, output: 2.0}}}}, or {{*: {{input: 0, output: 0}}}} for your own server; "
-            "or set limits.max_cost to null.",
+            f"or set {of}.max_cost to null.",
         )

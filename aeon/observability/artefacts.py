@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,6 +22,20 @@ from aeon.files.text import IN_RUN, encode_json, unwritable_error
 from aeon.observability.plan_delta import history_document, restore_document
 
 RESULT, HISTORY, ANSWER = "result.json", "history.json", "answer.md"
+_FILES_OF_A_RUN = 10
+
+
+def allow_files(runs: int) -> None:
+    """Have the files of so many runs open at once, as far as the system lets this process; most allow few unless
+    asked."""
+    count = _FILES_OF_A_RUN * runs + 256
+    with suppress(ImportError, OSError, ValueError):
+        import resource  # not on every system
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != resource.RLIM_INFINITY and soft < count:
+            most = count if hard == resource.RLIM_INFINITY else min(count, hard)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def create_directory(directory: Path, fill: Callable[[Path], None]) -> None:

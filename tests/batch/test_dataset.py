@@ -51,11 +51,16 @@ def test_a_task_given_once_is_that_of_rows_without_one(tmp_path: Path) -> None:
     ]
 
 
+def test_a_cell_of_blanks_is_no_task_of_its_own(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.csv", 'id,task\nx," "\ny,own\n')
+    assert [row.task for row in open_dataset(path, BatchColumns(), Common("all")).rows()] == ["all", "own"]
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("[1]", "line 1: a row is a JSON object, not list"),
-        ("{", "line 1: not JSON: "),
+        ("{", "line 1: not JSON at column 2: "),
         ('{"task": 5}', "line 1: task: must be a text, not int"),
         ('{"id": "x"}', "line 1: there is no task"),
         ('{"task": "t", "inputs": {"a": 1}}', "line 1: inputs.a: must be a text, not int"),
@@ -78,7 +83,8 @@ def test_a_row_that_cannot_be_run_says_why_with_its_line(tmp_path: Path, text: s
         ("d.jsonl", b'{"task": "\xff"}\n', BatchColumns(), "not UTF-8"),
         ("d.jsonl", "\n\n", BatchColumns(), "there are no rows"),
         ("d.xlsx", "", BatchColumns(), r"must be a file \.jsonl"),
-        ("d.csv", 'id,task\na,"never closed\nb,two\n', BatchColumns(), "cannot be read: unexpected end of data"),
+        ("d.csv", 'id,task\na,"never closed\nb,two\n', BatchColumns(), "quotation mark from line 1 on is not closed"),
+        ("d.csv", "key,question\na,b\n", BatchColumns(), "no row can be run: line 2: there is no task in the column"),
         ("d.csv", "task,task\na,b\n", BatchColumns(), "two columns have the same name"),
         ("d.csv", b"task\na\nb\xff\n", BatchColumns(), "line 3 is not UTF-8"),
         ("d.parquet", "no", BatchColumns(), "cannot be read as Parquet"),
@@ -101,12 +107,12 @@ def test_a_dataset_that_cannot_be_run_is_refused_whole(
 
 def test_a_row_of_a_table_with_too_many_cells_is_a_row_that_cannot_be_run(tmp_path: Path) -> None:
     bad, good = open_dataset(written(tmp_path, "d.csv", "id,task\na,b,c\nd,e\n"), BatchColumns(), Common()).rows()
-    assert bad.problem == "line 2: another number of cells than the header"
+    assert bad.problem == "line 2: 3 cells, and the header has 2; a cell with ',' is written in quotation marks"
     assert good.id == "d"
 
 
 def test_a_spreadsheet_may_put_semicolons_between_cells(tmp_path: Path) -> None:
-    (row,) = open_dataset(written(tmp_path, "d.csv", "id;task\na;b, c\n"), BatchColumns(), Common()).rows()
+    (row,) = open_dataset(written(tmp_path, "d.csv", "id;task;a, b\na;b, c;\n"), BatchColumns(), Common()).rows()
     assert (row.id, row.task) == ("a", "b, c")
 
 

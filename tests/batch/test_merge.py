@@ -65,5 +65,10 @@ def test_gaps_doubles_and_other_batches_are_not_merged(
 
 
 def test_no_room_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be written: No such file"):
+    with pytest.raises(ConfigError, match="cannot be written: there is no folder"):
         merge(shards(tmp_path), tmp_path / "missing" / "all.jsonl")
+
+
+def test_another_kind_of_file_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"all\.xlsx: a merge writes \.jsonl, \.csv or \.parquet"):
+        merge(shards(tmp_path), tmp_path / "all.xlsx")

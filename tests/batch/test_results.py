@@ -95,8 +95,8 @@ def test_one_process_writes_a_file(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         (json.dumps(line(1, configuration="other")) + "\n", "another configuration"),
-        ('{"a": 1}\n', "out:1: no row of a batch"),
-        ("text\n", "out:1: "),
+        ('{"a": 1}\n', "out: line 1 is no result of a batch"),
+        ("text\n", "out: line 1 is no result"),
     ],
 )
 def test_a_file_of_something_else_is_refused_and_stays(tmp_path: Path, text: str, problem: str) -> None:
@@ -109,7 +109,7 @@ def test_a_file_of_something_else_is_refused_and_stays(tmp_path: Path, text: str
 
 
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="No such file or directory"):
+    with pytest.raises(ConfigError, match="there is no folder"):
         opened(tmp_path / "missing" / "out", dataset(tmp_path))
     with pytest.raises(ConfigError, match="Is a directory"):
         opened(tmp_path, dataset(tmp_path))

@@ -62,7 +62,7 @@ def test_a_last_line_cut_off_by_a_crash_is_left_out(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_opened_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ArtefactError, match=r"nowhere.*cannot be written: No such file") as raised:
+    with pytest.raises(ArtefactError, match=r"nowhere.*cannot be written: there is no folder") as raised:
         JsonLines(tmp_path / "nowhere" / "a.jsonl")
     assert "hydra.run.dir" in raised.value.hint
 

@@ -1,6 +1,6 @@
 """How a run is stopped."""
 
-from aeon.kernel.control import Either, RunControl
+from aeon.kernel.control import RunControl
 
 
 def test_a_stop_is_requested_once_and_for_all():
@@ -17,11 +17,3 @@ def test_the_first_who_stops_a_run_says_why():
     by_person.request_stop()
     by_person.request_stop("a cap is reached")
     assert (by_cap.reason, by_person.reason) == ("a cap is reached", "")
-
-
-def test_one_of_two_stops_a_run():
-    one, other = RunControl(), RunControl()
-    both = Either(one, other)
-    assert not both.stop_requested
-    other.request_stop()
-    assert both.stop_requested

@@ -106,7 +106,7 @@ def test_files_are_as_readable_as_any_other_new_file(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_went_away_is_an_artefact_error(tmp_path: Path) -> None:
-    with pytest.raises(ArtefactError, match="No such file"):
+    with pytest.raises(ArtefactError, match="there is no folder"):
         artefacts.write(a_result(), tmp_path / "gone")
 
 

@@ -37,9 +37,8 @@ class Cluster:
         self._ended = SimpleQueue[tuple[_Task, Member, Future[Ended | None]]]()
         self._again, self._has_more = deque[_Task](), True
         caps = LimitSettings.model_construct(max_cost=settings.max_cost, max_llm_calls=settings.max_llm_calls)
-        job = Job(
-            runner.composition, dict(runner.aeon.hashes), runner.of, runner.configuration, settings.parallel, Path.cwd()
-        )
+        job_of = runner.of, runner.configuration, settings.parallel, Path.cwd()
+        job = Job(runner.composition, dict(runner.aeon.hashes), *job_of)
         self._ray = ray = connect(settings.ray.address)
         try:
             here = ray.get_runtime_context().get_node_id()

@@ -79,9 +79,8 @@ class LentMeter(Meter):
             try:
                 super().start(self._lent)
             except LimitReached:
-                self._lent = self._ask(
-                    "lend", self._worker, max_llm_calls=self.spent.calls, max_cost=self.spent.cost or 0.0
-                )
+                spent = {"max_llm_calls": self.spent.calls, "max_cost": self.spent.cost or 0.0}
+                self._lent = self._ask("lend", self._worker, **spent)
                 try:
                     super().start(self._lent)
                 except LimitReached as end:

@@ -19,11 +19,12 @@ from aeon.batch.dataset import Row
 from aeon.batch.ray.answers import write_entry
 from aeon.batch.ray.limits import LentEndpoints
 from aeon.batch.records import Running
-from aeon.batch.run import Ended, RowRunner, allow_files, open_aeon
+from aeon.batch.run import Either, Ended, RowRunner, open_aeon
 from aeon.config.compose.literal import Composition
 from aeon.config.origin import FILE
 from aeon.domain.errors import AeonError, StopRequested, StoreFailed
-from aeon.kernel.control import Either, RunControl
+from aeon.kernel.control import RunControl
+from aeon.observability.artefacts import allow_files
 from aeon.store.models import Entry
 
 T = TypeVar("T")
@@ -84,9 +85,8 @@ class Worker:
             return f"{error.message} {error.hint or ''}".strip()
         if differing := [name for name, digest in job.hashes.items() if opened.hashes[name] != digest]:
             return f"it does not have the same {' and '.join(differing)} as the node of the batch"
-        self._runner = RowRunner(
-            opened, job.composition, job.of, job.configuration, self._running, self._endpoints.open
-        )
+        mine = self._running, self._endpoints.open
+        self._runner = RowRunner(opened, job.composition, job.of, job.configuration, *mine)
         return ""
 
     def _run(self, row: Row, attempt: int, saved: bytes | None) -> Ended | None:

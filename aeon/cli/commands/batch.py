@@ -20,6 +20,7 @@ from aeon.batch.results import Results
 from aeon.batch.run import Backend, RowRunner, Threads, capped_endpoints, open_aeon
 from aeon.cli.commands.batch_progress import attend, show_end
 from aeon.cli.job.arguments import parse
+from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
 from aeon.config.load import compose_settings, read_inputs, read_task
@@ -50,7 +51,11 @@ def batch(arguments: Sequence[str]) -> int:
         endpoints = capped_endpoints(settings.batch, control)
         with closing(endpoints), open_aeon(composition, open_endpoints=endpoints.open) as aeon:
             warn(*aeon.warnings)
-            dataset, configuration = open_dataset(path, settings.batch.columns, _common(aeon, settings)), identify(aeon)
+            try:
+                dataset = open_dataset(path, settings.batch.columns, _common(aeon, settings))
+            except ConfigError as error:  # a copy of standard input has a name that says nothing
+                raise ConfigError(error.message.replace(str(path), words["dataset"][0]), hint=error.hint) from None
+            configuration = identify(aeon)
             results = Results(out, configuration, dataset, settings.batch.changed, put)
             folder, records = Running(place.with_name(f"{place.name}.running")), Records(place) if out else None
             folder.drop_done(results.done)
@@ -83,7 +88,8 @@ _OWN = ("dataset", "out", "shard")
 
 def _one(words: dict[str, list[str]], name: str) -> str:
     if len(words[name]) != 1 or not words[name][0]:
-        raise ConfigError(f"aeon batch takes one {name}=", hint="aeon batch dataset=tasks.jsonl out=results.jsonl")
+        problem = "stands twice" if len(words[name]) > 1 else "is missing"
+        raise ConfigError(f"{name}= {problem}", hint="aeon batch dataset=tasks.jsonl out=results.jsonl")
     return words[name][0]
 
 
@@ -99,9 +105,9 @@ def _results_file(text: str) -> Path | None:
     if text == "-":
         return None
     out = Path(text).expanduser()
-    if out.suffix.lower() in (".csv", ".tsv", ".parquet"):
+    if out.suffix.lower() not in ("", ".jsonl", ".ndjson"):
         lines = out.with_suffix(".jsonl")
-        hint = f"Give out={lines}; then `aeon batch merge out={text} {lines}` makes a table of it."
+        hint = f"Give out={lines}; then `aeon batch merge out={out.with_suffix('.csv')} {lines}` makes a table of it."
         raise ConfigError(f"out={text}: results are written as JSON Lines, line by line", hint=hint)
     if Path("/dev") in out.absolute().parents or (out.exists() and not out.is_file()):
         raise ConfigError(f"out={text}: is no regular file", hint="out=- is standard output.")
@@ -112,6 +118,8 @@ def _dataset_file(text: str, copy: Path) -> Path:
     """The file of a dataset; standard input is copied first, since it is read twice. Raises ConfigError."""
     if text != "-":
         return Path(text).expanduser()
+    if at_terminal():
+        say("dataset=-: type JSON Lines, an object a line; Ctrl-D on a line of its own ends them.")
     try:
         with copy.open("wb") as file:
             copyfileobj(sys.stdin.buffer, file)
@@ -132,17 +140,18 @@ def _merge(arguments: Sequence[str]) -> int:
     paths = [Path(text).expanduser() for text in arguments if not text.startswith("out=")]
     if len(outs) != 1 or not outs[0] or not paths:
         hint = "aeon batch merge out=all.jsonl part-*.jsonl"
-        raise ConfigError("aeon batch merge takes out= and the shards", hint=hint)
+        raise ConfigError("aeon batch merge takes one out= and the results of a batch", hint=hint)
     out = Path(outs[0]).expanduser()
-    if out.resolve() in [path.resolve() for path in paths]:
-        raise ConfigError(f"out={out}: is one of the shards", hint="Name another file with out=.")
+    if out.exists():
+        raise ConfigError(f"out={out}: is there already", hint="Remove it, or name another file with out=.")
     show_end(merge(paths, out), out)
     return DONE
 
 
 def _unpack(arguments: Sequence[str]) -> int:
     if len(arguments) != 3:
-        raise ConfigError("aeon batch record takes a results file, an id and a new folder")
+        hint = "aeon batch record results.jsonl ID DIR"
+        raise ConfigError("aeon batch record takes a file of results, an id and a new folder", hint=hint)
     unpack_record(Path(arguments[0]).expanduser(), arguments[1], Path(arguments[2]).expanduser())
     say(f"aeon inspect {arguments[2]} shows it.")
     return DONE

@@ -29,7 +29,7 @@ from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import LAUNCHER, Composed, name_overrides
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.load import settings_from
-from aeon.config.settings import Settings, SweepSettings
+from aeon.config.settings import SweepSettings
 from aeon.domain.errors import ConfigError
 from aeon.llm.prices import check_prices, price_book
 from aeon.report.words import command_of, count_noun, one_line, relative_to_here
@@ -116,18 +116,10 @@ def _compose(
         job, more = config_compose.compose(given.with_overrides(overrides), with_hydra=True)
         aeon, _ = prepare_job(job)
         aeon.close()
-        _check_prices(aeon.settings, sweep.max_cost)
+        check_prices(price_book(aeon.settings.provider), sweep.max_cost, of="sweep")
         composed[name_overrides(overrides)] = pickle.dumps(job)
         added |= more
     return composed, added
-
-
-def _check_prices(settings: Settings, max_cost: float | None) -> None:
-    try:
-        check_prices(price_book(settings.provider), max_cost)
-    except ConfigError as error:
-        message, hint = (text.replace("limits.", "sweep.") for text in (error.message, error.hint))
-        raise ConfigError(message, hint=hint) from None
 
 
 def sweep_job(cfg: DictConfig) -> Any:

@@ -21,9 +21,7 @@ _ALLOWED = ("sweep.", "progress", "output", "hydra.", "store.pace")
 _NOT_AGAIN = re.compile(
     r"(hydra\.(mode|sweep\.dir|job\.config\.override_dirname\.exclude_keys)|sweep\.resume)=|hydra[/.]launcher"
 )
-_NO_JOBS = (
-    "Nothing had begun there, or a sweeper drew the jobs that has its own way to go on, as Optuna with a storage."
-)
+_NO_JOBS = "Nothing had begun there, or its sweeper has a way of its own to go on, as Optuna with a storage."
 _FINAL = ("no result", "failed", "interrupted", "not started")
 
 

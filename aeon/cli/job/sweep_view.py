@@ -160,9 +160,8 @@ def _fit(line: Text, width: int) -> Text:
 
 def _room(width: int) -> int:
     """How much of a line is left for what a job was given."""
-    return max(
-        12, width - 8 - _OF_STATE - sum(2 + cells for _, cells, least, most in _COLUMNS if least <= width < most)
-    )
+    taken = sum(2 + cells for _, cells, least, most in _COLUMNS if least <= width < most)
+    return max(12, width - 8 - _OF_STATE - taken)
 
 
 def _shorten(texts: list[str], room: int) -> list[str]:

@@ -146,9 +146,8 @@ def _read_result(line: str) -> Result | None:
         name, response, error = str(told["custom_id"]), told.get("response"), told.get("error") or {}
         if response:
             body = response["body"]  # Llama Stack has it as a text
-            return Result(
-                name, int(response["status_code"]), (body if isinstance(body, str) else json.dumps(body)).encode()
-            )
+            text = body if isinstance(body, str) else json.dumps(body)
+            return Result(name, int(response["status_code"]), text.encode())
         is_left = str(error.get("code")) in ("batch_expired", "batch_cancelled")
         return None if is_left else Result(name, 500, json.dumps({"error": error}).encode())
     except (ValueError, KeyError, TypeError, AttributeError):

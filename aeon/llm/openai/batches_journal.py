@@ -67,9 +67,8 @@ class Journal:
 
     def claim(self, digest: str) -> Sent | None:
         """Take over an equal request that went out before, and that nobody waits for any more."""
-        question = (
-            f"SELECT owner, {', '.join(Sent._fields)} FROM requests WHERE digest = ? AND place = ? ORDER BY rowid"
-        )
+        columns = ", ".join(Sent._fields)
+        question = f"SELECT owner, {columns} FROM requests WHERE digest = ? AND place = ? ORDER BY rowid"
         with self._transaction():
             for owner, *row in self._file.execute(question, (digest, self._place)):
                 if not _is_alive(owner):

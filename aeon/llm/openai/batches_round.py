@@ -17,15 +17,9 @@ from http.client import HTTPMessage
 from itertools import islice
 from typing import IO
 
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    stop_after_delay,
-    stop_when_event_set,
-)
+from tenacity import RetryCallState, Retrying, retry_if_exception
 from tenacity.nap import sleep_using_event
+from tenacity.stop import stop_after_attempt, stop_after_delay, stop_when_event_set
 
 from aeon.domain.errors import LLMError, ServerFailed, StoreFailed
 from aeon.llm.openai.batches_api import ENDPOINT, Batch, BatchAPI, Result

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -302,9 +303,53 @@ def test_a_full_disk_stops_a_batch_and_the_same_command_goes_on(tmp_path: Path) 
     assert [row for row in rows(out) if row["id"] in {done["id"] for done in before}] == before
 
 
-def test_a_merge_does_not_overwrite_what_it_merges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_of_which_no_row_can_be_run_is_refused_before_anything_is_written(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    given = tmp_path / "tasks.csv"
+    given.write_text("key,question\na,name rivers\nb,name lakes\n")
+    assert run("dataset=tasks.csv", "out=out.jsonl") == 2
+    told = capfd.readouterr().err
+    assert "no row can be run: line 3: there is no task in the column 'task'" in told
+    assert "The columns are key, question. batch.columns.task=COLUMN names that of the task" in told
+    assert list(tmp_path.iterdir()) == [given]
+    assert run("dataset=tasks.csv", "out=out.jsonl", "batch.columns.task=question") == 0
+
+
+def test_standard_input_is_named_where_it_has_no_rows(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO()))
+    assert run("dataset=-", "out=out.jsonl") == 2
+    assert "Error: dataset=-: there are no rows\n" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("out", ["out.xlsx", "out.csv", "out.json"])
+def test_results_are_json_lines_and_a_merge_makes_a_table(out: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run("dataset=tasks.jsonl", f"out={out}") == 2
+    assert "Give out=out.jsonl; then `aeon batch merge out=out.csv out.jsonl`" in capfd.readouterr().err
+
+
+def test_a_record_that_is_not_there_is_said_to_be_missing_for_its_reason(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def told(*words: str) -> str:
+        assert main(["batch", "record", *words]) == 2
+        return capfd.readouterr().err
+
+    run(f"dataset={dataset(tmp_path, 1)}", "out=none.jsonl", "batch.records=none")
+    run(f"dataset={dataset(tmp_path, 1)}", "out=all.jsonl", "batch.records=all")
+    assert "the row 'r0', converged, left no record" in told("none.jsonl", "r0", "d")
+    assert "there is no row with the id 'r9'" in told("all.jsonl", "r9", "d")
+    assert main(["batch", "record", "all.jsonl", "r0", "first"]) == 0
+    assert not list(tmp_path.glob("all.jsonl.records-*"))  # what SQLite makes to read it is gone
+    (tmp_path / "all.jsonl.records").unlink()
+    assert "all.jsonl.records: the record is not there" in told("all.jsonl", "r0", "d")
+
+
+def test_a_merge_overwrites_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shard = tmp_path / "part.jsonl"
     shard.write_text("{}\n", encoding="utf-8")
     assert main(["batch", "merge", f"out={tmp_path}/./part.jsonl", str(shard)]) == 2
-    assert "is one of the shards" in capsys.readouterr().err
+    assert "is there already" in capsys.readouterr().err
     assert shard.read_text(encoding="utf-8") == "{}\n"
