@@ -20,12 +20,13 @@ class Workers:
         self._size = size
         self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
+        self._idle = threading.Semaphore(0)
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
         """Run `work` in a thread of the pool; called by one thread only."""
         future: Future[T] = Future()
         self._jobs.put((future, work))
-        if len(self._threads) < self._size:
+        if not self._idle.acquire(blocking=False) and len(self._threads) < self._size:
             thread = threading.Thread(target=self._serve, daemon=True, name=f"aeon-step-{len(self._threads)}")
             self._threads.append(thread)
             thread.start()
@@ -44,6 +45,7 @@ class Workers:
                     future.set_result(work())
                 except BaseException as error:
                     future.set_exception(error)
+            self._idle.release()
 
 
 def as_done(
