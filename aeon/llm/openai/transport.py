@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import os
+import select
 import socket
 import threading
 import time
@@ -105,7 +106,7 @@ class Transport:
         with self._lock:
             self._busy.add(connection)
         try:
-            connection.settimeout(_seconds_until(deadline))
+            _set_timeout(connection, deadline)
             try:
                 connection.sendall(request)
             except (BrokenPipeError, ConnectionResetError) as error:
@@ -135,14 +136,8 @@ class Transport:
                 if not self._idle:
                     return None
                 kept, since, process = self._idle.pop()
-            if time.monotonic() - since < KEPT_SECONDS and process == os.getpid():
-                kept.settimeout(0)
-                try:
-                    socket.socket.recv(kept, 1, socket.MSG_PEEK)  # of the socket itself, below any TLS
-                except BlockingIOError:
-                    return kept
-                except OSError:
-                    pass
+            if time.monotonic() - since < KEPT_SECONDS and process == os.getpid() and not _is_readable(kept):
+                return kept
             kept.close()
 
     def _connect(self, deadline: float) -> socket.socket:
@@ -222,7 +217,7 @@ def _read_body(response: HTTPResponse, connection: socket.socket, deadline: floa
     unpacker = zlib.decompressobj(wbits=31) if response.headers.get("content-encoding") == "gzip" else None
     body = bytearray()
     while True:
-        connection.settimeout(_seconds_until(deadline))
+        _set_timeout(connection, deadline)
         part = response.read1(_PART_BYTES)
         if not part:
             break
@@ -238,6 +233,19 @@ def _read_body(response: HTTPResponse, connection: socket.socket, deadline: floa
     if response.length or (unpacker and body and not unpacker.eof):
         raise IncompleteRead(bytes(body), response.length)
     return bytes(body)
+
+
+def _is_readable(connection: socket.socket) -> bool:
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
+
+
+def _set_timeout(connection: socket.socket, deadline: float) -> None:
+    # Not each time: with many threads, each call into the system costs a switch.
+    seconds, now = _seconds_until(deadline), connection.gettimeout()
+    if now is None or not 0 <= now - seconds < now / 100:
+        connection.settimeout(seconds)
 
 
 def _seconds_until(deadline: float) -> float:
