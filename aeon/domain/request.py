@@ -36,6 +36,10 @@ class Usage:
         """Input and output together."""
         return self.input_tokens + self.output_tokens
 
+    def by_name(self) -> dict[str, int]:
+        """The counts by their names."""
+        return dict(zip(Usage.__slots__, _COUNTS(self), strict=True))
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(*map(add, _COUNTS(self), _COUNTS(other)))
 

@@ -98,6 +98,10 @@ class _Environment(ImmutableSandboxedEnvironment):
             return obj[attribute]
         return super().getattr(obj, attribute)
 
+    def make_globals(self, d: MutableMapping[str, Any] | None) -> MutableMapping[str, Any]:
+        # A dict, where the usual one looks up in several: each rendered file is begun with a copy.
+        return {**self.globals, **(d or {})}
+
 
 ENVIRONMENT: Environment = _Environment(undefined=StrictUndefined, auto_reload=False, **_FORMAT)
 """Sandboxed, and its templates render equal values to equal text. Each library has its own overlay."""

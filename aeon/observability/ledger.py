@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
@@ -106,7 +105,7 @@ class Ledger:
 def _total(requests: Sequence[tuple[CallAnswered | CallFailed, float | None]]) -> TokenUsage:
     total = sum((event.usage for event, _ in requests), Usage())
     return TokenUsage(
-        **asdict(total), total_tokens=total.total_tokens, cost=_total_cost([cost for _, cost in requests])
+        **total.by_name(), total_tokens=total.total_tokens, cost=_total_cost([cost for _, cost in requests])
     )
 
 

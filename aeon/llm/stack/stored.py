@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from hashlib import sha256
 from typing import Any
 
@@ -166,7 +166,7 @@ def response(answer: dict[str, Any]) -> LLMResponse:
 
 
 def _record(outcome: LLMResponse | LLMError) -> dict[str, Any]:
-    usage = asdict(outcome.usage)
+    usage = outcome.usage.by_name()
     if isinstance(outcome, LLMResponse):
         return {name: getattr(outcome, name) for name in _RESPONSE_FIELDS} | {"usage": usage}
     # A person's adapter may raise a class of its own: its nearest class in the tree is what a replay can raise.
