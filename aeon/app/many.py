@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ def run_all(work: Callable[[Given, RunControl], T], items: Iterable[Given], max_
     pool = ThreadPoolExecutor(max_concurrency, thread_name_prefix="aeon-run")
     interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
+    gc.freeze()  # what is loaded stays: no collection need look through it
     try:
         for item in items:
             pool.submit(work, item, control).add_done_callback(ended.put)
@@ -42,6 +44,7 @@ def run_all(work: Callable[[Given, RunControl], T], items: Iterable[Given], max_
         control.request_stop()
         pool.shutdown(cancel_futures=True)
         sys.setswitchinterval(interval)
+        gc.unfreeze()
 
 
 async def run_awaited(run: Callable[..., RunResult], control: RunControl, **arguments: Any) -> RunResult:
