@@ -80,7 +80,7 @@ class _Provider(Value):
 class _Limited(_Provider):
     """A provider that takes only so much: requests under way at once, fewer while it answers 429, and in any minute."""
 
-    max_concurrency: Unneeded[int] = Field(default=64, ge=1)
+    max_concurrency: Unneeded[int] = Field(default=128, ge=1)
     requests_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
     tokens_per_minute: Unneeded[int | None] = Field(default=None, ge=1)
     breaker: Unneeded[BreakerSettings] = BreakerSettings.model_construct()

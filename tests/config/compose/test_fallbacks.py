@@ -26,7 +26,7 @@ def test_there_are_none_unless_named() -> None:
 def test_a_name_is_the_file_of_that_name_whole() -> None:
     (groq,) = fallbacks("provider.fallbacks=[groq]", "provider.model=of-the-first", "provider.max_concurrency=7")
     assert isinstance(groq, OpenAIFallback)
-    assert (groq.name, groq.api_key_env, groq.max_concurrency) == ("groq", "GROQ_API_KEY", 64)
+    assert (groq.name, groq.api_key_env, groq.max_concurrency) == ("groq", "GROQ_API_KEY", 128)
     assert groq.model not in ("of-the-first", "")
 
 
