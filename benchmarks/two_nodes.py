@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.cluster.two_nodes import Cluster, kill, repeated, two_places
+from tests.cluster.two_nodes import Cluster, repeated, two_places
 
 
 def main() -> None:
@@ -50,12 +50,7 @@ def measure(cluster: Cluster, given: argparse.Namespace) -> dict[str, object]:
         if batch.poll() is not None:
             break
         kills.append(time.time())
-        if what == "node":
-            cluster.nodes[1].kill()
-            cluster.start_second()
-        else:
-            kill(batch)
-            batch = begin()
+        batch = cluster.strike(what, batch, begin)
     batch.communicate()
     log, seconds = cluster.asked(), time.monotonic() - began
     ids = Counter(json.loads(line)["id"] for line in out.read_text().splitlines())

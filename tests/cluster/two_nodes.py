@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from math import inf
@@ -145,6 +145,17 @@ class Cluster:
     def start_second(self) -> None:
         """Start the second node."""
         self.nodes[1].start(f"--address={self.address}")
+
+    def strike(
+        self, what: str, batch: subprocess.Popen[str], begin: Callable[[], subprocess.Popen[str]]
+    ) -> subprocess.Popen[str]:
+        """Kill the second node or the batch, and start it again; the batch that is then under way."""
+        if what == "node":
+            self.nodes[1].kill()
+            self.start_second()
+            return batch
+        kill(batch)
+        return begin()
 
     def batch(self, dataset: Path, out: Path, *more: str, **environ: str) -> subprocess.Popen[str]:
         """A batch that was begun on the first node."""
