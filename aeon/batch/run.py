@@ -89,8 +89,7 @@ class RowRunner:
         try:
             result = self._run(row, control, keep)
         except ConfigError as error:
-            message = f"line {row.line}: {error.message}"
-            return Ended(problem_line(row, of, configuration, "invalid", message))
+            return Ended(problem_line(row, of, configuration, "invalid", f"line {row.line}: {error.message}"))
         except ArtefactError:
             raise
         except AeonError as error:

@@ -38,7 +38,7 @@ def composition(today: Composition) -> Composition:
     `resume=DIR` or `store.mode=replay store.path=PATH` among them. Raises ConfigError."""
     named = [text for text in today.overrides if key_of(text) == "resume"]
     rest = [text for text in today.overrides if key_of(text) != "resume"]
-    if named and (directory := _directory(named[-1])):
+    if named and (directory := directory_of(named[-1])):
         given = today.with_overrides((*rest, f"resume={quote(str(directory))}"))
         return recompose(origins.read(directory), given, f"resume={directory}")
     # `resume=null` stays, since a configuration file may set another value.
@@ -66,11 +66,12 @@ def _find_recording(overrides: Sequence[str]) -> Path | None:
     return Path(value) if _one_value(mode, problem) == "replay" and value else None
 
 
-def _directory(override: str) -> Path | None:
-    """The directory that `resume=...` names, absolute; a path may hold what Hydra would read as something else."""
+def directory_of(override: str) -> Path | None:
+    """The directory that `resume=...` names, absolute; a path may hold what Hydra would read as something else. Raises
+    ConfigError for none and for several."""
     text = override.partition("=")[2]
     if not text.strip():
-        raise ConfigError("resume= is empty: it names no run", hint="Name the directory of a run: resume=outputs/...")
+        raise ConfigError(f"{key_of(override)}= is empty", hint="Name a directory, as in resume=outputs/...")
     if not Path(text).expanduser().is_dir():
         text = _one_value(override, "a multirun resumes one run, not several")
     return Path(text).expanduser().absolute() if text and text != "null" else None

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import RunAeon
+from tests.support.batch_server import BatchServer
 from tests.support.openai_server import Failure, OpenAIServer
 from tests.support.simulated_server import simulated
 
@@ -68,6 +69,7 @@ def test_a_cap_on_calls_holds_for_all_jobs_together_and_the_rest_is_done_by_goin
     assert ended.status == 3
     assert len(server.requests) == 20
     assert "Stopping: sweep.max_llm_calls=20 is reached (20 used)" in ended.err
+    assert re.search(r"^0 .* sweep\.max_llm_calls +no ", ended.err, re.MULTILINE)
     assert re.search(r"^3 .* not started ", ended.err, re.MULTILINE)
     assert "What is missing or failed is run with: python -m aeon sweep.resume=sweep" in ended.err
     assert set(results(tmp_path)) == {0, 1}
@@ -87,6 +89,34 @@ def test_a_cap_on_cost_needs_prices(aeon: RunAeon, server: OpenAIServer, tmp_pat
 
 
 @pytest.mark.slow
+def test_a_cap_on_cost_stops_all_jobs_once_they_have_spent_it(
+    aeon: RunAeon, server: OpenAIServer, tmp_path: Path
+) -> None:
+    prices = "provider.prices={*: {input: 0, output: 1000}}"  # 0.02 a call
+    ended = aeon(*at(server), "store.sample=0,1,2,3", "sweep.max_cost=0.3", "sweep.parallel=2", prices)
+    assert ended.status == 3
+    assert "Stopping: sweep.max_cost=0.3 is reached (0.3" in ended.err
+    assert re.search(r"^0  .* sweep\.max_cost +no ", ended.err, re.MULTILINE)
+    cost = sum(job["usage"]["total"]["cost"] for job in results(tmp_path).values())
+    assert 0.3 <= cost <= 0.3 + 2 * 8 * 0.02  # what was under way: of each of two jobs, at most its steps
+    assert len(results(tmp_path)) == 2
+
+
+@pytest.mark.slow
+def test_jobs_go_through_the_providers_batches_together(aeon: RunAeon, tmp_path: Path) -> None:
+    with BatchServer(simulated()) as server:
+        server.seconds = 0.05
+        words = (*SWEEP, "provider=openai", f"provider.base_url={server.url}", "provider.batch=true")
+        words += ("provider.batch_wait_seconds=2", "provider.batch_poll_seconds=0.1", "sweep.parallel=3")
+        ended = aeon(*words, "store.sample=0,1,2")
+        sizes = [made.size for made in server.batches]
+    assert ended.status == 0
+    jobs = results(tmp_path).values()
+    assert sum(sizes) == sum(job["usage"]["total"]["requests"] for job in jobs)
+    assert len(sizes) <= max(job["usage"]["total"]["requests"] for job in jobs)  # and not as many for each
+
+
+@pytest.mark.slow
 def test_with_fail_fast_nothing_is_started_after_a_failure_and_only_what_failed_is_run_again(
     aeon: RunAeon, server: OpenAIServer, tmp_path: Path
 ) -> None:
@@ -102,6 +132,7 @@ def test_with_fail_fast_nothing_is_started_after_a_failure_and_only_what_failed_
     again = aeon("sweep.resume=sweep")
     assert again.status == 0
     assert (len(server.requests), {number: job["run_id"] for number, job in results(tmp_path).items()}) == before
+    assert "Every job is done: nothing is run." in again.err
     assert "3 jobs, 3 converged. Exit status 0" in again.err
     assert (tmp_path / "sweep" / ".before").is_dir()
 
@@ -162,7 +193,8 @@ def test_ctrl_c_stops_all_jobs_and_says_how_to_go_on(server: OpenAIServer, tmp_p
         (("-m", "task=x", "ttl.base=9,10", "sweep.parallel=0"), "sweep.parallel=0"),
         (("-m", "task=x", "ttl.base=9,10", "hydra/launcher=basic", "sweep.max_cost=1"), "sweep.max_cost: only the"),
         (("-m", "task=x", "ttl.base=9,10", "hydra.job.chdir=true"), "hydra.job.chdir: the jobs of this launcher"),
-        (("sweep.resume=nowhere",), "this is no multirun's directory"),
+        (("sweep.resume=nowhere",), "this is no multirun's directory (No such file or directory)"),
+        (("sweep.resume=no=where",), "no=where: this is no multirun's directory"),
         (("sweep.resume=.", "ttl.base=3"), "ttl.base=3: a multirun goes on as it was configured"),
     ],
 )

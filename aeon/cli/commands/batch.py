@@ -32,10 +32,8 @@ from aeon.kernel.control import RunControl
 def batch(arguments: Sequence[str]) -> int:
     """Run a dataset. 0 when every row converged or is complete, 1 when one failed or cannot be run, 3 when one did
     not converge, 130 when interrupted. Raises ConfigError before anything is paid."""
-    if arguments[:1] == ["merge"]:
-        return _merge(arguments[1:])
-    if arguments[:1] == ["record"]:
-        return _unpack(arguments[1:])
+    if arguments and (other := {"merge": _merge, "record": _unpack}.get(arguments[0])):
+        return other(arguments[1:])
     words = {name: [a.partition("=")[2] for a in arguments if a.startswith(f"{name}=")] for name in _OWN}
     composition = parse([a for a in arguments if a.partition("=")[0] not in _OWN])
     settings = compose_settings(composition)

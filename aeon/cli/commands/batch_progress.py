@@ -25,8 +25,7 @@ from aeon.domain.errors import ArtefactError, ConfigError, StopRequested
 from aeon.kernel.control import RunControl
 from aeon.report.words import count_noun, format_clock, one_line, relative_to_here
 
-_SECONDS_BETWEEN = 10.0
-_MOST_PROBLEMS = 20
+_SECONDS_BETWEEN, _MOST_PROBLEMS = 10.0, 20
 _STOPPING = "Stopping: each row under way ends after the calls that it has sent. Ctrl-C once more ends at once."
 
 

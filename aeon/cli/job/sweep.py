@@ -60,6 +60,8 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     sweep.plan(planned)
     if settings.sweep.resume:
         sweep.done, sweep.before = find_done(directory, planned)
+        if len(sweep.done) == len(planned):
+            say("Every job is done: nothing is run.")
     try:
         with hydra_errors():
             if in_threads:
@@ -78,6 +80,9 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
 def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> int:
     """Show the jobs side by side and leave them as files; the exit status."""
     jobs = read_jobs(directory, planned)
+    for job in jobs:
+        if sweep.stopped and job.status == NOT_CONVERGED and job.figures.get("ended") == "interrupted":
+            job.figures["ended"] = sweep.stopped.partition("=")[0].partition(":")[0]  # the key that stopped it
     status = INTERRUPTED if sweep.interrupted else worst(jobs)
     status = NOT_CONVERGED if sweep.stopped and status == DONE else status
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None

@@ -51,9 +51,8 @@ class Sweep:
         self.stopped, self.interrupted, self._control = "", False, RunControl()
         caps = LimitSettings(max_cost=settings.sweep.max_cost, max_llm_calls=settings.sweep.max_llm_calls)
         self._endpoints = SharedEndpoints(CappedMeter(caps, self.stop))
-        view_caps = settings.sweep.max_cost, settings.sweep.max_llm_calls
         quiet = settings.progress.kind == "none"
-        self._view = SweepView(lambda: self._endpoints.meter.spent, view_caps, quiet=quiet)
+        self._view = SweepView(lambda: self._endpoints.meter.spent, (caps.max_cost, caps.max_llm_calls), quiet=quiet)
         self.done: Mapping[int, Path] = {}
         self.before: Mapping[int, Path] = {}
         self._answers, self._printing, self._next = dict[int, Callable[[], None] | None](), threading.RLock(), 0

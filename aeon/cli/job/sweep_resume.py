@@ -11,8 +11,8 @@ from omegaconf import DictConfig, OmegaConf
 
 from aeon.cli.job.multirun import BEFORE, read_jobs
 from aeon.cli.job.prepare import composition_of
-from aeon.config.compose.compose import parse
 from aeon.config.compose.literal import Composition, key_of, quote
+from aeon.config.recompose import directory_of
 from aeon.domain.errors import ConfigError
 from aeon.files.text import read_yaml
 from aeon.report.runs import end_without_result
@@ -30,7 +30,7 @@ def compose_again(today: Composition) -> Composition:
     out. Raises ConfigError for a DIR that is no multirun's, and for overrides that would change its jobs."""
     named = [text for text in today.overrides if key_of(text) == "sweep.resume"]
     rest = [text for text in today.overrides if key_of(text) != "sweep.resume"]
-    directory = Path(str(parse(named[-1]).value())).expanduser().absolute()
+    directory = directory_of(named[-1]) or Path.cwd()
     if changed := next((text for text in rest if not key_of(text).startswith(_ALLOWED)), None):
         hint = "Only sweep.*, progress and output may be given anew; for other jobs, start a multirun of their own."
         raise ConfigError(f"{changed}: a multirun goes on as it was configured", hint=hint)
@@ -51,7 +51,8 @@ def _read(directory: Path) -> DictConfig:
     try:
         recorded = OmegaConf.create(read_yaml(directory / "multirun.yaml") or {})
     except (OSError, ValueError) as error:
-        raise ConfigError(f"sweep.resume={directory}: this is no multirun's directory ({error})", hint=hint) from None
+        why = getattr(error, "strerror", None) or error
+        raise ConfigError(f"sweep.resume={directory}: this is no multirun's directory ({why})", hint=hint) from None
     if "hydra" not in recorded:
         raise ConfigError(f"sweep.resume={directory}: it does not say what its jobs were", hint=_NO_JOBS)
     return recorded

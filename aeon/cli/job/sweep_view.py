@@ -173,19 +173,17 @@ def _shorten(texts: list[str], room: int) -> list[str]:
 
 
 def _line(row: Row, words: str, now: datetime, width: int, widest: int) -> Text:
-    known = [f"{round_down(one):.2f}" for one in row.scores if one is not None]
     seconds = (now - row.began).total_seconds() if row.view and row.began else row.seconds
     given = ["" if one is None else f"{round_down(one):.2f}" for one in row.scores]
     figures = {
         **dict(zip(_SHORT, given, strict=False)),
-        "least": min(known, default=""),
+        "least": min(filter(None, given), default=""),
         "calls": str(row.calls or ""),
         "cost": f"{row.cost:.4f}" if row.cost else "",
         "time": format_clock(timedelta(seconds=seconds)) if row.began else "",
     }
     sign = _turn(now) if row.state == "running" else _SIGNS.get(row.state, STATES["blocked"])
-    style = _STYLES.get(row.state, "yellow")
-    state = row.state
+    style, state = _STYLES.get(row.state, "yellow"), row.state
     if row.view is not None:
         phase = row.view.phase.lower().replace("_", "-") or "starting"
         state = f"pass {row.view.pass_number} {phase}" if row.view.pass_number else phase
