@@ -236,6 +236,8 @@ def _read_body(response: HTTPResponse, connection: socket.socket, deadline: floa
 
 
 def _is_readable(connection: socket.socket) -> bool:
+    if not hasattr(select, "poll"):  # on Windows
+        return bool(select.select([connection], [], [], 0)[0])
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     return bool(poll.poll(0))
