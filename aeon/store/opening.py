@@ -63,7 +63,9 @@ def open_source(path: Path, backend: str = SQLITE) -> AnswerSource:
 def create_store(directory: Path, settings: StoreSettings) -> None:
     """Make the store of a run that is a file in its directory, so that it appears with it. Raises StoreFailed."""
     if settings.mode in ("record", "cache") and settings.backend == SQLITE:
-        open_store(store_in(directory)).close()
+        from aeon.store.sqlite_store import create_file
+
+        create_file(store_in(directory))
 
 
 def check_store(settings: StoreSettings) -> None:

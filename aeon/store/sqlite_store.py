@@ -6,9 +6,10 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pydantic import ValidationError as PydanticError
 from tenacity import retry, retry_if_exception, wait_random
@@ -41,6 +42,12 @@ PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
+# An empty transaction, so that a file that stays locked is found out about before it is needed.
+_SET_UP = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE; COMMIT;"
+_WHOSE = """
+SELECT (SELECT count(*) FROM sqlite_master), application_id, user_version
+FROM pragma_application_id, pragma_user_version
+"""
 
 
 class SqliteStore:
@@ -63,11 +70,8 @@ class SqliteStore:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 # Readers and the one writer do not wait for each other; NORMAL: an answer survives the process, not
                 # always a power cut, and no call waits for the disk.
-                self._writer = _open(path, "rwc", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _SCHEMA)
-            # A connection of its own, so that reading does not wait for one who writes. Where there is no
-            # journal nobody writes, and none must be made: the folder may be one that cannot be written.
-            journal = path.with_name(f"{path.name}-wal")
-            self._reader = _open(path, "ro" if journal.exists() else "ro&immutable=1")
+                self._writer = _open(path, "rwc", _SET_UP)
+            self._reader = self._open_reader() if read_only else None
 
     def get(self, key: str) -> Entry | None:
         """The answer to exactly this request from exactly this place (`StoreRequest.key`)."""
@@ -80,7 +84,7 @@ class SqliteStore:
     def entries(self) -> Iterator[Entry]:
         """Every answer there is when the first is taken, by pass and then as they came."""
         with _explain_errors(self.path, "read"), self._reading:
-            ids = [row[0] for row in self._reader.execute("SELECT id FROM answers ORDER BY pass_number, id").fetchall()]
+            ids = [row[0] for row in self._read("SELECT id FROM answers ORDER BY pass_number, id").fetchall()]
         for number in ids:
             entry = self._find("id = ?", number)
             if entry is not None:
@@ -99,9 +103,22 @@ class SqliteStore:
         """Close the file. May be called twice."""
         with self._writing, self._reading:
             self._closed = True
-            self._reader.close()
-            if self._writer is not None:
-                self._writer.close()
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    connection.close()
+
+    def _open_reader(self) -> sqlite3.Connection:
+        # A connection of its own, so that reading does not wait for one who writes. Where there is no journal nobody
+        # writes, and none must be made: the folder may be one that cannot be written.
+        journal = self.path.with_name(f"{self.path.name}-wal")
+        return _open(self.path, "ro" if journal.exists() else "ro&immutable=1")
+
+    def _read(self, query: str, *values: str | int) -> sqlite3.Cursor:
+        if self._reader is None:
+            if self._closed:
+                raise sqlite3.ProgrammingError("it is closed")
+            self._reader = self._open_reader()
+        return self._reader.execute(query, values)
 
     def _insert(self, writer: sqlite3.Connection, entry: Entry) -> None:
         body, places, texts = condense(entry.request.body)
@@ -123,7 +140,7 @@ class SqliteStore:
 
     def _find(self, condition: str, value: str | int) -> Entry | None:
         with _explain_errors(self.path, "read"), self._reading:
-            row = self._reader.execute(f"SELECT {_COLUMNS} FROM answers WHERE {condition}", (value,)).fetchone()
+            row = self._read(f"SELECT {_COLUMNS} FROM answers WHERE {condition}", value).fetchone()
             if row is None:
                 return None
             key, content, kind, *place, body, places, answer, time = row
@@ -134,10 +151,24 @@ class SqliteStore:
             return Entry(request=request, answer=json.loads(answer), time=time)
 
     def _read_text(self, name: str) -> str:
-        row = self._reader.execute("SELECT text FROM texts WHERE digest = ?", (name,)).fetchone()
+        row = self._read("SELECT text FROM texts WHERE digest = ?", name).fetchone()
         if row is None:
             raise ValueError(f"the text {name} is missing")
         return str(row[0])
+
+
+@lru_cache(1)
+def _empty_store() -> bytes:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "empty")
+        SqliteStore(path).close()
+        return path.read_bytes()
+
+
+def create_file(path: Path) -> None:
+    """Make the file of an empty store, unless it is there. Raises StoreFailed."""
+    with _explain_errors(path, "opened"), suppress(FileExistsError), path.open("xb") as file:
+        file.write(_empty_store())
 
 
 @contextmanager
@@ -165,22 +196,24 @@ def _is_busy(error: BaseException) -> bool:
     wait=wait_random(0, 0.05),
     reraise=True,
 )
-def _open(path: Path, mode: str, *statements: str) -> sqlite3.Connection:
-    """Connect to a file and run the statements. Refuses another program's file, and one of a newer Aeon."""
+def _open(path: Path, mode: str, set_up: str = "") -> sqlite3.Connection:
+    """Connect to a file; with `set_up`, to write, and the tables are made where they are missing. Refuses another
+    program's file, and one of a newer Aeon."""
     uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, check_same_thread=False, isolation_level=None)
     try:
         # The tables first: whoever makes them in this moment says with them whose they are.
-        questions = ("SELECT count(*) FROM sqlite_master", "PRAGMA application_id", "PRAGMA user_version")
-        tables, application, version = (connection.execute(question).fetchone()[0] for question in questions)
+        tables, application, version = connection.execute(_WHOSE).fetchone()
         if tables and (application != APPLICATION_ID or version > SCHEMA_VERSION):
             raise StoreFailed(
                 f"the store {path} cannot be opened: it is an SQLite file of something else, or a newer Aeon has "
                 f"written it (version {version}, this one knows {SCHEMA_VERSION})",
                 hint="Name another file with store.path.",
             )
-        for statement in statements:
-            connection.executescript(statement)
+        if set_up:
+            connection.executescript(set_up)
+            if version < SCHEMA_VERSION:
+                connection.executescript(_SCHEMA)
     except BaseException:
         connection.close()
         raise
