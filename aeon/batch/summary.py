@@ -13,7 +13,7 @@ from urllib.parse import quote
 from aeon.domain.assessment import SCORE_CODES
 from aeon.observability.artefacts import replace_file
 from aeon.report.html import render_page
-from aeon.report.words import one_line, round_down
+from aeon.report.words import count_noun, one_line, round_down
 
 Line = dict[str, Any]
 AGAIN = ("failed", "interrupted", "invalid")
@@ -94,8 +94,8 @@ class Summary:
         table = [("", [*QUANTILES, "total"]), *self.figures()]
         shown = table[1:] and table
         lines += [f"{name:<20}" + "".join(f" {value:>10}" for value in values) for name, values in shown]
-        notes = {"are simulated: no model was called": self.simulated, "cost what no price tells": self.unpriced}
-        lines += [f"{count:,} of these rows {note}." for note, count in notes.items() if count]
+        notes = {"simulated: no model was called": self.simulated, "of unknown cost: no price": self.unpriced}
+        lines += [f"{count_noun(count, 'row')} {note}." for note, count in notes.items() if count]
         return "\n".join(line.rstrip() for line in lines)
 
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from shutil import copyfileobj
 from tempfile import TemporaryDirectory
 
 from aeon.app.aeon import Aeon
@@ -120,7 +119,7 @@ def _dataset_file(text: str, copy: Path) -> Path:
         say("dataset=-: type JSON Lines, an object a line; Ctrl-D on a line of its own ends them.")
     try:
         with copy.open("wb") as file:
-            copyfileobj(sys.stdin.buffer, file)
+            file.writelines(sys.stdin.buffer)  # by lines: at a terminal one Ctrl-D is then enough
     except OSError as error:
         raise ConfigError(f"dataset=-: cannot be copied to {copy}: {error.strerror or error}") from None
     return copy

@@ -68,7 +68,8 @@ def _run(running: Batch, forecast: Forecast, shown: _Progress) -> None:
             shown.take(running.lines(FIRST_ROWS - summary.ran))  # those of earlier starts tell, too
         if shown.left and not control.stop_requested:
             cost = None if summary.cost is None else summary.cost / summary.ran * forecast.rows
-            if not _is_affordable(most, cost, "by its first rows about", control, shown.display):
+            is_new = cost is not None or forecast.least_cost is not None  # else it was asked before the first row
+            if is_new and not _is_affordable(most, cost, "by its first rows about", control, shown.display):
                 return
     shown.take(running.lines())
 
