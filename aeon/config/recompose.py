@@ -147,10 +147,8 @@ def recompose(origin: Origin, today: Composition, named: str) -> Composition:
         recorded = [text for text in recorded if not key_of(text).startswith("provider.")]
         paths = {key: path for key, path in paths.items() if not key.startswith("provider.")}
     given, set_today = set(map(key_of, recorded)), tuple(f"{key_of(text)}." for text in today.overrides)
-    absolute = [
-        f"{key}={quote(path)}" for key, path in paths.items() if key in given or not f"{key}.".startswith(set_today)
-    ]
-    overrides = (*recorded, *absolute, *today.overrides)
+    kept = [key for key in paths if key in given or not f"{key}.".startswith(set_today)]
+    overrides = (*recorded, *(f"{key}={quote(paths[key])}" for key in kept), *today.overrides)
     return Composition(overrides=overrides, config_dir=folder, config_name=name)
 
 

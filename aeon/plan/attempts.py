@@ -52,6 +52,7 @@ def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, set
     counts = {action.fragment: attempts.by_fragment.get(action.fragment, 0) + 1 for action in actions}
     exhausted = tuple(f for f, count in counts.items() if count > settings.max_attempts_per_fragment)
     allowed = "as often as refinement.max_attempts_per_fragment allows: it needs manual intervention"
+    by_fragment = {**attempts.by_fragment, **counts}
     return Admission(
         admitted=tuple(action for action in actions if action.fragment not in exhausted),
         refused=tuple(
@@ -59,9 +60,7 @@ def admit(actions: Sequence[RefinementAction], attempts: RefinementAttempts, set
             for action in actions
             if action.fragment in exhausted
         ),
-        attempts=attempts.model_copy(
-            update={"by_fragment": {**attempts.by_fragment, **counts}, "total": attempts.total + 1}
-        ),
+        attempts=attempts.model_copy(update={"by_fragment": by_fragment, "total": attempts.total + 1}),
         exhausted_fragments=exhausted,
     )
 

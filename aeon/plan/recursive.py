@@ -120,9 +120,8 @@ class RecursivePlanner:
         if parent_step.status in EXECUTED:
             raise PlanError(f"step {parent_step.step_id!r} cannot be decomposed: it is {parent_step.status}")
         variables = {**_situation(parent_plan), "parent": parent_step.view, "previous_output": parent_step.step_output}
-        return self._call(
-            "subplan", variables, lambda answer: parse_subplan(answer, parent_step, max(1, current_depth))
-        )
+        depth = max(1, current_depth)
+        return self._call("subplan", variables, lambda answer: parse_subplan(answer, parent_step, depth))
 
     def _call(
         self,

@@ -34,9 +34,8 @@ def parse_subplan(answer: Mapping[str, Any], parent: PlanStep, level: int) -> Su
         own = tuple(dependency for dependency in step.dependencies if dependency not in parent.dependencies)
         steps.append(step.model_copy(update={"dependencies": own}))
     _check(steps, "/substeps")
-    return Subplan(
-        parent_step_id=parent.step_id, subplan_goal=answer["subplan_goal"], substeps=tuple(steps), depth_level=level
-    )
+    goal = answer["subplan_goal"]
+    return Subplan(parent_step_id=parent.step_id, subplan_goal=goal, substeps=tuple(steps), depth_level=level)
 
 
 def parse_refinement(

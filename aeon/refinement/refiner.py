@@ -102,9 +102,8 @@ class Refiner:
         handed_over = (*admission.exhausted_fragments, *screened.too_deep)
         refined = leave_to_person(_with_questions(final.plan, questions), handed_over)
         alone, is_last = open_issues(occasion.issues, occasion.closed), is_stuck(plan, refined)
-        attempts, conflicts = counting.leave_alone(
-            admission.attempts, alone, proposal.actions, self._settings, is_last=is_last
-        )
+        tried = admission.attempts
+        attempts, conflicts = counting.leave_alone(tried, alone, proposal.actions, self._settings, is_last=is_last)
         refined = leave_to_person(refined, [fragment_of(issue) for issue in conflicts])
         record = RefinementRecord(
             triggers=tuple(str(trigger) for trigger in occasion.triggers),
@@ -127,9 +126,8 @@ class Refiner:
         issues = list(open_issues(occasion.issues, occasion.closed))
         executed = [step.step_id for step in plan.steps if step.status in EXECUTED]
         if self._proposer is not None:
-            return self._proposer.refine(
-                plan, issues, occasion.triggers, executed, occasion.closed, assessment=occasion.assessment
-            )
+            why = issues, occasion.triggers, executed, occasion.closed
+            return self._proposer.refine(plan, *why, assessment=occasion.assessment)
         blocked = [step.step_id for step in plan.steps if step.blocked]
         codes = list(occasion.assessment.reason_codes) if occasion.assessment else []
         actions = tuple(self._planner.refine_plan(plan, issues, codes, blocked, executed))

@@ -21,9 +21,7 @@ from aeon.config.compose.problems import HYDRA_ERRORS, NOT_A_KEY, composition_er
 from aeon.config.compose.reference import check_config_dir
 from aeon.domain.errors import ConfigError
 
-_FALLBACK = (
-    "A fallback is a provider that calls a model: a name, as in [groq], or [{provider: ollama, model: llama3.1}]."
-)
+_FALLBACK = "A fallback is a provider of a model: a name, as in [groq], or [{provider: ollama, model: llama3.1}]."
 
 
 def compose(of: Composition, *, with_hydra: bool = False) -> tuple[DictConfig, frozenset[str]]:

@@ -76,7 +76,6 @@ def workflow_json_schema() -> dict[str, Any]:
 def _without_titles(schema: Any) -> Any:
     """pydantic repeats each name as a title, and editors show it instead of the description."""
     if isinstance(schema, dict):
-        return {
-            name: _without_titles(each) for name, each in schema.items() if name != "title" or isinstance(each, dict)
-        }
+        shown = ((name, each) for name, each in schema.items() if name != "title" or isinstance(each, dict))
+        return {name: _without_titles(each) for name, each in shown}
     return [_without_titles(item) for item in schema] if isinstance(schema, list) else schema

@@ -34,9 +34,8 @@ def _text(dumper: _Dumper, text: str) -> yaml.Node:
 
 
 _Dumper.add_representer(str, _text)
-_Dumper.add_representer(
-    _Row, lambda dumper, row: dumper.represent_sequence("tag:yaml.org,2002:seq", row, flow_style=True)
-)
+_SEQUENCE = "tag:yaml.org,2002:seq"
+_Dumper.add_representer(_Row, lambda dumper, row: dumper.represent_sequence(_SEQUENCE, row, flow_style=True))
 # What is text to the one version of YAML and a number or a truth value to the other is quoted.
 add_core_schema(_Dumper)
 
