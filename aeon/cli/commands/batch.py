@@ -26,6 +26,7 @@ from aeon.config.load import compose_settings, read_inputs, read_task
 from aeon.config.settings import BatchSettings, Settings
 from aeon.domain.errors import ConfigError
 from aeon.kernel.control import RunControl
+from aeon.llm.prices import check_prices, price_book
 
 
 def batch(arguments: Sequence[str]) -> int:
@@ -48,6 +49,7 @@ def batch(arguments: Sequence[str]) -> int:
         endpoints = capped_endpoints(settings.batch, control)
         with closing(endpoints), open_aeon(composition, open_endpoints=endpoints.open) as aeon:
             warn(*aeon.warnings)
+            check_prices(price_book(aeon.settings.provider), settings.batch.max_cost, of="batch")
             try:
                 dataset = open_dataset(path, settings.batch.columns, _common(aeon, settings))
             except ConfigError as error:  # a copy of standard input has a name that says nothing

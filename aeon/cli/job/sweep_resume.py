@@ -18,9 +18,8 @@ from aeon.files.text import read_yaml
 from aeon.report.runs import end_without_result
 
 _ALLOWED = ("sweep.", "progress", "output", "hydra.", "store.pace")
-_NOT_AGAIN = re.compile(
-    r"(hydra\.(mode|sweep\.dir|job\.config\.override_dirname\.exclude_keys)|sweep\.resume)=|hydra[/.]launcher"
-)
+_OF_HYDRA = r"mode|sweep\.dir|job\.config\.override_dirname\.exclude_keys"
+_NOT_AGAIN = re.compile(rf"(hydra\.({_OF_HYDRA})|sweep\.resume)=|hydra[/.]launcher")
 _NO_JOBS = "Nothing had begun there, or its sweeper has a way of its own to go on, as Optuna with a storage."
 _FINAL = ("no result", "failed", "interrupted", "not started")
 

@@ -30,6 +30,19 @@ def test_a_cap_on_calls_holds_all_rows_together_and_the_batch_goes_on(
         assert len({json.dumps(request.body) for request in server.requests}) == len(server.requests)
 
 
+def test_a_cap_on_cost_needs_prices(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tasks.jsonl").write_text('{"task": "name three lakes"}\n')
+    with OpenAIServer(simulated()) as server:
+        words = ["dataset=tasks.jsonl", "out=out.jsonl", "provider=openai", f"provider.base_url={server.url}"]
+        assert main(["batch", *words, "provider.model=nobody-sells-this", "batch.max_cost=1"]) == 2
+        assert not server.requests
+    assert "batch.max_cost=1: no price is configured for nobody-sells-this" in capfd.readouterr().err
+    assert not Path("out.jsonl").exists()
+
+
 def test_what_rows_were_answered_on_a_cluster_is_not_asked_again_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
