@@ -108,8 +108,7 @@ class _Progress:
 
     def __init__(self, running: Batch, left: int, calls: Callable[[], int]) -> None:
         self._running, self._calls, self._problems, self._ran = running, calls, 0, 0
-        self._before = running.results.summary.count
-        self._total, self._began, self._shown = self._before + left, time.monotonic(), -inf
+        self._total, self._began, self._shown = running.results.summary.count + left, time.monotonic(), -inf
 
     @property
     def left(self) -> int:
@@ -145,13 +144,13 @@ class _Progress:
 
     def _words(self) -> str:
         summary, seconds = self._running.results.summary, max(time.monotonic() - self._began, 1e-9)
-        text, left, ended = f"{summary.count:,}/{self._total:,} rows", self.left, summary.count - self._before
+        text, left, ran = f"{summary.count:,}/{self._total:,} rows", self.left, self._ran
         if (settings := self._running.settings).backend == "local":  # of a cluster the nodes know
             text += f", {min(settings.parallel, left)} under way, {count_noun(self._calls(), 'call')}"
-        if ended:
+        if ran:
             cost = "" if summary.cost is None else f", cost {summary.cost:.4f}"
-            clock = format_clock(timedelta(seconds=seconds / ended * left))
-            text += f", {summary.failed} failed, {ended / seconds * 60:,.0f} a minute{cost}, {clock} left"
+            clock = format_clock(timedelta(seconds=seconds / ran * left))
+            text += f", {summary.failed} failed, {ran / seconds * 60:,.0f} a minute{cost}, {clock} left"
         return text
 
     def _tell_problem(self, line: Line) -> None:
