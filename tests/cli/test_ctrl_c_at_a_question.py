@@ -109,6 +109,7 @@ def test_the_first_ctrl_c_ends_the_run_with_what_it_has(
     assert "Traceback" not in terminal.shown
 
 
+@pytest.mark.slow
 def test_what_is_typed_is_the_answer(tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "task=x", *ASKED) as terminal:
         terminal.wait_for("Your answer")

@@ -200,6 +200,7 @@ def test_every_override_that_help_shows_is_a_key(aeon: RunAeon) -> None:
         assert f"{name}:" in composed, key
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
@@ -256,6 +257,7 @@ TABLES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [(), ("-m", "hydra.sweep.dir=sweep", "ttl.base=9,10")])
 def test_keys_that_a_table_has_not_yet_are_added_without_a_plus(aeon: RunAeon, how: tuple[str, ...]) -> None:
     ended = aeon("task=x", "provider=simulated", "progress=none", "output=json", *TABLES, *how)

@@ -41,6 +41,7 @@ def test_free_text_is_one_job_in_a_multirun_too(aeon: RunAeon, tmp_path: Path, f
     assert result["task"] == text
 
 
+@pytest.mark.slow
 def test_every_job_runs_and_the_worst_ending_is_the_status(aeon: RunAeon, tmp_path: Path) -> None:
     ended = aeon("--multirun", "task=x", "ttl.base=1,10", "output=json", *QUIET)
     assert ended.status == NOT_CONVERGED
@@ -123,6 +124,7 @@ def test_the_jobs_stand_side_by_side_at_the_end(aeon: RunAeon, tmp_path: Path) -
     assert ended.err.splitlines()[-2] == "2 jobs, 1 converged. Exit status 3, the worst of the jobs."
 
 
+@pytest.mark.slow
 def test_each_job_is_told_by_its_number_before_its_end(aeon: RunAeon) -> None:
     lines = aeon("--multirun", "task=x", "provider.seed=0,1", "ttl=small", "provider=simulated").err.splitlines()
     for number in (0, 1):
@@ -180,6 +182,7 @@ def test_jobs_that_are_to_ask_for_themselves_do(aeon: RunAeon, tmp_path: Path, m
         assert sum(saved) * 2 == sum(asked)
 
 
+@pytest.mark.slow
 def test_a_shared_store_that_cannot_be_used_costs_no_job(aeon: RunAeon, tmp_path: Path) -> None:
     sweep = tmp_path / "sweep"
     (sweep / "store.sqlite").mkdir(parents=True)

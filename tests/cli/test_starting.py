@@ -12,6 +12,7 @@ import pytest
 from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_that_the_program_is_starting_until_there_is_more(tmp_path: Path) -> None:
     with at_a_terminal(tmp_path, "task=x", "provider=simulated", "progress=live", shown=None) as terminal:
         terminal.wait_for("Aeon  x")

@@ -205,6 +205,7 @@ def test_what_cannot_be_is_told_with_status_2(aeon: RunAeon, arguments: tuple[st
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.slow
 def test_jobs_one_after_the_other_in_directories_of_their_own_are_still_hydras(aeon: RunAeon, tmp_path: Path) -> None:
     arguments = ("-m", "task=x", "hydra/launcher=basic", "hydra.sweep.dir=sweep", "ttl.base=1,10", "progress=none")
     assert aeon(*arguments, "provider=simulated").status == 3

@@ -41,6 +41,7 @@ def has_lines(printed: list[str], shown: list[str]) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_the_tutorial_does_what_it_says(aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     ran = 0

@@ -570,6 +570,7 @@ def test_a_provider_that_an_experiment_of_today_chooses_is_another_one_too(
         assert f"provider.base_url={server.url}" in made.overrides
 
 
+@pytest.mark.slow
 def test_the_key_of_today_is_not_for_the_server_of_a_provider_that_had_another(
     runs: Runs, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -603,6 +604,7 @@ def test_paths_wherever_they_stand_are_those_of_the_folder_that_the_run_was_star
     assert list(result(third)["configuration"]["convergence"]["criteria"]) == ["short"]
 
 
+@pytest.mark.slow
 def test_tools_of_the_folder_that_the_run_was_started_in_are_found(
     runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -379,6 +379,7 @@ def of_a_file(tmp_path: Path, text: str) -> str:
     return f"plan_file={tmp_path / 'mine.yaml'}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["core", "adaptive"])
 def test_a_persons_plan_runs_with_references_in_both_modes(core: Core, tmp_path: Path, mode: str) -> None:
     options = (of_a_file(tmp_path, WORKFLOW), "tools=builtin", *own("price"), "inputs.article=A-7")
@@ -453,6 +454,7 @@ def test_what_a_tool_prints_is_no_part_of_the_answer(core: Core) -> None:
     assert "NOISE hello" in run.err
 
 
+@pytest.mark.slow
 def test_a_hundred_megabytes_are_cut_and_that_is_said(core: Core) -> None:
     calls = {"plan": plan(planned("big", tool="huge", arguments={"text": "x"}), planned("say", "big"))}
     run = core(calls, *own("huge"))

@@ -186,7 +186,7 @@ def test_connections_that_are_reset_are_tried_again(openai_server: OpenAIServer)
     retry = {"initial_seconds": 0, "jitter_seconds": 0, "attempts": 10}
     with stacked(OpenAIProvider.model_validate(endpoint(openai_server, retry=retry))) as (endpoints, run):
         assert len(at_once(run, 20)) == 20
-        assert slots(endpoints) == 64
+        assert slots(endpoints) == 128
     assert len(openai_server.requests) <= 40
 
 

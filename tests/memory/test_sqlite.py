@@ -45,6 +45,7 @@ def test_runs_do_not_see_each_other_unless_they_share_a_name(path: Path) -> None
         memory.close()
 
 
+@pytest.mark.slow
 def test_several_processes_write_at_once_and_see_what_the_others_wrote(path: Path) -> None:
     script = (
         "import sys, pathlib\n"

@@ -105,6 +105,7 @@ plans = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.none() | plans, min_size=1, max_size=8), st.randoms(use_true_random=False))
 def test_any_sequence_of_plans_is_rebuilt_whatever_order_the_cycles_end_in(

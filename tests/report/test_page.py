@@ -75,6 +75,7 @@ def test_a_run_without_journals_and_store_has_a_page(directory: Path, tmp_path: 
     assert island(page)["calls"] == []
 
 
+@pytest.mark.slow
 def test_no_page_is_written_where_it_is_not_wanted_and_nothing_is_imported_for_it(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from aeon import Aeon\n"

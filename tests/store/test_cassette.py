@@ -22,6 +22,7 @@ def cassette(*answers: Entry, **origin: Any) -> Cassette:
     return Cassette(provenance=told, origin=origin, answers=answers)
 
 
+@pytest.mark.slow
 @given(texts, texts, texts)
 def test_any_request_and_answer_comes_back_byte_for_byte(system: str, user: str, text: str) -> None:
     messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]

@@ -32,6 +32,7 @@ def test_any_text_comes_back_byte_for_byte_wherever_it_stands(one: str, other: s
     assert load(written(value)) == value
 
 
+@pytest.mark.slow
 @given(st.dictionaries(texts, values, max_size=4))
 def test_any_json_value_comes_back_as_it_was(value: dict[str, Any]) -> None:
     value = {"v": value, "end": [value]}

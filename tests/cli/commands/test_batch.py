@@ -121,6 +121,7 @@ def test_results_may_go_to_standard_output(tmp_path: Path, capfd: pytest.Capture
     assert [json.loads(text)["row"] for text in capfd.readouterr().out.splitlines()] == [1, 2, 3]
 
 
+@pytest.mark.slow
 def test_a_failed_row_goes_on_from_what_it_was_answered_and_its_record_goes(tmp_path: Path) -> None:
     down = [True]
     with OpenAIServer(simulated()) as server:
@@ -165,6 +166,7 @@ def test_what_a_kill_left_of_rows_that_are_done_is_removed(tmp_path: Path) -> No
     assert not left.parent.exists()
 
 
+@pytest.mark.slow
 def test_a_batch_whose_reader_has_gone_away_stops(tmp_path: Path) -> None:
     with OpenAIServer(simulated(delay=0.05)) as server:
         command = [

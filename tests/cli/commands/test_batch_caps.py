@@ -13,6 +13,7 @@ from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import simulated
 
 
+@pytest.mark.slow
 def test_a_cap_on_calls_holds_all_rows_together_and_the_batch_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -43,6 +44,7 @@ def test_a_cap_on_cost_needs_prices(
     assert not Path("out.jsonl").exists()
 
 
+@pytest.mark.slow
 def test_what_rows_were_answered_on_a_cluster_is_not_asked_again_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -197,6 +197,7 @@ def forecast(text: str) -> int:
     return int(number)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "calls"), [("core", 2), ("adaptive", 16)])
 def test_the_command_runs_the_plan_as_it_was_made_and_everyone_counts_its_calls_alike(
     aeon: RunAeon, tmp_path: Path, mode: str, calls: int

@@ -44,6 +44,7 @@ def frames(
     yield [line.rstrip() for line in shown.display], shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 @pytest.mark.parametrize("told", [realistic_run(synthetic=True), chain_run(12)], ids=["realistic", "chain"])
 def test_the_picture_stands_once_on_the_terminal_and_is_gone_at_the_end(
@@ -59,6 +60,7 @@ def test_the_picture_stands_once_on_the_terminal_and_is_gone_at_the_end(
     assert not [line for line in above if line.startswith("budget ") or " steps: " in line]
 
 
+@pytest.mark.slow
 def test_a_terminal_that_becomes_wider_and_narrower_shows_the_picture_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for lines, _ in frames(realistic_run(), [80, 200, 60, 80], monkeypatch):
         assert sum(line.startswith("budget ") for line in lines) <= 1

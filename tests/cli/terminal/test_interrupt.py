@@ -36,6 +36,7 @@ def wait_for(process: subprocess.Popen[str], text: str) -> None:
     raise AssertionError(f"{text} was never said")
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_at_a_safe_boundary_with_the_result_written(tmp_path: Path) -> None:
     with running(tmp_path, "provider.latency_seconds=0.05", "execution.grace_seconds=5") as process:
         wait_for(process, "EXECUTE")

@@ -79,6 +79,7 @@ def plans(draw: st.DrawFn) -> Plan:
     return Plan(goal=draw(TEXT), task=draw(TEXT), steps=tuple(steps))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @hypothesis.example(Plan(goal="g\x85", task="\r\nx ", steps=(BREAKS,)), [])
 @given(plans(), st.lists(ODD, max_size=3))
