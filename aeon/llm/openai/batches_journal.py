@@ -91,8 +91,9 @@ class Journal:
         self._change("DELETE FROM requests WHERE id = ?", [(name,) for name in ids])
 
     def end(self, round_id: str) -> None:
-        """Forget the requests of a round that have no answer."""
-        self._change("DELETE FROM requests WHERE round = ? AND status IS NULL", [(round_id,)])
+        """Forget the requests of a round that have no answer; those that another process waits for are its own."""
+        mine = "DELETE FROM requests WHERE round = ? AND status IS NULL AND owner IN (?, '')"
+        self._change(mine, [(round_id, _ME)])
 
     def close(self) -> None:
         """Close the file."""

@@ -79,3 +79,13 @@ def test_a_process_of_somebody_else_is_alive(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(os, "kill", refuse)
     begun = batches_journal._begun(os.getppid())
     assert not is_free(tmp_path, f"{HERE}:{os.getppid()}:{begun}:x")
+
+
+def test_the_end_of_a_round_forgets_what_no_other_waits_for(tmp_path: Path, other: subprocess.Popen[str]) -> None:
+    journal = Journal(tmp_path / "batches.sqlite", "place")
+    journal.begin("round", [("mine", "a"), ("theirs", "b"), ("nobody's", "c")])
+    journal._file.execute("UPDATE requests SET owner = ? WHERE id = 'theirs'", (said(other),))
+    journal.release(["nobody's"])
+    journal.end("round")
+    assert journal._file.execute("SELECT id FROM requests").fetchall() == [("theirs",)]
+    journal.close()
