@@ -168,7 +168,12 @@ def _empty_store() -> bytes:
 def create_file(path: Path) -> None:
     """Make the file of an empty store, unless it is there. Raises StoreFailed."""
     with _explain_errors(path, "opened"), suppress(FileExistsError), path.open("xb") as file:
-        file.write(_empty_store())
+        try:
+            file.write(_empty_store())
+            file.flush()
+        except BaseException:
+            path.unlink()  # a part of it would be taken for a damaged store
+            raise
 
 
 @contextmanager

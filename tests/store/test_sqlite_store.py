@@ -333,6 +333,29 @@ def test_a_full_disk_is_told_and_what_was_kept_stays(path: Path) -> None:
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
 
 
+def test_a_file_for_which_there_was_no_room_is_made_once_there_is(path: Path) -> None:
+    script = (
+        "import pathlib, resource, signal, sys\n"
+        "from aeon.domain.errors import StoreFailed\n"
+        "from aeon.store.sqlite_store import SqliteStore, create_file\n"
+        "path = pathlib.Path(sys.argv[1])\n"
+        "create_file(path.with_name('other'))\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, resource.RLIM_INFINITY))\n"
+        "try:\n"
+        "    create_file(path)\n"
+        "except StoreFailed as error:\n"
+        "    print(error.message)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))\n"
+        "create_file(path)\n"
+        "SqliteStore(path).close()\n"
+    )
+    path.parent.mkdir()
+    process = run(script, str(path))
+    assert "cannot be opened: File too large" in process.communicate(timeout=60)[0]
+    assert process.returncode == 0
+
+
 def test_a_file_that_somebody_keeps_locked_is_told_and_written_again_once_it_is_free(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
