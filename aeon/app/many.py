@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,8 +13,6 @@ from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
 
 Task = str | Mapping[str, Any]
-# Hundreds of threads that take turns less often need a tenth less of the processor.
-_SWITCH_SECONDS = 0.05
 T = TypeVar("T")
 Given = TypeVar("Given")
 
@@ -28,9 +24,6 @@ def run_all(work: Callable[[Given, RunControl], T], items: Iterable[Given], max_
         raise ValueError(f"max_concurrency is {max_concurrency}: at least 1 run must be under way")
     control, ended, running = RunControl(), SimpleQueue[Future[T]](), 0
     pool = ThreadPoolExecutor(max_concurrency, thread_name_prefix="aeon-run")
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    gc.freeze()  # what is loaded stays: no collection need look through it
     try:
         for item in items:
             pool.submit(work, item, control).add_done_callback(ended.put)
@@ -43,8 +36,6 @@ def run_all(work: Callable[[Given, RunControl], T], items: Iterable[Given], max_
     finally:
         control.request_stop()
         pool.shutdown(cancel_futures=True)
-        sys.setswitchinterval(interval)
-        gc.unfreeze()
 
 
 async def run_awaited(run: Callable[..., RunResult], control: RunControl, **arguments: Any) -> RunResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from aeon.app.many import run_all
 from aeon.app.many_endpoints import CappedMeter, SharedEndpoints
 from aeon.app.process import OpenEndpoints
 from aeon.batch.dataset import Row
+from aeon.batch.overrides import check_overrides
 from aeon.batch.records import Running
 from aeon.batch.results import line_of, problem_line
 from aeon.batch.summary import Line
@@ -108,6 +110,7 @@ class RowRunner:
         self.running.close()
 
     def _run(self, row: Row, control: RunControl, keep: Keep | None) -> RunResult:
+        check_overrides(row.overrides, self.composition.config_dir)
         directory, cut_off = self.running.directories(row.number)
         given: dict[str, Any] = {"inputs": row.inputs, "directory": directory, "control": control}
         given["keep"] = keep and partial(keep, directory)
@@ -138,12 +141,17 @@ class RowRunner:
         return found
 
 
+# The process is the batch's own, and hundreds of threads that take turns less often need a tenth less of it.
+_SWITCH_SECONDS = 0.05
+
+
 class Threads:
     """The backend of one process: `parallel` threads around one runner."""
 
     def __init__(self, runner: RowRunner, parallel: int) -> None:
         self._runner, self._parallel = runner, parallel
         allow_files(parallel)
+        sys.setswitchinterval(_SWITCH_SECONDS)
 
     def run(self, rows: Iterator[Row], control: RunControl) -> Iterator[Ended]:
         """See `Backend`."""

@@ -83,7 +83,7 @@ def test_a_bad_row_is_reported_with_its_line_and_the_rest_is_done(
     for words in (
         "row 2 (2), invalid: line 2: not JSON",
         "row 3 (k), invalid: line 3: ",
-        "no: unknown key",
+        "overrides: a row may not set no.such",
         "row 4 (e), invalid: ",
     ):
         assert words in told
