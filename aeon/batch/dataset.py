@@ -104,13 +104,13 @@ def _read(path: Path, columns: BatchColumns, common: Common) -> Iterator[tuple[R
 
 
 def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Common) -> Row:
-    row_id = str(number)
+    row_id = f"line-{line}"  # its number may be another's id
     try:
         if isinstance(given, ValueError):
             raise given
         if not isinstance(given, dict):
             raise ValueError(f"a row is a JSON object, not {type(given).__name__}")
-        row_id = _identity(given.get(columns.id), columns.id) or row_id
+        row_id = _identity(given.get(columns.id), columns.id) or str(number)
         own = given.get(columns.task)
         is_given = own is not None and str(own).strip()
         text = require_unicode(_text(own, columns.task) if is_given else common.task, columns.task)

@@ -78,6 +78,19 @@ def test_a_row_that_cannot_be_run_says_why_with_its_line(tmp_path: Path, text: s
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("d.jsonl", '{"id": 1, "task": "a"}\n{"id": 2 "task": "b"}\n{"id": 3, "task": "c"}\n{"id": 2, "task": "d"}\n'),
+        ("d.csv", "id,task\n1,a\n2,b, b\n3,c\n2,d\n"),
+    ],
+)
+def test_a_row_that_cannot_be_read_has_no_id_of_another(tmp_path: Path, name: str, text: str) -> None:
+    rows = list(open_dataset(written(tmp_path, name, text), BatchColumns(), Common()).rows())
+    assert [row.id for row in rows] == ["1", f"line-{rows[1].line}", "3", "2"]
+    assert [bool(row.problem) for row in rows] == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
     ("name", "text", "columns", "problem"),
     [
         ("d.jsonl", b'{"task": "\xff"}\n', BatchColumns(), "not UTF-8"),

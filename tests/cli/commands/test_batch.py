@@ -77,11 +77,11 @@ def test_a_bad_row_is_reported_with_its_line_and_the_rest_is_done(
     assert run(f"dataset={path}", f"out={out}") == 1
     assert {row["id"]: row["ended"] for row in rows(out)} == {
         **{"a": "converged", "z": "converged"},
-        **{"2": "invalid", "k": "invalid", "e": "invalid"},
+        **{"line-2": "invalid", "k": "invalid", "e": "invalid"},
     }
     told = capfd.readouterr().err
     for words in (
-        "row 2 (2), invalid: line 2: not JSON",
+        "row 2 (line-2), invalid: line 2: not JSON",
         "row 3 (k), invalid: line 3: ",
         "overrides: a row may not set no.such",
         "row 4 (e), invalid: ",
