@@ -120,7 +120,7 @@ def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Comm
         inputs = {**common.inputs, **own_inputs}
         inputs |= {name: _text(given.get(column), column) for name, column in columns.inputs.items()}
         overrides = tuple(
-            f"{name}={value if _is_bare(value) else format_value(value)}"
+            f"{name}={value if _needs_no_quotes(value) else format_value(value)}"
             for name, value in _mapping(given.get(columns.overrides), columns.overrides)
         )
     except (ValueError, RecursionError, ConfigError) as error:
@@ -129,8 +129,8 @@ def _row(number: int, line: int, given: Any, columns: BatchColumns, common: Comm
     return Row(number, line, row_id, text, inputs, overrides)
 
 
-def _is_bare(value: Any) -> bool:
-    """Whether an override's value is as on a command line; a text with commas would be several values there."""
+def _needs_no_quotes(value: Any) -> bool:
+    """Whether an override's value can be written without quotes; a text with commas would then be several values."""
     return isinstance(value, str) and ("," not in value or value[:1] in ("[", "{", "'", '"'))
 
 
