@@ -32,17 +32,18 @@ def read_rows(path: Path) -> Iterator[tuple[int, Any]]:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-def _lines(path: Path) -> Iterator[str]:
-    with path.open("rb") as file:
-        for number, data in enumerate(file, start=1):
+def _lines(path: Path, newline: str) -> Iterator[str]:
+    with path.open(encoding="utf-8-sig", errors="surrogateescape", newline=newline) as file:
+        for number, text in enumerate(file, start=1):
             try:
-                yield data.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError:
+                text.encode()
+            except UnicodeEncodeError:
                 raise ConfigError(f"{path}: line {number} is not UTF-8", hint="Save it as UTF-8.") from None
+            yield text
 
 
 def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    for line, text in enumerate(_lines(path), start=1):
+    for line, text in enumerate(_lines(path, "\n"), start=1):
         if text.strip():
             try:
                 yield line, json.loads(text.rstrip())
@@ -53,16 +54,18 @@ def _read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 def _read_csv(path: Path) -> Iterator[tuple[int, Any]]:
     csv.field_size_limit(_MOST_OF_A_CELL)
-    head = re.sub('"[^"]*"', "", next(_lines(path), ""))  # a name in quotes may hold either
+    head = re.sub('"[^"]*"', "", next(_lines(path, ""), ""))  # a name in quotes may hold either
     comma = max("\t;" if path.suffix.lower() == ".tsv" else ",;\t", key=head.count)
     # Strict: else a quotation mark that is never closed would take all rows after it for one cell.
-    reader = csv.DictReader(_lines(path), delimiter=comma, strict=True)
-    if len(set(names := reader.fieldnames or [])) < len(names):
+    reader = csv.reader(_lines(path, ""), delimiter=comma, strict=True)
+    names = next(reader, [])
+    if len(set(known := [name for name in names if name])) < len(known):
         raise ConfigError(f"{path}: two columns have the same name", hint="Give each a name of its own.")
-    for cells in reader:
-        count = sum(cell is not None for name, cell in cells.items() if name) + len(cells.get(None, ()))
-        problem = f"{count} cells, and the header has {len(names)}; a cell with {reader.reader.dialect.delimiter!r}"
-        yield reader.line_num, cells if count == len(names) else ValueError(f"{problem} is written in quotation marks")
+    problem = f"cells, and the header has {len(names)}; a cell with {comma!r} is written in quotation marks"
+    for cells in filter(None, reader):
+        is_whole = len(cells) == len(names)
+        given = {name: cell for name, cell in zip(names, cells, strict=False) if name}
+        yield reader.line_num, given if is_whole else ValueError(f"{len(cells)} {problem}")
 
 
 def _parquet() -> tuple[Any, Any]:

@@ -124,6 +124,26 @@ def test_a_row_of_a_table_with_too_many_cells_is_a_row_that_cannot_be_run(tmp_pa
     assert good.id == "d"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",id,task\n0,x,one\n1,y,two\n",
+        "id,task,\nx,one,\ny,two,\n",
+        "id,task,,\nx,one,,\n\ny,two,,\n",
+        "id,task\rx,one\ry,two\r",
+        "id,task\r\nx,one\r\ny,two",
+    ],
+)
+def test_columns_without_a_name_and_other_ends_of_lines_are_read(tmp_path: Path, text: str) -> None:
+    rows = open_dataset(written(tmp_path, "d.csv", text), BatchColumns(), Common()).rows()
+    assert [(row.id, row.task) for row in rows] == [("x", "one"), ("y", "two")]
+
+
+def test_a_cell_keeps_its_ends_of_lines(tmp_path: Path) -> None:
+    path = written(tmp_path, "d.csv", 'id,task\r\nx,"a\rb\r\nc\nd"\r\n')
+    assert [row.task for row in open_dataset(path, BatchColumns(), Common()).rows()] == ["a\rb\r\nc\nd"]
+
+
 def test_a_spreadsheet_may_put_semicolons_between_cells(tmp_path: Path) -> None:
     (row,) = open_dataset(written(tmp_path, "d.csv", "id;task;a, b\na;b, c;\n"), BatchColumns(), Common()).rows()
     assert (row.id, row.task) == ("a", "b, c")
