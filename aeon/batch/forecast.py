@@ -58,9 +58,11 @@ def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
 
 
 def project(summary: Summary, left: int, seconds: float) -> str:
-    """What all rows come to when the `left` ones are as those of the summary, of which the latest took `seconds`."""
-    share = (summary.ran + left) / summary.ran
+    """What all rows but invalid ones come to when they are as those that ran; each of the `left` ones takes `seconds`
+    more."""
+    rows = summary.count - summary.ends["invalid"] + left
+    share = rows / summary.ran
     tokens = (summary.total("input_tokens") + summary.total("output_tokens")) * share
     cost = "" if summary.cost is None else f", cost {summary.cost * share:.4f}"
-    calls, time = f"{summary.total('calls') * share:,.0f} calls", format_seconds(seconds / FIRST_ROWS * left)
-    return f"By the first rows all {summary.ran + left:,}: about {calls}, {tokens:,.0f} tokens{cost}; {time} more."
+    calls, time = f"{summary.total('calls') * share:,.0f} calls", format_seconds(seconds * left)
+    return f"By the first rows all {rows:,}: about {calls}, {tokens:,.0f} tokens{cost}; {time} more."

@@ -57,8 +57,8 @@ class Summary:
 
     @property
     def ran(self) -> int:
-        """How many rows were run."""
-        return self.count - self.ends["invalid"]
+        """How many rows were run to an end that tells what others take."""
+        return self.count - self.failed
 
     @property
     def failed(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from aeon.batch.batch import Batch
 from aeon.batch.forecast import FIRST_ROWS, Forecast, project
 from aeon.batch.half_price import telling
-from aeon.batch.summary import GOOD, Line, Summary, write_page
+from aeon.batch.summary import AGAIN, GOOD, Line, Summary, write_page
 from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.plain import Display
 from aeon.cli.progress.view import RunView
@@ -64,10 +64,10 @@ def _run(running: Batch, forecast: Forecast, shown: _Progress) -> None:
     if most is not None and shown.left:
         if not _is_affordable(most, forecast.least_cost, "at least", control, shown.display):
             return
-        while shown.left and summary.ran < FIRST_ROWS and not control.stop_requested:
+        while shown.left and summary.ran < FIRST_ROWS and (summary.cost or 0) <= most and not control.stop_requested:
             shown.take(running.lines(FIRST_ROWS - summary.ran))  # those of earlier starts tell, too
         if shown.left and not control.stop_requested:
-            cost = None if summary.cost is None else summary.cost / summary.ran * forecast.rows
+            cost = None if summary.cost is None else summary.cost / max(summary.ran, 1) * forecast.rows
             is_new = cost is not None or forecast.least_cost is not None  # else it was asked before the first row
             if is_new and not _is_affordable(most, cost, "by its first rows about", control, shown.display):
                 return
@@ -109,6 +109,7 @@ class _Progress:
     def __init__(self, running: Batch, left: int, calls: Callable[[], int]) -> None:
         self._running, self._calls, self._problems, self._ran = running, calls, 0, 0
         self._total, self._began, self._shown = running.results.summary.count + left, time.monotonic(), -inf
+        self._enough = running.results.summary.ran + FIRST_ROWS
 
     @property
     def left(self) -> int:
@@ -118,13 +119,13 @@ class _Progress:
     def take(self, lines: Iterable[Line]) -> None:
         """Show rows as they end."""
         self._show()
+        summary = self._running.results.summary
         for line in lines:
             if line.get("error"):
                 self._tell_problem(line)
-            if line["ended"] != "invalid":
-                self._ran += 1
-                if self._ran == FIRST_ROWS and self.left:
-                    self.tell(project(self._running.results.summary, self.left, time.monotonic() - self._began))
+            self._ran += line["ended"] != "invalid"
+            if summary.ran == self._enough and line["ended"] not in AGAIN and self.left:
+                self.tell(project(summary, self.left, (time.monotonic() - self._began) / self._ran))
             self._show()
 
     def draw(self, _now: datetime, width: int, _height: int) -> list[Any]:

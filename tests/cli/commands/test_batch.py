@@ -240,6 +240,27 @@ def test_what_all_rows_come_to_is_told_by_those_that_were_run(
     assert f"By the first rows all 10: about {sum(row['calls'] for row in ran) / 8 * 10:,.0f} calls" in told
 
 
+@pytest.mark.slow
+def test_rows_that_failed_do_not_tell_what_the_others_cost(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    answer = simulated()["plan"]
+    assert callable(answer)
+
+    def refuse_first(asked: Received) -> Any:
+        is_early = any(f"name {n} rivers" in json.dumps(asked.body) for n in range(10))
+        return Failure(400) if is_early else answer(asked)
+
+    command = ["batch", f"dataset={dataset(tmp_path, 26)}", "out=out.jsonl", "batch.parallel=1", "provider=openai"]
+    command += ["provider.model=m", "provider.prices={m: {input: 0, output: 1000}}"]
+    with OpenAIServer(dict.fromkeys(simulated(), refuse_first)) as server:
+        assert main([*command, f"provider.base_url={server.url}", "batch.confirm_above_cost=3"]) == 2
+    found, told = rows(tmp_path / "out.jsonl"), capfd.readouterr().err
+    ran = [row for row in found if row["ended"] == "converged"]
+    assert len(ran) == 8
+    assert len(found) == 18
+    assert f"By the first rows all 26: about {sum(row['calls'] for row in ran) / 8 * 26:,.0f} calls" in told
+    assert f"by its first rows about {sum(row['cost'] for row in ran) / 8 * 26:.4f}" in told
+
+
 def test_a_batch_that_is_done_asks_nothing_about_money(tmp_path: Path) -> None:
     with OpenAIServer(simulated()) as server:
         command = ["batch", f"dataset={dataset(tmp_path, 2)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
