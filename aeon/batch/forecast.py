@@ -32,29 +32,53 @@ class Forecast(NamedTuple):
 
 
 def forecast_rows(aeon: Aeon, dataset: Dataset, rows: int) -> Forecast:
-    """What `rows` rows of a dataset come to at least, about, told from the first that can be run."""
+    """What `rows` rows of a dataset come to at least, about."""
     settings, core = aeon.settings, aeon.settings.mode.kind == "core"
-    calls, prices, tokens, costs = _LEAST[settings.mode.kind], price_book(settings.provider), 0, list[float | None]()
-    row = next((row for row in dataset.rows() if not row.problem), Row(0, 0, "", "nothing"))
-    for call, role in calls:
-        shown = aeon.render(call, row.task, row.inputs)
-        size = (len(shown.system) + len(shown.user)) // _CHARACTERS_OF_A_TOKEN
-        costs.append(prices.cost(Usage(input_tokens=size), asked=getattr(settings.roles, role).model or ""))
-        tokens += size
-    least = len(calls)
+    least = len(_LEAST[settings.mode.kind])
     if aeon.workflow is not None:
         least = forecast(aeon.workflow.plan(), lambda step: 0 if step.tool and step.arguments else 1, core=core)
     most = settings.ttl.base if core else settings.ttl.limit + 1  # the profile is free
-    most = max(least, min(most, settings.limits.max_llm_calls or most))
-    cost = None if None in costs else rows * sum(cost or 0.0 for cost in costs)
-    money = "no price is known" if cost is None else f"cost at least {cost:.4f}"
+    cap = settings.limits.max_llm_calls or max(least, most)
+    least, most = min(least, cap), min(max(least, most), cap)
+    tokens, cost = _mean_prompts(aeon, dataset)
+    money = "no price is known" if cost is None else f"cost at least {rows * cost:.4f}"
     capped = settings.limits.max_cost
+    each = f"{least} to {most}" if least < most else least
     words = (
-        f"{count_noun(rows, 'row')} to go: {least} to {most} calls each, in all at least {rows * least:,} calls and "
-        f"{rows * tokens:,} tokens of prompts; {'no model is called' if aeon.synthetic else money}"
+        f"{count_noun(rows, 'row')} to go: {each} calls each, in all at least {rows * least:,} calls and "
+        f"{rows * tokens:,.0f} tokens of prompts; {'no model is called' if aeon.synthetic else money}"
         + ("." if capped is None else f", at most about {capped * rows:.2f}.")
     )
-    return Forecast(rows, cost, words)
+    return Forecast(rows, None if cost is None else rows * cost, words)
+
+
+def _mean_prompts(aeon: Aeon, dataset: Dataset) -> tuple[float, float | None]:
+    """The tokens of a row's prompts by the shortest way, and their cost: the mean of all rows that can be run, by their
+    lengths, from the prompts of the shortest and of the longest."""
+    ends, total, count = dict[int, Row](), 0, 0
+    for row in dataset.rows():
+        if not row.problem:
+            size = len(row.task) + sum(map(len, row.inputs.values()))
+            ends[size], total, count = row, total + size, count + 1
+            for between in sorted(ends)[1:-1]:
+                del ends[between]
+    shortest, longest = min(ends), max(ends)
+    share = (total / count - shortest) / (longest - shortest) if longest > shortest else 0.0
+    (tokens, cost), (more, dearer) = (_prompts_of(aeon, ends[size]) for size in (shortest, longest))
+    mean = None if cost is None or dearer is None else cost + (dearer - cost) * share
+    return tokens + (more - tokens) * share, mean
+
+
+def _prompts_of(aeon: Aeon, row: Row) -> tuple[int, float | None]:
+    settings, tokens, costs = aeon.settings, 0, list[float | None]()
+    for call, role in _LEAST[settings.mode.kind][: settings.limits.max_llm_calls]:
+        shown = aeon.render(call, row.task, row.inputs)
+        size = (len(shown.system) + len(shown.user)) // _CHARACTERS_OF_A_TOKEN
+        model = getattr(settings.roles, role).model or ""
+        costs.append(price_book(settings.provider).cost(Usage(input_tokens=size), asked=model))
+        tokens += size
+    known = [cost for cost in costs if cost is not None]
+    return tokens, sum(known) if len(known) == len(costs) else None
 
 
 def project(summary: Summary, left: int, seconds: float) -> str:
