@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import BinaryIO
 
 from aeon.batch.dataset import Dataset, Row, digest
 from aeon.batch.summary import AGAIN, Line, Summary
@@ -60,7 +61,7 @@ class Results:
         self._file: JsonLines | None = None
         self.done, self.summary = bytearray(dataset.count + 1), Summary(dataset.count)
         if path is not None:
-            with lock(path):
+            with lock(path, f"out={path}", "Wait for it to end, or name another file with out=."):
                 numbers = self._find_done(path, configuration, dataset, changed)
                 self._file = self._take_over(path, numbers, dataset.count)
 
@@ -126,23 +127,30 @@ class Results:
 
 
 @contextmanager
-def lock(path: Path) -> Iterator[None]:
-    """Hold a file, which is made if it is not there, while the block lasts. Raises ConfigError when it cannot be
-    written, and when another process holds it."""
+def lock(path: Path, named: str, hint: str) -> Iterator[None]:
+    """Hold a file, which is made if it is not there, while the block lasts; `named` and `hint` are for the message.
+    Raises ConfigError when it cannot be written, and when another process holds it."""
     try:
-        with path.open("ab") as file:
-            with suppress(ImportError):  # not on every system
-                from fcntl import LOCK_EX, LOCK_NB, flock
-
-                flock(file, LOCK_EX | LOCK_NB)
-            if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
-                raise BlockingIOError
-            yield
-    except BlockingIOError:
-        hint = "Wait for it to end, or name another file with out=."
-        raise ConfigError(f"out={path}: another process is writing it", hint=hint) from None
+        file = path.open("ab")
+        is_held = _is_held(file) or os.fstat(file.fileno()).st_ino != path.stat().st_ino
     except OSError as error:
-        raise ConfigError(unwritable_error(path, error).message, hint="Name another file with out=.") from None
+        raise ConfigError(unwritable_error(path, error).message, hint=hint) from None
+    with file:
+        if is_held:
+            raise ConfigError(f"{named}: another process is writing it", hint=hint)
+        yield
+
+
+def _is_held(file: BinaryIO) -> bool:
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, flock
+
+        flock(file, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):  # not every system and disk can
+        pass
+    return False
 
 
 def read_places(path: Path) -> Iterator[tuple[int, Line]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from aeon.batch.results import lock
 from tests.cli.conftest import RunAeon
 from tests.support.batch_server import BatchServer
 from tests.support.openai_server import Failure, OpenAIServer
@@ -166,6 +167,14 @@ def test_a_multirun_that_was_killed_goes_on_and_no_answered_call_is_made_again(
     assert [job["converged"] for _, job in sorted(left.items())] == [True] * 6
     whole = sum(job["usage"]["total"]["requests"] for job in left.values())
     assert asked <= len(server.requests) <= whole + 2 * 8  # what was in flight: of each of two jobs, at most a batch
+
+
+def test_a_multirun_that_another_process_carries_out_is_left_to_it(aeon: RunAeon, tmp_path: Path) -> None:
+    assert aeon(*SWEEP[:4], "provider=simulated", "ttl.base=9,10").status == 0
+    with lock(tmp_path / "sweep" / "multirun.yaml", "", ""):
+        ended = aeon("sweep.resume=sweep")
+    assert ended.status == 2
+    assert f"sweep.resume={tmp_path}/sweep: another process is writing it\nWait for its end" in ended.err
 
 
 @pytest.mark.slow

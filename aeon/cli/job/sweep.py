@@ -15,6 +15,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from aeon.app.directory import claim_sweep_directory
+from aeon.batch.results import lock
 from aeon.cli.job.job import hydra_errors, run_job
 from aeon.cli.job.multirun import read_jobs, summary, worst, write_csv, write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
@@ -52,19 +53,25 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     if sys.stderr.isatty():
         say(f"Checking {count_noun(len(planned), 'job')} ...")
     composed, added = _compose(given, planned, added, settings.sweep)
-    directory = settings.sweep.resume or claim_sweep_directory(whole)
-    directory = directory.expanduser().absolute()
+    directory = (settings.sweep.resume or claim_sweep_directory(whole)).expanduser().absolute()
     overrides = config_compose.add_unknown_keys(given.overrides, added)
     of = given.with_overrides((*overrides, f"hydra.sweep.dir={quote(str(directory))}", "hydra.mode=MULTIRUN"))
     sweep = Sweep(settings, directory, constant)
     sweep.plan(planned)
-    if settings.sweep.resume:
-        sweep.done, sweep.before = find_done(directory, planned)
-        if len(sweep.done) == len(planned):
-            say("Every job is done: nothing is run.")
+    with lock(directory / "multirun.yaml", f"sweep.resume={directory}", "Wait for its end, or stop it."):
+        if settings.sweep.resume:
+            sweep.done, sweep.before = find_done(directory, planned)
+            if len(sweep.done) == len(planned):
+                say("Every job is done: nothing is run.")
+        _carry_out(sweep, of, composed if in_threads else None)
+        return _tell(sweep, directory, planned)
+
+
+def _carry_out(sweep: Sweep, of: Composition, composed: Composed | None) -> None:
+    """Let Hydra start the jobs: those `composed` in this process."""
     try:
         with hydra_errors():
-            if in_threads:
+            if composed is not None:
                 hydra_private.start_multirun(of, sweep.carry_out, Threads, composed)
             else:
                 hydra_private.start_multirun(of, sweep_job)
@@ -74,7 +81,6 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
         sweep.stopped = f"the sweeper failed: {one_line(str(error), 300)}"
     finally:
         sweep.close()
-    return _tell(sweep, directory, planned)
 
 
 def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> int:
