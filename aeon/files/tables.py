@@ -83,11 +83,18 @@ def _read_parquet(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         with parquet.ParquetFile(path) as file:
             batches = file.iter_batches(batch_size=_AT_ONCE)
-            for number, given in enumerate((row for batch in batches for row in batch.to_pylist()), start=1):
-                known = ((name, value) for name, value in given.items() if value is not None)
-                yield number, {name: value if isinstance(value, str | dict) else str(value) for name, value in known}
-    except pyarrow.ArrowException as error:
+            rows = (row for batch in batches for row in batch.to_pylist(maps_as_pydicts="strict"))
+            for number, given in enumerate(map(_without_nulls, rows), start=1):
+                yield number, {name: value if isinstance(value, dict) else str(value) for name, value in given.items()}
+    except (pyarrow.ArrowException, KeyError) as error:  # a KeyError is a name that stands twice in a map
         raise ConfigError(f"{path}: cannot be read as Parquet: {error}") from None
+
+
+def _without_nulls(value: Any) -> Any:
+    """A value without the members that only other rows of its column have."""
+    if not isinstance(value, dict):
+        return value
+    return {name: _without_nulls(member) for name, member in value.items() if member is not None}
 
 
 def write_csv(file: BinaryIO, columns: Iterable[str], rows: Iterable[Mapping[str, Any]]) -> None:

@@ -1,6 +1,7 @@
 """The rows of a dataset, and what is wrong with one."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,6 +164,35 @@ def test_parquet_gives_the_rows_that_json_lines_give(tmp_path: Path) -> None:
     assert list(open_dataset(tmp_path / "d.parquet", BatchColumns(), Common()).rows())[1].overrides == (
         "ttl={base: 9}",
     )
+
+
+def test_parquet_gives_each_row_its_own_members_of_structs_and_maps(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows: list[dict[str, Any]] = [
+        {"id": "a", "task": "t", "inputs": {"x": "1"}, "overrides": {"ttl": {"base": 9}}},
+        {"id": "b", "task": "t", "inputs": {"y": "2"}, "overrides": {"ttl": {"more": 8}, "mode": "core"}},
+    ]
+    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "struct.parquet")
+    kinds = {name: pyarrow.string() for name in ("id", "task")}
+    kinds["inputs"] = pyarrow.map_(pyarrow.string(), pyarrow.string())
+    table = pyarrow.Table.from_pylist(
+        [{**row, "inputs": list(row["inputs"].items())} for row in rows], pyarrow.schema(kinds)
+    )
+    parquet.write_table(table, tmp_path / "map.parquet")
+    structs, maps = (
+        list(open_dataset(tmp_path / name, BatchColumns(), Common()).rows())
+        for name in ("struct.parquet", "map.parquet")
+    )
+    assert [row.inputs for row in structs] == [row.inputs for row in maps] == [{"x": "1"}, {"y": "2"}]
+    assert [row.overrides for row in structs] == [("ttl={base: 9}",), ("ttl={more: 8}", "mode=core")]
+
+
+def test_a_name_that_stands_twice_in_a_map_is_refused(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    given = pyarrow.array([[("x", "1"), ("x", "2")]], pyarrow.map_(pyarrow.string(), pyarrow.string()))
+    parquet.write_table(pyarrow.table({"task": ["t"], "inputs": given}), tmp_path / "d.parquet")
+    with pytest.raises(ConfigError, match=r"cannot be read as Parquet.*'x'"):
+        open_dataset(tmp_path / "d.parquet", BatchColumns(), Common())
 
 
 def test_a_dataset_that_changes_while_it_is_read_says_so(tmp_path: Path) -> None:
