@@ -40,7 +40,7 @@ def batch(arguments: Sequence[str]) -> int:
     if settings.resume is not None or settings.store.mode == "replay":
         raise ConfigError("a batch goes on by itself, from its out file: leave resume and store.mode=replay out")
     out = _results_file(_one(words, "out"))
-    shard = _shard((words["shard"] or ["1/1"])[0])
+    shard = _shard(_one(words, "shard") if words["shard"] else "1/1")
     with TemporaryDirectory(prefix="aeon-") as passing:
         place = out or Path(passing, "out")
         path = _dataset_file(_one(words, "dataset"), Path(passing, "dataset.jsonl"))

@@ -204,6 +204,11 @@ def test_a_shard_that_is_none_is_refused(tmp_path: Path, shard: str, capfd: pyte
     assert not (tmp_path / "out.jsonl").exists()
 
 
+def test_two_shards_in_one_command_are_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(f"dataset={dataset(tmp_path)}", "out=out.jsonl", "shard=1/2", "shard=2/2") == 2
+    assert "shard= stands twice" in capfd.readouterr().err
+
+
 def test_a_batch_that_would_cost_more_than_wanted_stops_after_its_first_rows(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
