@@ -95,7 +95,8 @@ class Results:
 
     def _take_over(self, path: Path, numbers: Mapping[bytes, int], of: int) -> JsonLines:
         """A new file in the place of the old one, with its lines of rows that are done; open, and locked, to go on."""
-        beside = path.with_name(f".{path.name}.tmp")
+        target = Path(os.path.realpath(path))  # a link to the results is not replaced
+        beside = target.with_name(f".{target.name}.tmp")
         try:
             beside.unlink(missing_ok=True)
             file = JsonLines(beside)
@@ -104,7 +105,7 @@ class Results:
                 if number is not None and line["ended"] not in AGAIN:
                     self.summary.add(line)
                     file.write({**line, "row": number, "of": of})
-            beside.replace(path)
+            beside.replace(target)
         except (ArtefactError, OSError) as error:
             beside.unlink(missing_ok=True)
             raise ConfigError(f"out={path}: cannot be written: {error}", hint="Free space.") from None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from aeon.batch.dataset import Common, Dataset, Row, open_dataset
-from aeon.batch.results import Results, in_order
+from aeon.batch.results import Results, in_order, lock
 from aeon.config.settings import BatchColumns
 from aeon.domain.errors import ConfigError
 
@@ -89,6 +89,30 @@ def test_one_process_writes_a_file(tmp_path: Path) -> None:
         opened(tmp_path / "out", dataset(tmp_path))
     first.close()
     opened(tmp_path / "out", dataset(tmp_path)).close()
+
+
+def test_a_file_that_another_process_has_just_replaced_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It opened the file before the other put a new one there, and locks it after the other let it go."""
+    fcntl = pytest.importorskip("fcntl")
+    path, new = tmp_path / "out", file_of(tmp_path, "new", line(1))
+    monkeypatch.setattr(fcntl, "flock", lambda _file, _how: new.replace(path))
+    with pytest.raises(ConfigError, match="another process is writing it"), lock(path):
+        pytest.fail("it holds a file that nobody will read")
+
+
+def test_a_link_goes_on_leading_to_the_results(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "out").symlink_to(Path("disk", "results"))
+    for row in (1, 2):
+        results = opened(tmp_path / "out", dataset(tmp_path))
+        results.write(line(row))
+        results.close()
+    assert (tmp_path / "out").is_symlink()
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["results"]
+    texts = (tmp_path / "disk" / "results").read_text().splitlines()
+    assert [json.loads(text)["id"] for text in texts] == ["r1", "r2"]
 
 
 @pytest.mark.parametrize(
