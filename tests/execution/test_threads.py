@@ -73,6 +73,14 @@ def test_no_more_than_size_run_at_once(workers):
     assert most == 3
 
 
+def test_jobs_one_after_the_other_use_the_thread_that_is_idle(workers):
+    pool, jobs = workers(30), 30
+    for _ in range(jobs):
+        pool.submit(lambda: None).result()
+        time.sleep(0.002)  # it is idle a moment after its result is there
+    assert len(pool._threads) < jobs / 2
+
+
 def test_what_has_not_started_is_cancelled_when_the_run_stops_and_what_runs_gets_its_grace(workers):
     pool, started, stopping, ran = workers(1), threading.Event(), threading.Event(), []
 
