@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
+import os
 import re
 import shlex
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -23,6 +26,7 @@ from aeon.cli.main import main
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.hydra_private import packaged_config_dir
 from aeon.config.compose.literal import Composition, quote_override
+from aeon.config.load import compose_settings
 from aeon.domain import errors
 from aeon.domain.assessment import SCORE_CODES
 from aeon.domain.history import ExecutionHistory, ExecutionPass, TerminationReason
@@ -40,10 +44,6 @@ CONFIGURATION = ROOT / "docs" / "configuration.md"
 PAGES = sorted([README, *(ROOT / "docs").rglob("*.md")])
 PROMPTS = ROOT / "docs" / "prompts.md"
 RUN_BY_THE_TESTS = (README, ROOT / "docs" / "artefacts.md", ROOT / "docs" / "python.md")
-WITH_COMMANDS = (
-    *(README, CONFIGURATION, PROMPTS),
-    *(ROOT / "docs" / name for name in ("convergence.md", "cassettes.md", "not-converged.md")),
-)
 HEADING = re.compile(r"^#+ .*?`(?P<override>[a-z_]+=\w+)`\s*$")
 ROW = re.compile(r"^\| `(?P<key>[a-z_.*]+)` \| `(?P<default>[^`]*)` \|")
 FENCED = re.compile(r"^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -169,36 +169,74 @@ def test_the_readme_names_the_ten_overrides_of_the_help() -> None:
 def commands(page: Path) -> list[list[str]]:
     """The arguments of every `aeon` in a page's examples, without what the shell takes away."""
     text = re.sub(r"\\\n\s*", "", page.read_text(encoding="utf-8"))
-    lines = re.findall(r"^(?:\$ | {4})(.*\baeon\b.*)$", text, re.MULTILINE)
+    lines = re.findall(r"^(?:\$ | {4}|(?=(?:python -m )?aeon ))(.*\baeon\b.*)$", text, re.MULTILINE)
     words = [shlex.split(line.partition(" > ")[0], comments=True) for line in lines]
-    return [line[line.index("aeon") + 1 :] for line in words if "aeon" in line]
+    return [line[line.index("aeon") + 1 :] for line in words if "aeon" in line and "=" not in line]
 
 
-@pytest.mark.parametrize("words", [words for page in WITH_COMMANDS for words in commands(page)], ids=" ".join)
+@pytest.mark.parametrize("words", [words for page in PAGES for words in commands(page)], ids=" ".join)
 def test_a_command_of_the_pages_is_one_that_the_program_takes(words: list[str]) -> None:
     command = words[0] if words[0] in COMMANDS else None
     if command == "render":
         assert words[1] in get_args(CallName)
     flags = [word for word in words if word.startswith("--")]
-    own_flags = {"cassette": {"--answered-by", "--note", "--force"}, "runs": {"--keep", "--older-than"}}.get(
-        command or "", set()
-    )
-    assert set(flags) - own_flags <= {"--help", "--multirun", "--config-dir", "--cfg", "--info", "--package"}
-    # A file that the reader has is not here, and nothing of it is read: neither are groups of their own.
-    own = "--config-dir" in flags
-    overrides = [
-        word
-        for word in words
-        if "=" in word and not (command == "plan" and word.startswith("out=")) and not (own and is_choice(word))
-    ]
+    own_flags = {
+        "cassette": {"--answered-by", "--note", "--force"},
+        "inspect": {"--open"},
+        "runs": {"--keep", "--older-than", "--yes"},
+    }
+    assert set(flags) - own_flags.get(command or "", set()) <= {
+        *("--help", "--multirun", "--config-dir", "--cfg", "--info", "--package")
+    }
+    overrides = [word for word in words if "=" in word and not is_own(word, words)]
     assert command or flags or overrides
-    assert config_compose.compose(quoted(config_compose.without_sweeps(quoted(overrides).overrides)))
+    for given in jobs(overrides):
+        compose_settings(Composition(overrides=given))
 
 
-def is_choice(word: str) -> bool:
-    """Whether an override chooses an option of a group, which may be the reader's own."""
+def jobs(overrides: list[str]) -> Iterator[tuple[str, ...]]:
+    """The overrides with the first value of each that is swept over, then with the second, and so on."""
+    read = [config_compose.parse(text) for text in quoted(overrides).overrides]
+    values = {
+        sweep.get_key_element(): [f"{sweep.get_key_element()}={value}" for value in sweep.sweep_string_iterator()]
+        for sweep in read
+        if sweep.is_choice_sweep()
+    }
+    single = [one.input_line or "" for one in read if not one.is_sweep_override()]
+    for number in range(max(map(len, values.values()), default=1)):
+        yield (*single, *(texts[number % len(texts)] for texts in values.values()))
+
+
+def is_own(word: str, words: list[str]) -> bool:
+    """Whether a word is none of the configuration that is here: a subcommand's, a file of the reader, what an option of
+    Hydra that is an extra takes, or an option of a group that may be the reader's."""
     name = word.partition("=")[0]
-    return name.startswith("+") or (packaged_config_dir() / name).is_dir()
+    if name in {"plan": ("out",), "batch": ("dataset", "out", "shard"), "inspect": ("output",)}.get(words[0], ()):
+        return True
+    if name in ("answer.schema", "convergence.criteria_file"):
+        return not Path(word.partition("=")[2]).exists()
+    if name.startswith("hydra"):
+        return any(other.startswith("hydra/") for other in words)
+    return "--config-dir" in words and (name.startswith("+") or (packaged_config_dir() / name).is_dir())
+
+
+def test_files_of_examples_that_the_pages_name_are_there() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    named = set(re.findall(r"\bexamples/[\w./-]+\w", text))
+    assert "examples/kubernetes/shards.yaml" in named
+    assert sorted(name for name in named if not (ROOT / name).exists()) == []
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_batch_page_do_what_it_says(tmp_path: Path) -> None:
+    script = "\n".join(["set -e", *examples(ROOT / "docs" / "batch.md", "bash")])
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, env={**os.environ, "PATH": path}, capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    with (tmp_path / "results.csv").open(newline="", encoding="utf-8") as file:
+        assert [row["id"] for row in csv.DictReader(file)] == ["rivers", "lakes"]
+    assert len((tmp_path / "all.jsonl").read_bytes().splitlines()) == 2
+    assert (tmp_path / "results.jsonl.html").is_file()
 
 
 def test_the_prompts_page_names_every_call_with_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
