@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from aeon.batch.results import lock
+from aeon.config.compose import hydra_private
 from tests.cli.conftest import RunAeon
 from tests.support.batch_server import BatchServer
 from tests.support.openai_server import Failure, OpenAIServer
@@ -175,6 +176,36 @@ def test_a_multirun_that_another_process_carries_out_is_left_to_it(aeon: RunAeon
         ended = aeon("sweep.resume=sweep")
     assert ended.status == 2
     assert f"sweep.resume={tmp_path}/sweep: another process is writing it\nWait for its end" in ended.err
+
+
+def test_a_multirun_stopped_before_its_first_job_leaves_nothing_and_promises_nothing(
+    aeon: RunAeon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hydra_private, "start_multirun", interrupt)
+    ended = aeon(*SWEEP[:4], "provider=simulated", "ttl.base=9,10")
+    assert ended.status == 130
+    assert ended.err.splitlines()[-1] == "Interrupted."
+    assert "sweep.resume" not in ended.err
+    assert not list((tmp_path / "sweep").iterdir())
+
+
+def test_a_multirun_stopped_when_all_was_done_has_nothing_to_go_on_with(
+    aeon: RunAeon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry_out = hydra_private.start_multirun
+
+    def interrupt_at_the_end(*arguments: Any) -> None:
+        carry_out(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hydra_private, "start_multirun", interrupt_at_the_end)
+    ended = aeon(*SWEEP[:4], "provider=simulated", "ttl.base=9,10")
+    assert ended.status == 130
+    assert "2 jobs, 2 converged." in ended.err
+    assert "What is missing or failed" not in ended.err
 
 
 @pytest.mark.slow

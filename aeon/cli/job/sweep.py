@@ -22,7 +22,7 @@ from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_jobs import Sweep, objective_of
 from aeon.cli.job.sweep_launcher import Threads
 from aeon.cli.job.sweep_names import JOB_DIGITS
-from aeon.cli.job.sweep_resume import find_done
+from aeon.cli.job.sweep_resume import find_done, has_ended
 from aeon.cli.terminal.status import DONE, INTERRUPTED, NOT_CONVERGED, run_guarded
 from aeon.cli.terminal.streams import own_streams, say, warn
 from aeon.config.compose import compose as config_compose
@@ -58,24 +58,29 @@ def run_several(given: Composition, whole: DictConfig, added: frozenset[str]) ->
     of = given.with_overrides((*overrides, f"hydra.sweep.dir={quote(str(directory))}", "hydra.mode=MULTIRUN"))
     sweep = Sweep(settings, directory, constant)
     sweep.plan(planned)
-    with lock(directory / "multirun.yaml", f"sweep.resume={directory}", "Wait for its end, or stop it."):
+    with lock(mark := directory / "multirun.yaml", f"sweep.resume={directory}", "Wait for its end, or stop it."):
         if settings.sweep.resume:
             sweep.done, sweep.before = find_done(directory, planned)
             if len(sweep.done) == len(planned):
                 say("Every job is done: nothing is run.")
-        _carry_out(sweep, of, composed if in_threads else None)
+        _carry_out(sweep, mark, of, composed if in_threads else None)
         return _tell(sweep, directory, planned)
 
 
-def _carry_out(sweep: Sweep, of: Composition, composed: Composed | None) -> None:
-    """Let Hydra start the jobs: those `composed` in this process."""
+def _carry_out(sweep: Sweep, mark: Path, of: Composition, composed: Composed | None) -> None:
+    """Let Hydra start the jobs: those `composed` in this process; `mark` is where it writes what they are, and is gone
+    when none can have begun. Raises ConfigError, and KeyboardInterrupt when none has."""
     try:
         with hydra_errors():
             if composed is not None:
                 hydra_private.start_multirun(of, sweep.carry_out, Threads, composed)
             else:
                 hydra_private.start_multirun(of, sweep_job)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, ConfigError) as error:
+        if not (has_begun := mark.stat().st_size or read_jobs(mark.parent)):
+            mark.unlink()
+        if not has_begun or isinstance(error, ConfigError):
+            raise
         sweep.interrupted = sweep.interrupted or not sweep.stopped
     except (ValueError, RuntimeError) as error:  # of a sweeper that cannot do with what the jobs gave
         sweep.stopped = f"the sweeper failed: {one_line(str(error), 300)}"
@@ -86,16 +91,17 @@ def _carry_out(sweep: Sweep, of: Composition, composed: Composed | None) -> None
 def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> int:
     """Show the jobs side by side and leave them as files; the exit status."""
     jobs = read_jobs(directory, planned)
+    is_done = all(map(has_ended, jobs))
     for job in jobs:
         if sweep.stopped and job.status == NOT_CONVERGED and job.figures.get("ended") == "interrupted":
             job.figures["ended"] = sweep.stopped.partition("=")[0].partition(":")[0]  # the key that stopped it
     status = INTERRUPTED if sweep.interrupted else worst(jobs)
     status = NOT_CONVERGED if sweep.stopped and status == DONE else status
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
-    say(f"\n{summary(jobs, status, width)}")
-    if sweep.stopped or sweep.interrupted or any(job.directory is None or job.status not in (0, 3) for job in jobs):
+    say("\n".join((f"\n{summary(jobs, status, width)}", *([f"Stopped: {sweep.stopped}."] if sweep.stopped else []))))
+    if not is_done and (directory / "multirun.yaml").stat().st_size:
         go_on = command_of((f"sweep.resume={relative_to_here(directory)}",))
-        say(f"{f'Stopped: {sweep.stopped}. ' if sweep.stopped else ''}What is missing or failed is run with: {go_on}")
+        say(f"What is missing or failed is run with: {go_on}")
     write_csv(jobs, directory)
     from aeon.report.compare.page import compare_jobs  # only for multiruns
 
@@ -105,8 +111,7 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
 
 def _refuse(given: Composition, sweep: SweepSettings, in_threads: DictConfig | None, constant: Sequence[str]) -> None:
     """Raise ConfigError for what jobs cannot have; `in_threads` is how Hydra is to set up those of this process."""
-    swept = [key for key in map(key_of, given.overrides) if key.startswith("sweep.") and key not in constant]
-    if swept:
+    if swept := [key for key in map(key_of, given.overrides) if key.startswith("sweep.") and key not in constant]:
         raise ConfigError(f"{swept[0]}: it holds for all jobs, and takes one value")
     named = {name: getattr(sweep, name) for name in ("fail_fast", "max_cost", "max_llm_calls", "resume")}
     if in_threads is None and (key := next((name for name, value in named.items() if value), None)):

@@ -9,7 +9,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from aeon.cli.job.multirun import BEFORE, read_jobs
+from aeon.cli.job.multirun import BEFORE, Job, read_jobs
 from aeon.cli.job.prepare import composition_of
 from aeon.config.compose.literal import Composition, key_of, quote
 from aeon.config.recompose import directory_of
@@ -21,7 +21,7 @@ _ALLOWED = ("sweep.", "progress", "output", "hydra.", "store.pace")
 _OF_HYDRA = r"mode|sweep\.dir|job\.config\.override_dirname\.exclude_keys"
 _NOT_AGAIN = re.compile(rf"(hydra\.({_OF_HYDRA})|sweep\.resume)=|hydra[/.]launcher")
 _NO_JOBS = "Nothing had begun there, or its sweeper has a way of its own to go on, as Optuna with a storage."
-_FINAL = ("no result", "failed", "interrupted", "not started")
+_AGAIN = ("no result", "failed", "interrupted", "not started")
 
 
 def compose_again(today: Composition) -> Composition:
@@ -57,6 +57,11 @@ def _read(directory: Path) -> DictConfig:
     return recorded
 
 
+def has_ended(job: Job) -> bool:
+    """Whether a job is not run again when its multirun goes on."""
+    return job.figures.get("ended") not in _AGAIN and job.status != 1
+
+
 def find_done(directory: Path, planned: Sequence[Sequence[str]]) -> tuple[dict[int, Path], dict[int, Path]]:
     """The directories of the jobs that are done, by their numbers, and those that hold the answers of the others, moved
     out of the way. Raises ConfigError when a job still runs."""
@@ -64,7 +69,7 @@ def find_done(directory: Path, planned: Sequence[Sequence[str]]) -> tuple[dict[i
     for job in read_jobs(directory, planned):
         if job.directory is None:
             continue
-        if job.figures.get("ended") not in _FINAL and job.status != 1:
+        if has_ended(job):
             done[job.number] = job.directory
             continue
         if end_without_result(job.directory) == "running":

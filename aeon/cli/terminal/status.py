@@ -32,10 +32,10 @@ def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) ->
         return program()
     except SystemExit as end:
         return int(end.code or DONE) if isinstance(end.code, int | None) else FAILED
-    except KeyboardInterrupt:
-        say("Interrupted.")
-        return INTERRUPTED
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
+        if _is_interruption(error):
+            say("Interrupted.")
+            return INTERRUPTED
         if os.environ.get("HYDRA_FULL_ERROR", "0") not in ("", "0"):
             traceback.print_exc()
         if isinstance(error, AeonError):
@@ -44,6 +44,13 @@ def run_guarded(program: Callable[[], int], say: Callable[[str], None] = say) ->
         say(f"Error: Aeon failed unexpectedly: {type(error).__name__}: {error}")
         say("HYDRA_FULL_ERROR=1 in the environment shows where.")
         return FAILED
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether it is a Ctrl-C, or what a library has made of one, as OmegaConf does."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__context__
+    return error is not None
 
 
 @contextmanager

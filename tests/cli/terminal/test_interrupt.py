@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from aeon.cli.terminal.status import handle_interrupts
+from aeon.cli.terminal.status import INTERRUPTED, handle_interrupts, run_guarded
+from aeon.domain.errors import ConfigError
 from aeon.kernel.control import RunControl
 from tests.cli.test_ctrl_c_at_a_question import at_a_terminal
 
@@ -26,6 +27,18 @@ def running(directory: Path, *overrides: str) -> Iterator[subprocess.Popen[str]]
             yield process
         finally:
             process.kill()
+
+
+def test_what_a_library_makes_of_ctrl_c_is_an_interruption_all_the_same() -> None:
+    def program() -> int:
+        try:
+            raise KeyboardInterrupt
+        except BaseException:
+            raise ConfigError("a key") from None
+
+    told: list[str] = []
+    assert run_guarded(program, told.append) == INTERRUPTED
+    assert told == ["Interrupted."]
 
 
 def wait_for(process: subprocess.Popen[str], text: str) -> None:
