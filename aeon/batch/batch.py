@@ -4,51 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from hashlib import sha256
 from itertools import islice
-from typing import TypeVar
 
-from aeon.app.aeon import Aeon
 from aeon.batch.dataset import Dataset, Row
 from aeon.batch.records import Records
 from aeon.batch.results import Results, in_order
 from aeon.batch.run import Backend, Ended
 from aeon.batch.summary import Line
-from aeon.config.settings import BatchSettings, Settings, configuration_hash
+from aeon.config.settings import BatchSettings
 from aeon.domain.errors import ProviderError
-from aeon.domain.values import Value
 from aeon.kernel.control import RunControl
 
-_Part = TypeVar("_Part", bound=Value)
-_OF_PROVIDER = (
-    *("requests_per_minute", "tokens_per_minute", "max_concurrency", "timeout_seconds", "timeout_per"),
-    *("retry", "breaker", "stream", "api_key_env", "require_key"),
-)
-"""How requests travel, which decides no answer; an address says who answers, and is none of them."""
 # A row that failed so goes on from what it was answered; one that an answer let fail would fail by it again.
 _UNANSWERED = {ProviderError.__name__, *(kind.__name__ for kind in ProviderError.__subclasses__())}
-
-
-def identify(aeon: Aeon) -> str:
-    """What tells the rows of one configuration from those of another: SHA-256, hex. What only says how requests travel
-    may change on the way."""
-    hashes = {**aeon.hashes, "configuration": configuration_hash(_without_travel(aeon.settings))}
-    told = [*sorted(hashes.items()), aeon.settings.batch.columns.model_dump_json()]
-    return sha256(repr(told).encode()).hexdigest()
-
-
-def _without_travel(settings: Settings) -> Settings:
-    provider = _with_defaults(settings.provider, *_OF_PROVIDER)
-    if fallbacks := getattr(provider, "fallbacks", ()):
-        others = tuple(_with_defaults(other, *_OF_PROVIDER) for other in fallbacks)
-        provider = provider.model_copy(update={"fallbacks": others})
-    execution = _with_defaults(settings.execution, "max_parallel")
-    return settings.model_copy(update={"provider": provider, "execution": execution})
-
-
-def _with_defaults(part: _Part, *names: str) -> _Part:
-    fields = type(part).model_fields
-    return part.model_copy(update={name: fields[name].get_default() for name in names if name in fields})
 
 
 @dataclass

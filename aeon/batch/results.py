@@ -11,6 +11,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from aeon.batch.dataset import Dataset, Row, digest
+from aeon.batch.identity import differing_parts
 from aeon.batch.summary import AGAIN, Line, Summary
 from aeon.domain.errors import ArtefactError, ConfigError
 from aeon.domain.result import RunResult
@@ -70,8 +71,9 @@ class Results:
         taken: dict[bytes, bytes] = {}
         for _, line in read_places(path):
             if line["configuration"] != configuration:
+                parts = ", ".join(differing_parts(configuration, line["configuration"])) or "what, is not known"
                 hint = "Name another file with out=, or give the configuration it was begun with."
-                raise ConfigError(f"out={path}: its rows were made with another configuration", hint=hint)
+                raise ConfigError(f"out={path}: its rows were made with another configuration: {parts}", hint=hint)
             if line["ended"] not in AGAIN:
                 taken[digest(line["id"])] = bytes.fromhex(line["given"])
         numbers, differing = dict[bytes, int](), list[int]()

@@ -151,11 +151,21 @@ def named_file(settings: Settings, key: str) -> Path | None:
 
 def configuration_hash(settings: Settings) -> str:
     """SHA-256, hex, of what configures the engine: canonical JSON without task, inputs, paths and what is but shown."""
+    return hash_of_json(engine_settings(settings))
+
+
+def engine_settings(settings: Settings) -> dict[str, Any]:
+    """What configures the engine, by group, as values of JSON."""
     # How requests travel decides no answer: alone, or in a batch.
     batches: dict[str, Any] = {name: True for name in EndpointSettings.model_fields if name.startswith("batch")}
     of_provider = {**batches, "fallbacks": {"__all__": batches}}
     engine = settings.model_dump(exclude={**dict.fromkeys(_NOT_ENGINE, True), "provider": of_provider})
-    text = json.dumps(_without_paths(engine), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return {name: _without_paths(part) for name, part in engine.items() if not isinstance(part, Path | None)}
+
+
+def hash_of_json(value: Any) -> str:
+    """SHA-256, hex, of a value's canonical JSON."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

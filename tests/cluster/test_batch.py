@@ -10,8 +10,8 @@ from unittest.mock import Mock
 
 import pytest
 
-from aeon.batch.batch import identify
 from aeon.batch.dataset import Common, open_dataset
+from aeon.batch.identity import identify
 from aeon.batch.ray import cluster as of_batch
 from aeon.batch.ray.worker import Job
 from aeon.batch.records import Running

@@ -9,10 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from aeon.app.aeon import Aeon
-from aeon.batch.batch import Batch, identify
+from aeon.batch.batch import Batch
 from aeon.batch.dataset import Common, open_dataset
 from aeon.batch.forecast import forecast_rows
 from aeon.batch.half_price import remove_journal, with_journal
+from aeon.batch.identity import identify
 from aeon.batch.merge import merge
 from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import Results

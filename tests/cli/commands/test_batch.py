@@ -65,7 +65,7 @@ def test_rows_that_are_done_are_not_run_again_and_another_configuration_is_refus
     assert out.read_bytes() == before
     assert "3 rows done before" in capfd.readouterr().err
     assert run(f"dataset={given}", f"out={out}", "convergence.completeness=0.7") == 2
-    assert "another configuration" in capfd.readouterr().err
+    assert "another configuration: convergence" in capfd.readouterr().err
 
 
 def test_a_bad_row_is_reported_with_its_line_and_the_rest_is_done(

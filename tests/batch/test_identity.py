@@ -3,7 +3,7 @@
 import pytest
 
 from aeon.app.aeon import Aeon
-from aeon.batch.batch import identify
+from aeon.batch.identity import differing_parts, identify
 
 FALLBACK = "provider.fallbacks=[{kind: openai, base_url: 'http://127.0.0.1:8', %s}]"
 
@@ -57,3 +57,20 @@ def test_how_those_of_a_fallback_travel_may_change_too() -> None:
 )
 def test_what_decides_an_answer_makes_another_batch(override: str) -> None:
     assert digests(override)[0] != digests()[0]
+
+
+@pytest.mark.parametrize(
+    ("override", "part"),
+    [("convergence.completeness=0.5", "convergence"), ("provider.model=b", "provider")]
+    + [("batch.columns.task=question", "batch.columns"), ("limits.max_llm_calls=9", "limits")],
+)
+def test_the_parts_that_differ_are_known(override: str, part: str) -> None:
+    assert differing_parts(digests()[0], digests(override)[0]) == [part]
+
+
+def test_of_another_versions_identity_no_parts_are_known() -> None:
+    assert differing_parts(digests()[0], "0" * 64) == []
+
+
+def test_what_is_observed_may_change_on_the_way() -> None:
+    assert digests("observability=none")[0] == digests()[0]
