@@ -24,7 +24,7 @@ SHOWS_A_RUN = (
     "llm/openai/pieces",
 )
 """Rooms and modules that no run needs to reach its end."""
-MOST_LINES_OF_MANY_RUNS = 4_080
+MOST_LINES_OF_MANY_RUNS = 4_150
 MANY_RUNS = (
     "batch/",
     "app/many",

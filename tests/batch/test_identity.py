@@ -61,8 +61,12 @@ def test_what_decides_an_answer_makes_another_batch(override: str) -> None:
 
 @pytest.mark.parametrize(
     ("override", "part"),
-    [("convergence.completeness=0.5", "convergence"), ("provider.model=b", "provider")]
-    + [("batch.columns.task=question", "batch.columns"), ("limits.max_llm_calls=9", "limits")],
+    [
+        ("convergence.completeness=0.5", "convergence"),
+        ("provider.model=b", "provider"),
+        ("batch.columns.task=question", "batch.columns"),
+        ("limits.max_llm_calls=9", "limits"),
+    ],
 )
 def test_the_parts_that_differ_are_known(override: str, part: str) -> None:
     assert differing_parts(digests()[0], digests(override)[0]) == [part]
