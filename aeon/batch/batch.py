@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from aeon.batch.dataset import Dataset, Row
+from aeon.batch.dataset import Dataset, Row, digest
 from aeon.batch.records import Records
 from aeon.batch.results import Results, in_order
 from aeon.batch.run import Backend, Ended
@@ -41,7 +41,8 @@ class Batch:
         for line in lines:
             self.results.write(line)
             if line["ended"] != "failed" or line["error"]["type"] not in _UNANSWERED:
-                self.backend.forget(line["row"])  # only now: else a kill in between would lose what was answered
+                # Only now: else a kill in between would lose what was answered.
+                self.backend.forget(digest(line["id"]).hex())
             yield line
 
     def count(self) -> int:

@@ -31,6 +31,11 @@ class Row:
     problem: str = ""
 
     @property
+    def key(self) -> str:
+        """A digest of its id, which names what is kept of it, wherever it stands in the dataset."""
+        return digest(self.id).hex()
+
+    @property
     def given(self) -> str:
         """A digest of what the row asks for."""
         return digest(json.dumps([self.task, sorted(self.inputs.items()), self.overrides])).hex()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 
+from aeon.batch.dataset import Row
 from aeon.batch.results import read_places
 from aeon.config.origin import FILE
 from aeon.domain.errors import ArtefactError, ConfigError
@@ -18,30 +19,30 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS records (id TEXT PRIMARY KEY, data BLOB NO
 
 
 class Running:
-    """The folder in which rows are run, each in a directory of its own. May be used from threads."""
+    """The folder in which rows are run, each, by its key, in a directory of its own. May be used from threads."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def directories(self, number: int) -> tuple[Path, Path | None]:
+    def directories(self, key: str) -> tuple[Path, Path | None]:
         """A new directory for a row, and the one in which a run of it was cut off, if there is one."""
-        before = sorted(self.folder.glob(f"{number}-*"), key=lambda path: int(path.name.partition("-")[2]))
+        before = sorted(self.folder.glob(f"{key}-*"), key=lambda path: int(path.name.partition("-")[2]))
         cut_off = next((path for path in reversed(before) if (path / FILE).is_file()), None)
         count = int(before[-1].name.partition("-")[2]) + 1 if before else 0
-        return self.folder / f"{number}-{count}", cut_off
+        return self.folder / f"{key}-{count}", cut_off
 
-    def pack(self, number: int) -> bytes | None:
+    def pack(self, key: str) -> bytes | None:
         """The directory of a row's last run as one archive; None when there is none."""
-        buffer, directory = BytesIO(), self.directories(number)[1]
+        buffer, directory = BytesIO(), self.directories(key)[1]
         if directory is None:
             return None
         with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
             packed.add(directory, ".")
         return buffer.getvalue()
 
-    def pack_all(self, number: int) -> bytes | None:
+    def pack_all(self, key: str) -> bytes | None:
         """All directories of a row as one archive, to go on with it elsewhere; None when there is none."""
-        buffer, directories = BytesIO(), sorted(self.folder.glob(f"{number}-*"))
+        buffer, directories = BytesIO(), sorted(self.folder.glob(f"{key}-*"))
         with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=3) as packed:
             for directory in directories:
                 packed.add(directory, directory.name)
@@ -52,17 +53,17 @@ class Running:
         with tarfile.open(fileobj=BytesIO(packed)) as files:
             files.extractall(self.folder, filter="data")
 
-    def drop(self, number: int) -> None:
+    def drop(self, key: str) -> None:
         """Remove the directories of a row that is over."""
-        for path in self.folder.glob(f"{number}-*"):
+        for path in self.folder.glob(f"{key}-*"):
             shutil.rmtree(path, ignore_errors=True)
 
-    def drop_done(self, done: Sequence[int]) -> None:
-        """Remove the directories of rows that are done, which a kill has left: `done` is 1 at their numbers."""
-        numbers = {path.name.partition("-")[0] for path in self.folder.glob("*-*")}
-        for number in (int(text) for text in numbers if text.isdecimal()):
-            if number < len(done) and done[number]:
-                self.drop(number)
+    def drop_done(self, done: Iterable[Row]) -> None:
+        """Remove the directories of rows that are done, which a kill has left."""
+        left = {path.name.partition("-")[0] for path in self.folder.glob("*-*")}
+        for row in done if left else ():
+            if row.key in left:
+                self.drop(row.key)
 
     def close(self) -> None:
         """Remove the folder if nothing is left in it but what a kill left half made."""

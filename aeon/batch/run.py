@@ -49,8 +49,8 @@ class Backend(Protocol):
         """Each row as it ends, in any order; a row is taken from `rows` when there is room for it. After `control` was
         stopped, no row is taken, and one that did not come to its end gives nothing: it goes on with a later start."""
 
-    def forget(self, number: int) -> None:
-        """The line of this row is written: what was kept to go on with it can be removed."""
+    def forget(self, key: str) -> None:
+        """The line of the row of this key is written: what was kept to go on with it can be removed."""
 
     def close(self) -> None:
         """Close what is open."""
@@ -100,7 +100,7 @@ class RowRunner:
             return None
         kept = self.aeon.settings.batch.records
         is_kept = kept == "all" or (kept == "failed" and result.exit_status)
-        return Ended(line_of(row, of, configuration, result), self.running.pack(row.number) if is_kept else None)
+        return Ended(line_of(row, of, configuration, result), self.running.pack(row.key) if is_kept else None)
 
     def close(self) -> None:
         """Close what rows with overrides of their own have opened."""
@@ -111,7 +111,7 @@ class RowRunner:
 
     def _run(self, row: Row, control: RunControl, keep: Keep | None) -> RunResult:
         check_overrides(row.overrides, self.composition.config_dir)
-        directory, cut_off = self.running.directories(row.number)
+        directory, cut_off = self.running.directories(row.key)
         given: dict[str, Any] = {"inputs": row.inputs, "directory": directory, "control": control}
         given["keep"] = keep and partial(keep, directory)
         if cut_off is None or self.aeon.settings.store.mode == "off":  # then nothing that was answered is kept
@@ -158,9 +158,9 @@ class Threads:
         ended = run_all(lambda row, own: self._runner.run(row, Either(control, own)), rows, self._parallel)
         return (one for one in ended if one is not None)
 
-    def forget(self, number: int) -> None:
+    def forget(self, key: str) -> None:
         """See `Backend`."""
-        self._runner.running.drop(number)
+        self._runner.running.drop(key)
 
     def close(self) -> None:
         """See `Backend`."""

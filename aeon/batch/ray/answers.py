@@ -21,7 +21,7 @@ PRAGMA locking_mode = EXCLUSIVE;
 PRAGMA journal_mode = WAL;
 PRAGMA synchronous = NORMAL;
 BEGIN EXCLUSIVE;
-CREATE TABLE IF NOT EXISTS answers (line INTEGER, key TEXT, entry TEXT NOT NULL, PRIMARY KEY (line, key));
+CREATE TABLE IF NOT EXISTS answers (row TEXT, key TEXT, entry TEXT NOT NULL, PRIMARY KEY (row, key));
 COMMIT;
 """
 _ORIGIN = ""  # the key of where a row's run comes from
@@ -32,7 +32,7 @@ class Answers:
     directories to go on from."""
 
     def __init__(self, folder: Path) -> None:
-        self._path, self._running, self._attempts = folder.with_suffix(".answers"), Running(folder), dict[int, int]()
+        self._path, self._running, self._attempts = folder.with_suffix(".answers"), Running(folder), dict[str, int]()
 
     def open(self) -> None:
         """Open the file. Raises ArtefactError when it cannot be written, or another batch has it open."""
@@ -42,27 +42,27 @@ class Answers:
         except sqlite3.Error as error:
             hint = "Another batch may be writing it."
             raise ArtefactError(f"{self._path} cannot be written: {error}", hint=hint) from None
-        for (number,) in self._file.execute("SELECT DISTINCT line FROM answers").fetchall():
-            self._put_back(number)
+        for (name,) in self._file.execute("SELECT DISTINCT row FROM answers").fetchall():
+            self._put_back(name)
 
-    def put(self, number: int, attempt: int, key: str, entry: str, origin: str | None) -> bool:
+    def put(self, name: str, attempt: int, key: str, entry: str, origin: str | None) -> bool:
         """Keep an answer of a row, and with the first of an attempt where its run comes from; False when the row is
         run elsewhere by now."""
-        if attempt < self._attempts.get(number, 0):
+        if attempt < self._attempts.get(name, 0):
             return False
-        values = [(number, key, entry)] if origin is None else [(number, _ORIGIN, origin), (number, key, entry)]
+        values = [(name, key, entry)] if origin is None else [(name, _ORIGIN, origin), (name, key, entry)]
         self._file.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", values)
         return True
 
-    def begin_again(self, number: int, attempt: int) -> None:
+    def begin_again(self, name: str, attempt: int) -> None:
         """Take no more answers of earlier attempts; those there are go into a directory of the row."""
-        self._put_back(number)
-        self._attempts[number] = attempt
+        self._put_back(name)
+        self._attempts[name] = attempt
 
-    def forget(self, number: int) -> None:
+    def forget(self, name: str) -> None:
         """Remove the answers of a row that is over."""
-        self._attempts.pop(number, None)
-        self._file.execute("DELETE FROM answers WHERE line = ?", (number,))
+        self._attempts.pop(name, None)
+        self._file.execute("DELETE FROM answers WHERE row = ?", (name,))
 
     def close(self) -> None:
         """Close the file, and remove it if nothing is left in it."""
@@ -71,8 +71,8 @@ class Answers:
         if not left:
             self._path.unlink(missing_ok=True)
 
-    def _put_back(self, number: int) -> None:
-        entries = dict(self._file.execute("SELECT key, entry FROM answers WHERE line = ?", (number,)).fetchall())
+    def _put_back(self, name: str) -> None:
+        entries = dict(self._file.execute("SELECT key, entry FROM answers WHERE row = ?", (name,)).fetchall())
         if _ORIGIN not in entries:
             return
 
@@ -82,8 +82,8 @@ class Answers:
                 for text in entries.values():
                     store.put(_read(text))
 
-        create_directory(self._running.directories(number)[0], fill)
-        self.forget(number)
+        create_directory(self._running.directories(name)[0], fill)
+        self.forget(name)
 
 
 def write_entry(entry: Entry) -> str:

@@ -77,10 +77,10 @@ class Cluster:
             if ended is not None:
                 yield ended
 
-    def forget(self, number: int) -> None:
+    def forget(self, key: str) -> None:
         """See `Backend`."""
-        self._answers.forget.remote(number)
-        self._running.drop(number)
+        self._answers.forget.remote(key)
+        self._running.drop(key)
 
     def close(self) -> None:
         """See `Backend`."""
@@ -99,7 +99,7 @@ class Cluster:
                 self._has_more = False
                 break
             member.free -= 1
-            run = member.actor.run.remote(*task, self._running.pack_all(task[0].number))
+            run = member.actor.run.remote(*task, self._running.pack_all(task[0].key))
             run.future().add_done_callback(lambda outcome, of=(task, member): self._ended.put((*of, outcome)))
             count += 1
         return count
@@ -113,7 +113,7 @@ class Cluster:
         if attempt == _MOST_ATTEMPTS:
             message = f"{attempt} times its process or its node died: {str(error).partition(chr(10))[0]}"
             return Ended(problem_line(row, self._runner.of, self._runner.configuration, "failed", message))
-        self._of_actor(self._answers.begin_again, row.number, attempt)
+        self._of_actor(self._answers.begin_again, row.key, attempt)
         self._again.append((row, attempt))
         return None
 

@@ -97,7 +97,7 @@ class Worker:
         def keep(directory: Path, entry: Entry) -> None:
             # With the first answer goes where the run comes from, to go on with it.
             origin = None if directory in begun else (directory / FILE).read_text(encoding="utf-8")
-            if not self._keep(row.number, attempt, entry.request.key, write_entry(entry), origin):
+            if not self._keep(row.key, attempt, entry.request.key, write_entry(entry), origin):
                 own.request_stop()
                 raise StopRequested("the row is run elsewhere, or the batch is over")
             begun.add(directory)
@@ -105,7 +105,7 @@ class Worker:
         try:
             return self._runner.run(row, Either(self._control, own), keep)
         finally:
-            self._running.drop(row.number)
+            self._running.drop(row.key)
 
     def _keep(self, *answer: Any) -> bool:
         """Keep an answer where it survives this node, before it is used; False when that is no longer wanted."""

@@ -58,7 +58,7 @@ def batch(arguments: Sequence[str]) -> int:
             configuration = identify(aeon)
             results = Results(out, configuration, dataset, settings.batch.changed, put)
             folder, records = Running(place.with_name(f"{place.name}.running")), Records(place) if out else None
-            folder.drop_done(results.done)
+            folder.drop_done(row for row in dataset.rows() if results.done[row.number])
             runner = RowRunner(aeon, composition, dataset.count, configuration, folder, endpoints.open)
             backend = _backend(runner, settings.batch)
             with closing(Batch(backend, settings.batch, dataset, results, records, shard, control)) as running:

@@ -19,20 +19,20 @@ def opened(folder: Path) -> Answers:
     return answers
 
 
-def put(answers: Answers, number: int, attempt: int, text: str, origin: str | None = None) -> bool:
+def put(answers: Answers, name: str, attempt: int, text: str, origin: str | None = None) -> bool:
     one = entry(text=text)
-    return answers.put(number, attempt, one.request.key, write_entry(one), origin)
+    return answers.put(name, attempt, one.request.key, write_entry(one), origin)
 
 
 def test_what_a_killed_batch_was_answered_is_a_run_to_go_on_with(tmp_path: Path) -> None:
     folder = tmp_path / "out.running"
     answers = opened(folder)
-    assert put(answers, 7, 0, "one", "{}")
+    assert put(answers, "seven", 0, "one", "{}")
     answers._file.close()  # as a kill leaves it
     with closing(opened(folder)):
-        directory, cut_off = Running(folder).directories(7)
-        assert (directory, cut_off) == (folder / "7-1", folder / "7-0")
-        with closing(open_source(folder / "7-0")) as source:
+        directory, cut_off = Running(folder).directories("seven")
+        assert (directory, cut_off) == (folder / "seven-1", folder / "seven-0")
+        with closing(open_source(folder / "seven-0")) as source:
             found = source.get(entry(text="one").request.key)
             assert found is not None
             assert found.answer["text"] == "one"
@@ -41,21 +41,21 @@ def test_what_a_killed_batch_was_answered_is_a_run_to_go_on_with(tmp_path: Path)
 
 def test_an_attempt_that_was_given_up_can_keep_nothing_more(tmp_path: Path) -> None:
     with closing(opened(tmp_path / "out.running")) as answers:
-        assert put(answers, 1, 0, "one", "{}")
-        answers.begin_again(1, 1)
-        assert not put(answers, 1, 0, "two")
-        assert put(answers, 1, 1, "two", "{}")
-        answers.forget(1)
+        assert put(answers, "a", 0, "one", "{}")
+        answers.begin_again("a", 1)
+        assert not put(answers, "a", 0, "two")
+        assert put(answers, "a", 1, "two", "{}")
+        answers.forget("a")
     assert [path.name for path in tmp_path.iterdir()] == ["out.running"]
 
 
 def test_answers_of_rows_that_go_on_are_left_and_those_of_rows_that_are_over_are_not(tmp_path: Path) -> None:
     with closing(opened(tmp_path / "out.running")) as answers:
-        for number in (1, 2):
-            put(answers, number, 0, "one", "{}")
-        answers.forget(2)
+        for name in ("a", "12"):
+            put(answers, name, 0, "one", "{}")
+        answers.forget("a")
     with closing(sqlite3.connect(tmp_path / "out.answers")) as file:
-        assert file.execute("SELECT DISTINCT line FROM answers").fetchall() == [(1,)]
+        assert file.execute("SELECT DISTINCT row FROM answers").fetchall() == [("12",)]
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

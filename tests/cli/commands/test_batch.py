@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from aeon.batch.dataset import digest
 from aeon.cli.main import main
 from tests.support.openai_server import Failure, OpenAIServer, Received
 from tests.support.simulated_server import content_of, simulated
@@ -158,7 +159,7 @@ def test_a_row_that_an_answer_let_fail_is_asked_anew(tmp_path: Path) -> None:
 
 
 def test_what_a_kill_left_of_rows_that_are_done_is_removed(tmp_path: Path) -> None:
-    given, left = dataset(tmp_path, 2), tmp_path / "out.jsonl.running" / "1-0"
+    given, left = dataset(tmp_path, 2), tmp_path / "out.jsonl.running" / f"{digest('r0').hex()}-0"
     assert run(f"dataset={given}", "out=out.jsonl") == 0
     left.mkdir(parents=True)
     (left / "run.json").write_text("{}")

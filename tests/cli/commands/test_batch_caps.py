@@ -31,6 +31,23 @@ def test_a_cap_on_calls_holds_all_rows_together_and_the_batch_goes_on(
         assert len({json.dumps(request.body) for request in server.requests}) == len(server.requests)
 
 
+@pytest.mark.slow
+def test_rows_that_were_cut_off_go_on_wherever_they_stand_in_the_dataset_by_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tasks = [json.dumps({"id": f"r{n}", "task": f"name {n} lakes"}) + "\n" for n in range(3)]
+    Path("tasks.jsonl").write_text("".join(tasks[:2]))
+    with OpenAIServer(simulated()) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        words = ["batch", "dataset=tasks.jsonl", "out=out.jsonl", "provider=openai", f"provider.base_url={server.url}"]
+        assert main([*words, "batch.max_llm_calls=10"]) == 3
+        Path("tasks.jsonl").write_text("".join(tasks[::-1]))
+        assert main(words) == 0
+        assert len({json.dumps(request.body) for request in server.requests}) == len(server.requests)
+    assert not Path("out.jsonl.running").exists()
+
+
 def test_a_cap_on_cost_needs_prices(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,12 +71,12 @@ def test_what_rows_were_answered_on_a_cluster_is_not_asked_again_here(
         monkeypatch.setenv("OPENAI_API_KEY", "key")
         words = ["batch", "dataset=tasks.jsonl", "out=out.jsonl", "provider=openai", f"provider.base_url={server.url}"]
         assert main([*words, "batch.max_llm_calls=5"]) == 3
-        left = tmp_path / "out.jsonl.running" / "1-0"
-        answers = Answers(left.parent)
+        (left,) = (tmp_path / "out.jsonl.running").iterdir()
+        answers, key = Answers(left.parent), left.name.partition("-")[0]
         answers.open()
         with closing(open_source(left)) as source:
             for entry in source.entries():
-                answers.put(1, 0, entry.request.key, write_entry(entry), (left / "run.json").read_text())
+                answers.put(key, 0, entry.request.key, write_entry(entry), (left / "run.json").read_text())
         answers._file.close()
         for path in left.iterdir():
             path.unlink()
