@@ -98,7 +98,7 @@ def test_a_file_that_another_process_has_just_replaced_is_being_written(
     fcntl = pytest.importorskip("fcntl")
     path, new = tmp_path / "out", file_of(tmp_path, "new", line(1))
     monkeypatch.setattr(fcntl, "flock", lambda _file, _how: new.replace(path))
-    with pytest.raises(ConfigError, match="another process is writing it"), lock(path):
+    with pytest.raises(ConfigError, match="another process is writing it"), lock(path, "out", ""):
         pytest.fail("it holds a file that nobody will read")
 
 
