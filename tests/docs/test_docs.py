@@ -8,8 +8,10 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import zip_longest
@@ -37,6 +39,7 @@ from aeon.observability.cycle_log import CycleRecord
 from aeon.observability.event_log import event_name, event_types
 from aeon.plan.triggers import TriggerKind
 from aeon.report.patterns import Patterns
+from tests.cli.conftest import logging_restored
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -237,6 +240,25 @@ def test_the_commands_of_the_batch_page_do_what_it_says(tmp_path: Path) -> None:
         assert [row["id"] for row in csv.DictReader(file)] == ["rivers", "lakes"]
     assert len((tmp_path / "all.jsonl").read_bytes().splitlines()) == 2
     assert (tmp_path / "results.jsonl.html").is_file()
+
+
+@pytest.mark.slow
+def test_the_sweep_of_the_sweeps_page_is_what_its_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "sweeps.md").read_text(encoding="utf-8")
+    (tmp_path / "my" / "sweep").mkdir(parents=True)
+    shutil.copytree(ROOT / "prompts" / "default", tmp_path / "my" / "prompts" / "default")
+    shutil.copytree(ROOT / "prompts" / "default", tmp_path / "my" / "prompts" / "terse")
+    written = re.search(r"`my/sweep/prompts\.yaml`:\n\n((?: {4}.*\n)+)", text)
+    assert written
+    (tmp_path / "my" / "sweep" / "prompts.yaml").write_text(textwrap.dedent(written[1]), encoding="utf-8")
+    (command,) = [words for words in commands(ROOT / "docs" / "sweeps.md") if "sweep=prompts" in words]
+    monkeypatch.chdir(tmp_path)
+    here = ("prompts.dir=my/prompts", "provider=simulated", "progress=none", "hydra.sweep.dir=done")
+    with logging_restored():
+        assert main([*command, *here]) == 0
+    with (tmp_path / "done" / "summary.csv").open(newline="", encoding="utf-8") as file:
+        told = [(row["prompts.set"], row["convergence.completeness"]) for row in csv.DictReader(file)]
+    assert told == [("default", "0.8"), ("default", "0.9"), ("terse", "0.8"), ("terse", "0.9")]
 
 
 def test_the_prompts_page_names_every_call_with_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
