@@ -152,7 +152,10 @@ class Aeon:
     def run_many(self, tasks: Iterable[Task], *, max_concurrency: int = 8) -> Iterator[RunResult]:
         """Run tasks at the same time, at most `max_concurrency`, and yield each result as its run ends. A task is its
         text, or a mapping of arguments of `run`; each is taken from `tasks` when there is room for it. When the caller
-        stops iterating, or a run raises what `run` raises, those under way are asked to stop and are waited for."""
+        stops iterating, or a run raises what `run` raises, those under way are asked to stop and are waited for. Raises
+        TypeError where `tasks` is a single text."""
+        if isinstance(tasks, str | Mapping):
+            raise TypeError("tasks is a single task: run_many takes several, run one")
 
         def run(task: Task, control: RunControl) -> RunResult:
             return self.run(control=control, **(task if isinstance(task, Mapping) else {"task": task}))

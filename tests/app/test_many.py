@@ -50,6 +50,11 @@ def test_a_task_that_cannot_be_run_is_raised_and_ends_the_others() -> None:
     assert runs_under_way() == 0
 
 
+def test_a_single_task_is_no_list_of_letters() -> None:
+    with Aeon.from_config(["provider=simulated"]) as aeon, pytest.raises(TypeError, match="run_many takes several"):
+        aeon.run_many("name three rivers")
+
+
 def test_at_least_one_run_must_be_under_way() -> None:
     with Aeon.from_config(["provider=simulated"]) as aeon, pytest.raises(ValueError, match="max_concurrency is 0"):
         next(aeon.run_many(["name three rivers"], max_concurrency=0))
