@@ -140,8 +140,8 @@ class Aeon:
     ) -> RunResult:
         """Run a task to its end, whatever end that is; a failing model is the result's `error`. A resumed run takes
         over task, inputs and context where none are given. `observers` get every event, each in a thread of its own;
-        `on_start` gets the kernel, `keep` each answer before it is used, if answers are stored. Raises TaskTextError,
-        and ArtefactError when `directory` cannot be written."""
+        `on_start` gets the kernel, `keep` each answer before it is used, if answers are stored, and why the run's own
+        store could not take it. Raises TaskTextError, and ArtefactError when `directory` cannot be written."""
         person: dict[str, Any] = {"ask": ask, "approve": approve, "keep": keep, "on_start": on_start}
         place = None if directory is None else Path(directory)
         around = Surroundings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -22,14 +23,14 @@ from aeon.batch.summary import Line
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings, environment
 from aeon.config.settings import BatchSettings
-from aeon.domain.errors import AeonError, ArtefactError, ConfigError
+from aeon.domain.errors import AeonError, ConfigError, StoreFailed
 from aeon.domain.result import RunResult
 from aeon.kernel.control import RunControl
 from aeon.llm.stack.limits import LimitSettings
 from aeon.observability.artefacts import allow_files
 from aeon.store.models import Entry
 
-Keep = Callable[[Path, Entry], None]
+Keep = Callable[[Path, Entry, StoreFailed | None], None]
 _MOST_CONFIGURATIONS = 32
 # A row's page can be made of its record.
 _OF_ROWS = ("observability.report=false",)
@@ -83,19 +84,21 @@ class RowRunner:
     _opening: threading.RLock = field(default_factory=threading.RLock)
 
     def run(self, row: Row, control: RunControl, keep: Keep | None = None) -> Ended | None:
-        """Run a row; None when it was asked to stop. `keep` is given its directory and each answer before it is used.
-        Raises ArtefactError when its directory cannot be written."""
-        of, configuration = self.of, self.configuration
+        """Run a row; None when it was asked to stop. `keep` is given its directory, each answer before it is used, and
+        why its store could not take it. Raises ArtefactError and StoreFailed when its directory cannot be written."""
+        of, configuration, failures = self.of, self.configuration, list[StoreFailed]()
         if row.problem:
             return Ended(problem_line(row, of, configuration, "invalid", row.problem))
         try:
-            result = self._run(row, control, keep)
+            result = self._run(row, control, keep or partial(_fail, failures))
         except ConfigError as error:
             return Ended(problem_line(row, of, configuration, "invalid", f"line {row.line}: {error.message}"))
-        except ArtefactError:
-            raise
         except AeonError as error:
+            if isinstance(error.__cause__, OSError | sqlite3.OperationalError):
+                raise  # every other row would fail by it, too
             return Ended(problem_line(row, of, configuration, "failed", error.message))
+        if failures:
+            raise failures[0]
         if result.termination_reason == "interrupted":
             return None
         kept = self.aeon.settings.batch.records
@@ -109,11 +112,11 @@ class RowRunner:
                 other.close()
         self.running.close()
 
-    def _run(self, row: Row, control: RunControl, keep: Keep | None) -> RunResult:
+    def _run(self, row: Row, control: RunControl, keep: Keep) -> RunResult:
         check_overrides(row.overrides, self.composition.config_dir)
         directory, cut_off = self.running.directories(row.key)
         given: dict[str, Any] = {"inputs": row.inputs, "directory": directory, "control": control}
-        given["keep"] = keep and partial(keep, directory)
+        given["keep"] = partial(keep, directory)
         if cut_off is None or self.aeon.settings.store.mode == "off":  # then nothing that was answered is kept
             return self._aeon_for(row.overrides).run(row.task, **given)
         with self._open(*row.overrides, f"resume={cut_off}") as aeon:
@@ -165,6 +168,12 @@ class Threads:
     def close(self) -> None:
         """See `Backend`."""
         self._runner.close()
+
+
+def _fail(failures: list[StoreFailed], _directory: Path, _entry: Entry, failure: StoreFailed | None) -> None:
+    if failure is not None:
+        failures.append(failure)  # the run makes a result of it
+        raise failure
 
 
 class Either(RunControl):

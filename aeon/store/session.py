@@ -22,7 +22,7 @@ from aeon.store.models import CallPath, Entry, StoreRequest
 
 Answer = dict[str, Any]
 Ask = Callable[[FollowUpQuestion], str | None]
-Keep = Callable[[Entry], None]
+Keep = Callable[[Entry, StoreFailed | None], None]
 _log = logging.getLogger("aeon")
 _USAGE = TypeAdapter(Usage)
 
@@ -40,7 +40,8 @@ class Session:
 
     Answers go to the run's `own` store, and to a `shared` one those of models that may be used anywhere. The first
     failure of a store to write is given to `warn`, and the run goes on. With a `recording` no new request is made.
-    `keep` is given each answer before it is used, and may raise to end the run.
+    `keep` is given each answer before it is used, and, instead of `warn`, why `own` could not store it; it may raise
+    to end the run.
     """
 
     def __init__(
@@ -115,8 +116,7 @@ class Session:
             self.saved[kind] += 1
 
     def _write(self, entry: Entry, policy: ReusePolicy, found_by: Lookup | None = None) -> None:
-        if self._keep is not None:
-            self._keep(entry)
+        failure: StoreFailed | None = None
         anywhere = entry.request.kind == "model" and policy(entry.answer) == "anywhere"
         for store in (self._own, self._shared if anywhere and not isinstance(found_by, Shared) else None):
             if store is None:
@@ -124,9 +124,13 @@ class Session:
             try:
                 store.put(entry)
             except StoreFailed as error:
-                if store not in self._failed:
+                if store is self._own and self._keep is not None:
+                    failure = error
+                elif store not in self._failed:
                     self._failed.append(store)
                     self._warn(f"{error.message}; answers may be paid for again, the run goes on")
+        if self._keep is not None:
+            self._keep(entry, failure)
 
 
 class _NotStored(Exception):

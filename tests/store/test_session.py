@@ -73,7 +73,7 @@ def test_an_answer_is_kept_in_the_directory_of_the_run_before_it_is_used(tmp_pat
 def test_who_keeps_answers_elsewhere_is_given_each_before_it_is_used_and_may_end_the_run(tmp_path: Path) -> None:
     given: list[Entry] = []
 
-    def keep(entry: Entry) -> None:
+    def keep(entry: Entry, _: StoreFailed | None) -> None:
         given.append(entry)
         if len(given) == 2:
             raise StopRequested("nobody wants it")
@@ -384,6 +384,24 @@ def test_an_answer_that_cannot_be_kept_is_used_and_that_is_said_once(
     session.answer(asked("after"), Model())
     assert said == ["the disk is full; answers may be paid for again, the run goes on"]
     assert texts(tmp_path) == ["an answer", "an answer"]
+
+
+def test_who_keeps_answers_is_told_which_the_runs_own_store_could_not_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("aeon.store.sqlite_store.SqliteStore", Failing)
+    said: list[str] = []
+
+    def keep(entry: Entry, failure: StoreFailed | None) -> None:
+        said.append(f"{entry.request.path.call}: {failure}")
+
+    with closing(
+        open_session(StoreSettings(mode="record"), directory=tmp_path, keep=keep, warn=said.append)
+    ) as session:
+        session.answer(asked(call="plan"), Model())
+        monkeypatch.setattr(Failing, "broken", True)
+        session.answer(asked(call="step"), Model())
+    assert said == ["plan: None", "step: the disk is full"]
 
 
 def test_a_shared_store_that_cannot_be_read_is_left_alone_and_that_is_said_once(

@@ -94,10 +94,11 @@ class Worker:
         if saved is not None:
             self._running.unpack_all(saved)
 
-        def keep(directory: Path, entry: Entry) -> None:
-            # With the first answer goes where the run comes from, to go on with it.
+        def keep(directory: Path, entry: Entry, _: StoreFailed | None) -> None:
+            # Kept where it survives this node; with the first goes where the run comes from, to go on with it.
             origin = None if directory in begun else (directory / FILE).read_text(encoding="utf-8")
-            if not self._keep(row.key, attempt, entry.request.key, write_entry(entry), origin):
+            answer = row.key, attempt, entry.request.key, write_entry(entry), origin
+            if not _call(self._answers.put, *answer):
                 own.request_stop()
                 raise StopRequested("the row is run elsewhere, or the batch is over")
             begun.add(directory)
@@ -106,10 +107,6 @@ class Worker:
             return self._runner.run(row, Either(self._control, own), keep)
         finally:
             self._running.drop(row.key)
-
-    def _keep(self, *answer: Any) -> bool:
-        """Keep an answer where it survives this node, before it is used; False when that is no longer wanted."""
-        return bool(_call(self._answers.put, *answer))
 
     def _ask(self, method: str, *given: Any, **named: Any) -> Any:
         return _call(getattr(self._limits, method), *given, **named)

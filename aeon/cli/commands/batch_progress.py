@@ -21,7 +21,7 @@ from aeon.cli.progress.view import RunView
 from aeon.cli.terminal.questions import at_terminal, confirm
 from aeon.cli.terminal.status import DONE, FAILED, INTERRUPTED, NOT_CONVERGED, handle_interrupts
 from aeon.cli.terminal.streams import say, stderr, warn
-from aeon.domain.errors import ArtefactError, ConfigError, StopRequested
+from aeon.domain.errors import ArtefactError, ConfigError, StopRequested, StoreFailed
 from aeon.kernel.control import RunControl
 from aeon.report.words import count_noun, format_clock, one_line, relative_to_here
 
@@ -46,6 +46,9 @@ def attend(running: Batch, forecast: Forecast, kind: str, calls: Callable[[], in
             handle_interrupts(control, lambda: "" if shown.display.live else _STOPPING, lambda: "Ended at once."),
         ):
             _run(running, forecast, shown)
+    except (ArtefactError, StoreFailed) as error:
+        error.hint = error.hint if out is None else "Free space; then the same command goes on."
+        raise
     finally:
         show_end(summary, out)
     if control.stop_requested:

@@ -113,8 +113,7 @@ class Sweep:
         seconds = self._settings.execution.grace_seconds
         said = f"Stopping: nothing new is started. Work that is under way has {seconds:.0f} s to end."
         self._view.stopping = f"{said}\nCtrl-C again ends at once, and waits for nothing."
-        live = self._view.display is not None and self._view.display.live
-        return "" if live else self._view.stopping
+        return "" if self._view.live else self._view.stopping
 
     def _end_now(self) -> str:
         go_on = command_of((f"sweep.resume={relative_to_here(self._directory)}",))
@@ -172,8 +171,7 @@ class Sweep:
 
     def _end(self, number: int, result: RunResult, settings: Settings, directory: Path) -> None:
         told = ending(result, relative_to_here(directory))
-        live = self._view.display is not None and self._view.display.live
-        self._view.end(number, result.termination_reason, *([told] if not live or result.error else []))
+        self._view.end(number, result.termination_reason, *([told] if not self._view.live or result.error else []))
         markdown = settings.answer.json_schema is None
         self._print(number, partial(write_answer, result, settings.output, markdown=markdown))
 

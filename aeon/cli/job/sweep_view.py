@@ -78,7 +78,7 @@ class SweepView:
         with self._lock:
             row = self.rows[number]
             row.state, row.view, row.began = "running", view, datetime.now(UTC)
-        if not self.quiet and not self._live:
+        if not self.quiet and not self.live:
             self.say(f"job {number}  {row.words}  started")
 
         def take(recorded: Recorded) -> None:
@@ -106,7 +106,8 @@ class SweepView:
             self.display.print(told)
 
     @property
-    def _live(self) -> bool:
+    def live(self) -> bool:
+        """Whether a picture is kept up to date."""
         return self.display is not None and self.display.live
 
     def _tell(self, event: e.Event, view: RunView) -> list[str]:
@@ -115,7 +116,7 @@ class SweepView:
             if shown and self.display is not None and (head := banner(event.synthetic, view.recording)):
                 self.display.print(head)
             return []
-        told = _INCIDENTS if self._live else (*_INCIDENTS, e.Assessed)
+        told = _INCIDENTS if self.live else (*_INCIDENTS, e.Assessed)
         return lines(event, view, brief=True) if isinstance(event, told) and not self.quiet else []
 
     def draw(self, now: datetime, width: int, height: int) -> list[Text]:

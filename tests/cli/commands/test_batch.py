@@ -332,6 +332,29 @@ def test_a_full_disk_stops_a_batch_and_the_same_command_goes_on(tmp_path: Path) 
     assert [row for row in rows(out) if row["id"] in {done["id"] for done in before}] == before
 
 
+@pytest.mark.slow
+def test_a_row_whose_answers_cannot_be_stored_stops_a_batch_before_more_is_paid_for(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    command = [sys.executable, "-m", "aeon", "batch", f"dataset={dataset(tmp_path, 6)}", f"out={out}", "progress=none"]
+    command += ["provider=openai", "provider.model=m", "batch.parallel=2", "execution.max_parallel=1"]
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    with OpenAIServer(simulated()) as server:
+        command += [f"provider.base_url={server.url}"]
+        stopped = subprocess.run(command, cwd=tmp_path, preexec_fn=limit, capture_output=True, text=True, check=False)
+        assert stopped.returncode == 1
+        assert "store.sqlite cannot be written: " in stopped.stderr
+        assert "Free space; then the same command goes on." in stopped.stderr
+        assert "the run goes on" not in stopped.stderr
+        assert subprocess.run(command, cwd=tmp_path, check=False).returncode == 0
+        asked = Counter(map(content_of, server.requests))
+    assert 0 < sum(asked.values()) - len(asked) <= 2  # what was under way in either row
+    assert sorted(row["ended"] for row in rows(out)) == ["converged"] * 6
+
+
 def test_a_table_of_which_no_row_can_be_run_is_refused_before_anything_is_written(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
