@@ -149,10 +149,8 @@ def _is_held(file: BinaryIO) -> bool:
         from fcntl import LOCK_EX, LOCK_NB, flock
 
         flock(file, LOCK_EX | LOCK_NB)
-    except BlockingIOError:
-        return True
-    except (ImportError, OSError):  # not every system and disk can
-        pass
+    except (ImportError, OSError) as error:  # not every system and disk can
+        return isinstance(error, BlockingIOError)
     return False
 
 

@@ -25,7 +25,7 @@ from aeon.files.explain import models_in
 from aeon.files.resources import resource_root
 from aeon.store.settings import CASSETTE_SUFFIX
 
-_RECORDED_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep"})
+_RECORDED_APART = frozenset({"task", "task_file", "inputs", "input_files", "resume", "sweep", "batch"})
 _NAME = re.compile(r"\w[\w-]*", re.ASCII)  # of a file, without a folder
 _HELD = FromRecording("held")
 # The groups that set other groups' keys, or Hydra's own.

@@ -67,6 +67,12 @@ def test_a_run_whose_provider_fails_ends_with_1_and_says_why(aeon: RunAeon, scen
         (("task=x", "inputs.a=b\udcff"), "inputs.a is not valid UTF-8"),
         (("task=x", "convergence.completness=1"), "did you mean `completeness`?"),
         (("task=x", "convergence.coherence=1.7"), "less than or equal to 1"),
+        (("task=x", "batch.parallel=2"), "batch.parallel is read by `aeon batch` alone\nDid you mean sweep.parallel?"),
+        (
+            ("batch", "sweep.max_cost=2"),
+            "sweep.max_cost is read by a sweep (-m) alone\nDid you mean limits.max_cost or ",
+        ),
+        (("batch", "+sweep.fail_fast=true"), "sweep.fail_fast is read by a sweep (-m) alone\nLeave it out."),
         (("task=x", "provider=opnai"), "did you mean provider=openai?"),
         (("task=x", "ttl=20"), "ttl=20"),
         (("task=x", "convergence={"), "convergence={"),

@@ -144,6 +144,7 @@ def test_short_paths_reach_their_settings() -> None:
     [
         ("convergence.completness=0.9", "convergence.completness: unknown key; did you mean `completeness`?"),
         ("completeness=0.9", "did you mean convergence.completeness?"),
+        ("max_llm_calls=9", "did you mean limits.max_llm_calls or batch.max_llm_calls or sweep.max_llm_calls?"),
         ("provider.modle=x", "did you mean `model`?"),
         ("limits.max_pases=3", "did you mean `max_passes`?"),
         ("roles.grader.modell=x", "did you mean `model`?"),

@@ -19,7 +19,7 @@ from aeon.batch.records import Records, Running, unpack_record
 from aeon.batch.results import Results
 from aeon.batch.run import Backend, RowRunner, Threads, capped_endpoints, open_aeon
 from aeon.cli.commands.batch_progress import attend, show_end
-from aeon.cli.job.arguments import parse
+from aeon.cli.job.arguments import parse, refuse_keys
 from aeon.cli.terminal.questions import at_terminal
 from aeon.cli.terminal.status import DONE, NOT_CONVERGED
 from aeon.cli.terminal.streams import put, say, warn
@@ -36,6 +36,7 @@ def batch(arguments: Sequence[str]) -> int:
     if arguments and (other := {"merge": _merge, "record": _unpack}.get(arguments[0])):
         return other(arguments[1:])
     words = {name: [a.partition("=")[2] for a in arguments if a.startswith(f"{name}=")] for name in _OWN}
+    refuse_keys(arguments, "sweep", "a sweep (-m)")
     composition = parse([a for a in arguments if a.partition("=")[0] not in _OWN])
     settings = compose_settings(composition)
     if settings.resume is not None or settings.store.mode == "replay":

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hydra.types import RunMode
 
 from aeon.app.directory import identify_start
-from aeon.cli.job.arguments import parse
+from aeon.cli.job.arguments import parse, refuse_keys
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose.literal import key_of
 from aeon.domain.errors import ConfigError
@@ -17,6 +17,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run the task; the exit status. Raises ConfigError for everything that is wrong with the configuration, before any
     model is called and before any directory is made."""
     given = parse(arguments, several=True)
+    refuse_keys(arguments, "batch", "`aeon batch`")
     if any(key_of(text) == "sweep.resume" for text in given.overrides):
         from aeon.cli.job.sweep_resume import compose_again
 

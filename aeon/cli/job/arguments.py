@@ -21,8 +21,8 @@ from aeon.config import project_file, recompose
 from aeon.config.compose import compose as config_compose
 from aeon.config.compose import hydra_private
 from aeon.config.compose.hydra_private import CONFIG_NAME
-from aeon.config.compose.literal import Composition, quote_override
-from aeon.config.compose.problems import composition_error
+from aeon.config.compose.literal import Composition, key_of, quote_override
+from aeon.config.compose.problems import composition_error, known_paths
 from aeon.domain.errors import ConfigError
 from aeon.files.text import decode_utf8
 
@@ -57,6 +57,17 @@ def parse(arguments: Sequence[str], *, several: bool = False) -> Composition:
         sys.exit(DONE)
     mode = ["hydra.mode=MULTIRUN"] if flags.multirun else []
     return composed.with_overrides((*composed.overrides, *mode))
+
+
+def refuse_keys(arguments: Sequence[str], group: str, reader: str) -> None:
+    """Raise ConfigError for a key of a group that this command does not read."""
+    for key in (key for key in map(key_of, arguments) if key.startswith(f"{group}.")):
+        from aeon.config.settings import Settings  # slow to load
+
+        ways = [f"{other}.{key.partition('.')[2]}" for other in ("limits", "batch", "sweep") if other != group]
+        meant = " or ".join(way for way in ways if way in known_paths(Settings))
+        hint = f"Did you mean {meant}?" if meant else "Leave it out."
+        raise ConfigError(f"{key} is read by {reader} alone", hint=hint)
 
 
 def _add_project(given: list[str], own: Path | None) -> tuple[list[str], Path | None]:

@@ -100,8 +100,7 @@ def _tell(sweep: Sweep, directory: Path, planned: Sequence[Sequence[str]]) -> in
     width = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
     say("\n".join((f"\n{summary(jobs, status, width)}", *([f"Stopped: {sweep.stopped}."] if sweep.stopped else []))))
     if not is_done and (directory / "multirun.yaml").stat().st_size:
-        go_on = command_of((f"sweep.resume={relative_to_here(directory)}",))
-        say(f"What is missing or failed is run with: {go_on}")
+        say(f"What is missing or failed is run with: {command_of((f'sweep.resume={relative_to_here(directory)}',))}")
     write_csv(jobs, directory)
     from aeon.report.compare.page import compare_jobs  # only for multiruns
 

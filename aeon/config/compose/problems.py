@@ -72,9 +72,13 @@ def known_paths(root: type[BaseModel], prefix: str = "") -> Iterator[str]:
 def _describe(mistake: Mistake, root: type[BaseModel]) -> str:
     path = ".".join(map(str, mistake.place)) or "configuration"
     if mistake.kind == "extra_forbidden":
-        elsewhere = {known.rpartition(".")[2]: known for known in known_paths(root) if "*" not in known}
-        near = [] if "did you mean" in mistake.text else get_close_matches(path, elsewhere, n=1, cutoff=0.7)
-        return f"{path}: {mistake.text}{f'; did you mean {elsewhere[near[0]]}?' if near else ''}"
+        known = [key for key in dict.fromkeys(known_paths(root)) if "*" not in key and key != path]
+        names = [] if "did you mean" in mistake.text else [key.rpartition(".")[2] for key in known]
+        near = get_close_matches(path, names, n=1, cutoff=0.7)
+        found = [key for key, name in zip(known, names, strict=False) if name in near]
+        meant = [key for key in found if key.count(".") == min(one.count(".") for one in found)]
+        nearest = f"; did you mean {' or '.join(meant)}?" if meant else ""
+        return f"{path}: {mistake.text}{nearest}"
     if mistake.kind in ("union_tag_invalid", "union_tag_not_found"):
         given = mistake.given.get("kind") if isinstance(mistake.given, Mapping) else mistake.given
         _, _, expected = mistake.text.partition("expected tags: ")
