@@ -10,13 +10,14 @@ from aeon.batch.dataset import Dataset, Row, digest
 from aeon.batch.records import Records
 from aeon.batch.results import Results, in_order
 from aeon.batch.run import Backend, Ended
-from aeon.batch.summary import Line
+from aeon.batch.summary import AGAIN, Line
 from aeon.config.settings import BatchSettings
-from aeon.domain.errors import ProviderError
+from aeon.domain.errors import AeonError, ProviderError, StoreFailed
 from aeon.kernel.control import RunControl
 
-# A row that failed so goes on from what it was answered; one that an answer let fail would fail by it again.
-_UNANSWERED = {ProviderError.__name__, *(kind.__name__ for kind in ProviderError.__subclasses__())}
+# A row that ended so goes on from what it was answered; one that an answer let fail would fail by it again.
+_KINDS: tuple[type[AeonError], ...] = (StoreFailed, ProviderError, *ProviderError.__subclasses__())
+_UNANSWERED = {"row", *(kind.__name__ for kind in _KINDS)}
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Batch:
             lines = in_order(lines, (row.number for row in self._rows()))
         for line in lines:
             self.results.write(line)
-            if line["ended"] != "failed" or line["error"]["type"] not in _UNANSWERED:
+            if line["ended"] not in AGAIN or line["error"]["type"] not in _UNANSWERED:
                 # Only now: else a kill in between would lose what was answered.
                 self.backend.forget(digest(line["id"]).hex())
             yield line

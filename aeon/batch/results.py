@@ -39,9 +39,9 @@ def line_of(row: Row, of: int, configuration: str, result: RunResult) -> Line:
     }
 
 
-def problem_line(row: Row, of: int, configuration: str, ended: str, message: str) -> Line:
+def problem_line(row: Row, of: int, configuration: str, ended: str, message: str, kind: str = "run") -> Line:
     """The line of a row that could not be run (`invalid`), or failed without a result (`failed`)."""
-    return _line(row, of, configuration, ended, ("row" if ended == "invalid" else "run", message))
+    return _line(row, of, configuration, ended, ("row" if ended == "invalid" else kind, message))
 
 
 def _line(row: Row, of: int, configuration: str, ended: str, error: tuple[str, str] | None) -> Line:

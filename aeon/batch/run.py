@@ -22,6 +22,7 @@ from aeon.batch.results import line_of, problem_line
 from aeon.batch.summary import Line
 from aeon.config.compose.literal import Composition
 from aeon.config.load import compose_settings, environment
+from aeon.config.origin import read
 from aeon.config.settings import BatchSettings
 from aeon.domain.errors import AeonError, ConfigError, StoreFailed
 from aeon.domain.result import RunResult
@@ -96,7 +97,7 @@ class RowRunner:
         except AeonError as error:
             if isinstance(error.__cause__, OSError | sqlite3.OperationalError):
                 raise  # every other row would fail by it, too
-            return Ended(problem_line(row, of, configuration, "failed", error.message))
+            return Ended(problem_line(row, of, configuration, "failed", error.message, type(error).__name__))
         if failures:
             raise failures[0]
         if result.termination_reason == "interrupted":
@@ -117,7 +118,8 @@ class RowRunner:
         directory, cut_off = self.running.directories(row.key)
         given: dict[str, Any] = {"inputs": row.inputs, "directory": directory, "control": control}
         given["keep"] = partial(keep, directory)
-        if cut_off is None or self.aeon.settings.store.mode == "off":  # then nothing that was answered is kept
+        # With no store, then or now, nothing that was answered is kept.
+        if cut_off is None or "off" in (self.aeon.settings.store.mode, read(cut_off).store_mode):
             return self._aeon_for(row.overrides).run(row.task, **given)
         with self._open(*row.overrides, f"resume={cut_off}") as aeon:
             return aeon.run(row.task, **given)

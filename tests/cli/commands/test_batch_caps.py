@@ -8,7 +8,10 @@ import pytest
 
 from aeon.batch.ray.answers import Answers, write_entry
 from aeon.cli.main import main
-from aeon.store.opening import open_source
+from aeon.domain.errors import StoreFailed
+from aeon.store import opening
+from aeon.store.interface import AnswerStore
+from aeon.store.opening import open_source, open_store
 from tests.support.openai_server import OpenAIServer
 from tests.support.simulated_server import simulated
 
@@ -46,6 +49,40 @@ def test_rows_that_were_cut_off_go_on_wherever_they_stand_in_the_dataset_by_then
         assert main(words) == 0
         assert len({json.dumps(request.body) for request in server.requests}) == len(server.requests)
     assert not Path("out.jsonl.running").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("read_only", [True, False])
+def test_what_a_row_was_answered_is_kept_when_its_store_cannot_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_only: bool
+) -> None:
+    def fail(path: Path, *, backend: str = "sqlite", **how: bool) -> AnswerStore:
+        if how.get("read_only", False) == read_only:
+            raise StoreFailed("too many open files")
+        return open_store(path, backend=backend, **how)
+
+    monkeypatch.chdir(tmp_path)
+    Path("tasks.jsonl").write_text('{"task": "name three lakes"}\n')
+    with OpenAIServer(simulated()) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        words = ["batch", "dataset=tasks.jsonl", "out=out.jsonl", "provider=openai", f"provider.base_url={server.url}"]
+        assert main([*words, "batch.max_llm_calls=5"]) == 3
+        with monkeypatch.context() as broken:
+            broken.setattr(opening, "open_store", fail)
+            assert main(words) == 1
+        assert main(words) == 0
+        assert len({json.dumps(request.body) for request in server.requests}) == len(server.requests)
+
+
+@pytest.mark.slow
+def test_a_row_that_stored_no_answers_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("tasks.jsonl").write_text('{"task": "name three lakes"}\n')
+    with OpenAIServer(simulated()) as server:
+        words = ["batch", "dataset=tasks.jsonl", "out=out.jsonl", "provider=openai", f"provider.base_url={server.url}"]
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        assert main([*words, "batch.max_llm_calls=5", "store.mode=off"]) == 3
+        assert main(words) == 0
 
 
 def test_a_cap_on_cost_needs_prices(
