@@ -92,6 +92,8 @@ def read(directory: Path, key: str = "resume") -> Origin:
     except OSError as error:
         runs = sorted(directory.glob(f"*/{FILE}"))
         hint = f"Did you mean {key}={runs[-1].parent}?" if runs else "Runs are under outputs/, those of sweeps in jobs."
+        if key == "resume" and (directory / "multirun.yaml").is_file():
+            hint = f"A multirun goes on with sweep.resume={directory}. {hint}"
         problem = f"{named}: this is no run's directory: {FILE} cannot be read: {error.strerror or error}"
         raise ConfigError(problem, hint=hint) from None
     return parse(text, f"{named}: {FILE}")

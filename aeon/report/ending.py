@@ -23,13 +23,13 @@ _VERDICTS = {
 _REASONS = {"ttl_expired": "the TTL is spent", "stalled": "no step was ready and nothing changed"}
 
 
-def ending(result: RunResult, directory: Path) -> str:
-    """What went wrong, how the run ended and where its artefacts are, what is open, and each command that would
-    help."""
+def ending(result: RunResult, directory: Path, *, ways: bool = True) -> str:
+    """What went wrong, how the run ended and where its artefacts are, what is open, and, with `ways`, each
+    command that would help."""
     error = [f"Error: {result.error.message}", result.error.hint] if result.error else []
     line = f"{verdict(result)} {describe_spent(result)} Artefacts: {directory}"
     points = [f"  {name}: {text}" for name, text in open_points(result)]
-    commands = [f"{purpose}: {command}" for purpose, command in next_commands(result, directory)]
+    commands = [f"{purpose}: {command}" for purpose, command in next_commands(result, directory) if ways]
     return "\n".join((*filter(None, error), line, *points, *commands))
 
 

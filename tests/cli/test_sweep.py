@@ -74,6 +74,7 @@ def test_a_cap_on_calls_holds_for_all_jobs_together_and_the_rest_is_done_by_goin
     assert re.search(r"^0 .* sweep\.max_llm_calls +no ", ended.err, re.MULTILINE)
     assert re.search(r"^3 .* not started ", ended.err, re.MULTILINE)
     assert "What is missing or failed is run with: python -m aeon sweep.resume=sweep" in ended.err
+    assert "aeon resume=" not in ended.err
     assert set(results(tmp_path)) == {0, 1}
     assert {job["termination_reason"] for job in results(tmp_path).values()} == {"interrupted"}
     assert aeon("sweep.resume=sweep", "sweep.max_llm_calls=null").status == 0
@@ -172,6 +173,7 @@ def test_a_multirun_that_was_killed_goes_on_and_no_answered_call_is_made_again(
 
 def test_a_multirun_that_another_process_carries_out_is_left_to_it(aeon: RunAeon, tmp_path: Path) -> None:
     assert aeon(*SWEEP[:4], "provider=simulated", "ttl.base=9,10").status == 0
+    assert f"A multirun goes on with sweep.resume={tmp_path}/sweep. Did you mean resume=" in aeon("resume=sweep").err
     with lock(tmp_path / "sweep" / "multirun.yaml", "", ""):
         ended = aeon("sweep.resume=sweep")
     assert ended.status == 2

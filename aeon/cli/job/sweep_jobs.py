@@ -22,6 +22,7 @@ from aeon.cli.job.multirun import write_status
 from aeon.cli.job.prepare import composition_of, prepare_job
 from aeon.cli.job.sweep_launcher import job_return, save_job
 from aeon.cli.job.sweep_names import name_values
+from aeon.cli.job.sweep_resume import AGAIN
 from aeon.cli.job.sweep_view import SweepView
 from aeon.cli.progress.display import progress_for
 from aeon.cli.progress.view import RunView
@@ -170,7 +171,7 @@ class Sweep:
         return result.exit_status
 
     def _end(self, number: int, result: RunResult, settings: Settings, directory: Path) -> None:
-        told = ending(result, relative_to_here(directory))
+        told = ending(result, relative_to_here(directory), ways=result.termination_reason not in AGAIN)
         self._view.end(number, result.termination_reason, *([told] if not self._view.live or result.error else []))
         markdown = settings.answer.json_schema is None
         self._print(number, partial(write_answer, result, settings.output, markdown=markdown))

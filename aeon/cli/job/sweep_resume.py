@@ -21,7 +21,8 @@ _ALLOWED = ("sweep.", "progress", "output", "hydra.", "store.pace")
 _OF_HYDRA = r"mode|sweep\.dir|job\.config\.override_dirname\.exclude_keys"
 _NOT_AGAIN = re.compile(rf"(hydra\.({_OF_HYDRA})|sweep\.resume)=|hydra[/.]launcher")
 _NO_JOBS = "Nothing had begun there, or its sweeper has a way of its own to go on, as Optuna with a storage."
-_AGAIN = ("no result", "failed", "interrupted", "not started")
+AGAIN = ("no result", "failed", "interrupted", "not started")
+"""How jobs have ended that are run again."""
 
 
 def compose_again(today: Composition) -> Composition:
@@ -59,7 +60,7 @@ def _read(directory: Path) -> DictConfig:
 
 def has_ended(job: Job) -> bool:
     """Whether a job is not run again when its multirun goes on."""
-    return job.figures.get("ended") not in _AGAIN and job.status != 1
+    return job.figures.get("ended") not in AGAIN and job.status != 1
 
 
 def find_done(directory: Path, planned: Sequence[Sequence[str]]) -> tuple[dict[int, Path], dict[int, Path]]:
