@@ -58,6 +58,7 @@ def batch(arguments: Sequence[str]) -> int:
                 raise ConfigError(error.message.replace(str(path), words["dataset"][0]), hint=error.hint) from None
             configuration = identify(aeon)
             results = Results(out, configuration, dataset, settings.batch.changed, put)
+            _check_shard(shard, results)
             folder, records = Running(place.with_name(f"{place.name}.running")), Records(place) if out else None
             folder.drop_done(row for row in dataset.rows() if results.done[row.number])
             runner = RowRunner(aeon, composition, dataset.count, configuration, folder, endpoints.open)
@@ -99,6 +100,14 @@ def _shard(text: str) -> tuple[int, int]:
     if not (first.isdecimal() and every.isdecimal() and 1 <= int(first) <= int(every)):
         raise ConfigError(f"shard={text}: must be i/n with i from 1 to n, as in shard=1/4")
     return int(first), int(every)
+
+
+def _check_shard(shard: tuple[int, int], results: Results) -> None:
+    first, every = shard
+    if any((number - first) % every for number, is_done in enumerate(results.done) if is_done):
+        results.close()
+        hint = "Each shard has results of its own: name another file with out=."
+        raise ConfigError(f"shard={first}/{every}: out= has rows of another shard", hint=hint)
 
 
 def _results_file(text: str) -> Path | None:

@@ -109,6 +109,17 @@ def test_shards_take_every_row_once_and_are_merged_in_the_order_of_the_dataset(t
     assert not (tmp_path / "less.jsonl").exists()
 
 
+def test_another_shard_does_not_go_into_the_same_results(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    given, out = dataset(tmp_path, 4), tmp_path / "out.jsonl"
+    assert run(f"dataset={given}", f"out={out}", "shard=1/2") == 0
+    before = out.read_bytes()
+    assert run(f"dataset={given}", f"out={out}", "shard=2/2") == 2
+    assert "out= has rows of another shard" in capfd.readouterr().err
+    assert out.read_bytes() == before
+    assert run(f"dataset={given}", f"out={out}", "shard=1/2") == 0
+    assert run(f"dataset={given}", f"out={out}") == 0
+
+
 def test_a_kept_record_is_a_run_that_can_be_inspected(tmp_path: Path) -> None:
     run(f"dataset={dataset(tmp_path, 2)}", "out=out.jsonl", "batch.records=all")
     assert rows(tmp_path / "out.jsonl")[0]["record"].startswith("out.jsonl.records#r")
