@@ -112,7 +112,9 @@ def unpack_record(out: Path, row_id: str, directory: Path) -> None:
     if not line.get("record"):
         hint = "batch.records=failed keeps those that failed or did not converge, all every one."
         raise ConfigError(f"{out}: the row {row_id!r}, {line['ended']}, left no record", hint=hint)
-    packed, row = out.with_name(f"{out.name}.records"), None
+    # After a merge it is where that of the shard is, here or where it was.
+    packed, named = out.with_name(f"{out.name}.records"), Path(line["record"].removesuffix(f"#{row_id}"))
+    packed, row = next((path for path in (packed, out.with_name(named.name), named) if path.is_file()), packed), None
     if packed.is_file():
         with closing(sqlite3.connect(packed)) as file:  # to be written, too: else it would leave files beside
             row = file.execute("SELECT data FROM records WHERE id = ?", (row_id,)).fetchone()
