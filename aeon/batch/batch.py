@@ -12,11 +12,13 @@ from aeon.batch.results import Results, in_order
 from aeon.batch.run import Backend, Ended
 from aeon.batch.summary import AGAIN, Line
 from aeon.config.settings import BatchSettings
-from aeon.domain.errors import AeonError, ProviderError, StoreFailed
+from aeon.domain.errors import AeonError, AuthenticationFailed, ProviderError, QuotaExhausted, StoreFailed
 from aeon.kernel.control import RunControl
+from aeon.report.words import one_line
 
 # A row that ended so goes on from what it was answered; one that an answer let fail would fail by it again.
 _KINDS: tuple[type[AeonError], ...] = (StoreFailed, ProviderError, *ProviderError.__subclasses__())
+_REFUSED, _MOST_REFUSED = {AuthenticationFailed.__name__, QuotaExhausted.__name__}, 8
 _UNANSWERED = {"row", *(kind.__name__ for kind in _KINDS)}
 
 
@@ -32,6 +34,7 @@ class Batch:
     records: Records | None
     shard: tuple[int, int] = (1, 1)
     control: RunControl = field(default_factory=RunControl)
+    _refused: int = 0
 
     def lines(self, most: int | None = None) -> Iterator[Line]:
         """The line of each row that is not done, once it is written, at most of so many rows; a row that was asked to
@@ -41,7 +44,7 @@ class Batch:
             lines = in_order(lines, (row.number for row in self._rows()))
         for line in lines:
             self.results.write(line)
-            if line["ended"] not in AGAIN or line["error"]["type"] not in _UNANSWERED:
+            if line["ended"] not in AGAIN or line["error"]["type"] not in _UNANSWERED or line.get("calls") == 0:
                 # Only now: else a kill in between would lose what was answered.
                 self.backend.forget(digest(line["id"]).hex())
             yield line
@@ -67,6 +70,11 @@ class Batch:
                 yield row
 
     def _keep(self, ended: Ended) -> Line:
+        error = ended.line["error"] or {}
+        self._refused = self._refused + 1 if error.get("type") in _REFUSED else 0
+        if self._refused == _MOST_REFUSED:  # fewer may be a matter of the rows
+            failed = f"{_MOST_REFUSED} rows after each other failed by {one_line(error['message'], 200)}"
+            self.control.request_stop(failed.rstrip("."))
         if self.records is None:
             return ended.line
         if ended.packed is None:

@@ -128,6 +128,19 @@ def test_a_kept_record_is_a_run_that_can_be_inspected(tmp_path: Path) -> None:
     assert main(["batch", "record", "out.jsonl", "r9", "r9"]) == 2
 
 
+def test_the_records_of_shards_are_found_by_their_merge(tmp_path: Path) -> None:
+    given = dataset(tmp_path, 2)
+    for number in (1, 2):
+        assert run(f"dataset={given}", f"out=p{number}.jsonl", f"shard={number}/2", "batch.records=all") == 0
+    assert main(["batch", "merge", "out=all.jsonl", "p1.jsonl", "p2.jsonl"]) == 0
+    assert main(["batch", "record", "all.jsonl", "r1", "r1"]) == 0
+    (tmp_path / "moved").mkdir()
+    for name in ("all.jsonl", "p1.jsonl.records"):
+        (tmp_path / name).rename(tmp_path / "moved" / name)
+    assert main(["batch", "record", "moved/all.jsonl", "r0", "r0"]) == 0
+    assert main(["inspect", "r0", "output=json"]) == 0
+
+
 def test_results_may_go_to_standard_output(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert run(f"dataset={dataset(tmp_path, 3)}", "out=-", "batch.order=dataset", "batch.records=none") == 0
     assert [json.loads(text)["row"] for text in capfd.readouterr().out.splitlines()] == [1, 2, 3]
@@ -158,6 +171,38 @@ def test_a_failed_row_goes_on_from_what_it_was_answered_and_its_record_goes(tmp_
     assert all(row["ended"] == "converged" and row["cost"] > cost[row["id"]] for row in found)
     assert main(["batch", "record", "out.jsonl", "r1", "r1"]) == 2
     assert not (tmp_path / "out.jsonl.running").exists()
+
+
+@pytest.mark.slow
+def test_a_key_that_is_refused_row_after_row_stops_the_batch_and_the_same_command_goes_on(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with OpenAIServer(dict.fromkeys(simulated(), Failure(401))) as server:
+        command = ["batch", f"dataset={dataset(tmp_path, 12)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
+        command += [f"provider.base_url={server.url}", "batch.parallel=1"]
+        assert main(command) == 1
+        assert [row["ended"] for row in rows(tmp_path / "out.jsonl")] == ["failed"] * 8
+        told = capfd.readouterr().err
+        assert told.count("Stopped: 8 rows after each other failed by ") == 1
+        assert "answered 401" in told.partition("Stopped: ")[2]
+        assert not (tmp_path / "out.jsonl.running").exists()  # no row was answered anything
+        server.script = dict(simulated())
+        assert main(command) == 0
+    assert len(rows(tmp_path / "out.jsonl")) == 12
+
+
+@pytest.mark.slow
+def test_a_row_that_goes_on_and_is_refused_keeps_what_it_was_answered(tmp_path: Path) -> None:
+    with OpenAIServer(simulated()) as server:
+        command = ["batch", f"dataset={dataset(tmp_path, 1)}", "out=out.jsonl", "provider=openai", "provider.model=m"]
+        command += [f"provider.base_url={server.url}"]
+        assert main([*command, "batch.max_llm_calls=5"]) == 3
+        server.script = dict.fromkeys(simulated(), Failure(401))
+        assert main(command) == 1
+        before, server.script = len(server.requests), dict(simulated())
+        assert main(command) == 0
+    first = {content_of(request) for request in server.requests[:5]}
+    assert not [request for request in server.requests[before:] if content_of(request) in first]
 
 
 def test_a_row_that_an_answer_let_fail_is_asked_anew(tmp_path: Path) -> None:
