@@ -5,13 +5,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from aeon.domain.errors import StoreFailed
 from aeon.store.interface import AnswerStore
-from aeon.store.sqlite_store import SqliteStore
+from aeon.store.sqlite_store import SqliteStore, create_file
 from tests.store.entries import SYSTEM, asked, entry
 
 
@@ -115,6 +116,17 @@ def test_what_is_kept_is_on_the_disk_whatever_becomes_of_the_process(path: Path)
     assert len(list(store.entries())) == 5
     assert store._reader is not None
     store.close()
+
+
+def test_the_file_of_an_empty_store_is_that_which_opening_makes(tmp_path: Path) -> None:
+    create_file(tmp_path / "created")
+    SqliteStore(tmp_path / "opened").close()
+    created, opened = ((tmp_path / name).read_bytes() for name in ("created", "opened"))
+    counters = {*range(24, 28), *range(92, 100)}  # of changes, and the version of SQLite
+    assert {place for place, pair in enumerate(zip(created, opened, strict=True)) if pair[0] != pair[1]} <= counters
+    with closing(sqlite3.connect(tmp_path / "created")) as file:
+        assert file.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert file.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_a_put_survives_the_process_and_waits_for_no_disk(path: Path) -> None:
